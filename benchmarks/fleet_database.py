@@ -25,7 +25,7 @@ from benchmarks.memory_cluster import MemoryCluster, paged
 from benchmarks.objects import namespaces
 from benchmarks.report_cluster import policies
 from scanner.model.json import JsonObject, as_object
-from scanner.model.method import ClockDifferences
+from scanner.model.scans.method import ClockDifferences
 from scanner.scan.clocks import ScanClock
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options

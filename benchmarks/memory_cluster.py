@@ -15,9 +15,8 @@ from scanner.cel import Decider
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject, as_object, as_text
-from scanner.model.object_counts import ServerCounts
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.scan.edges import Discovery
 
 _PAGE: Final = 500

@@ -18,7 +18,7 @@ from benchmarks.memory_cluster import MemoryCluster, paged, stored
 from benchmarks.objects import namespaces, objects
 from benchmarks.policies import policies
 from scanner.model.json import Json, JsonObject
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run

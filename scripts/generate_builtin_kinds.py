@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from scanner.cluster.discovery import aggregated_kinds
+from scanner.cluster.live.discovery import aggregated_kinds
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
 
 VERSION = "v1.36"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from scanner.cluster.schemas import builtin_schemas
-from scanner.mutate import typed
+from scanner.mutate import merge
 from scanner.mutate.native import PatchFault
 from scanner.mutate.operations import Operation, apply
 
@@ -51,7 +51,7 @@ def questions(subjects: dict[str, Any], objects: dict[str, Any]) -> Iterator[dic
         for path, value in subject["changes"]:
             document = changed(objects[kind], path, value)
             for way in ("json", "merge"):
-                if way == "json" or (path not in _IDENTITY and not typed.faults(schema, document)):
+                if way == "json" or (path not in _IDENTITY and not merge.faults(schema, document)):
                     yield {"kind": kind, "way": way, "path": path, "value": value, "document": document}
 
 

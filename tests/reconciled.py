@@ -13,8 +13,8 @@ from typing import NamedTuple
 from scanner.audit.tally import outcome_name
 from scanner.model.outcome import Check, Errored, Finding, Violated
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.scan import OutcomeName, TallyKey
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.stored_scan import StoredScan
 
 
 class CheckedKind(NamedTuple):

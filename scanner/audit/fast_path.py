@@ -22,7 +22,7 @@ from scanner.audit.tally import counted_as
 from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
 from scanner.model.policy import BindingKey
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import OutcomeName, TallyKey
+from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.policies.plan import KindPlan
 
 _OFTEN = 64

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import assert_never
 
-from scanner.model.evidence import Evidence
 from scanner.model.outcome import (
     Check,
     CheckKind,
     Errored,
+    Evidence,
     Finding,
     Violated,
     WouldChange,

@@ -44,7 +44,7 @@ from scanner.model.outcome import (
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scan import PageResult, TallyKey
+from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.mutate.custom import defaulted
 from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan

@@ -16,7 +16,7 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.resource import Kind
-from scanner.model.scan import OutcomeName, TallyKey
+from scanner.model.scans.scan import OutcomeName, TallyKey
 
 
 def counted_as(check_result: CheckResult) -> OutcomeName:

@@ -119,7 +119,7 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
 def _check_schedule(text: str, name: str) -> None:
     from zoneinfo import ZoneInfo
 
-    from scanner.model.cron import schedule_of
+    from scanner.model.schedule import schedule_of
 
     _named(name, lambda: schedule_of(text, ZoneInfo("Etc/UTC")))
 

@@ -11,7 +11,7 @@ from scanner.cli.completion import contexts
 from scanner.cli.values import seconds
 
 if TYPE_CHECKING:
-    from scanner.cluster.live import LiveCluster
+    from scanner.cluster.live.cluster import LiveCluster
 
 PANEL = "Connection"
 
@@ -119,7 +119,7 @@ class Connection:
 
     def cluster(self) -> LiveCluster:
         """The cluster, before any request. Raises ClusterError without credentials, UsageError for invalid durations."""
-        from scanner.cluster.live import LiveCluster
+        from scanner.cluster.live.cluster import LiveCluster
 
         return LiveCluster(
             kubeconfig=self.kubeconfig,

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from scanner.cli.gates import Verdict
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.stored_scan import StoredScan
 
 _INCOMPLETE: Final = 3
 _EVERYTHING: Final = 100
@@ -57,8 +57,7 @@ def ending_of(
 
 def nothing_in(record: StoredScan) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
-    from scanner.model.emptiness import is_empty
-    from scanner.model.scan import ScanState
+    from scanner.model.scans.scan import ScanState, is_empty
     from scanner.report.document.document import document_of
     from scanner.report.document.sentences import nothing_line
 
@@ -68,8 +67,7 @@ def nothing_in(record: StoredScan) -> str:
 
 def _is_enough(record: StoredScan, min_coverage: float, *, allow_empty: bool) -> bool:
     """Return whether a scan is complete enough. --min-coverage accepts kinds that were not listed, and no other gap."""
-    from scanner.model.emptiness import is_empty
-    from scanner.model.scan import ScanState
+    from scanner.model.scans.scan import ScanState, is_empty
     from scanner.report.document.coverage import beyond_kinds, percent_listed
 
     if record.scan.state is ScanState.COMPLETE:

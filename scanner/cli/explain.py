@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scanner.cli.explanation import Part
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.release import Minor
-    from scanner.model.scan import PolicyRecord
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.scan import PolicyRecord
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.report.text.screen import Screen
     from scanner.store import SqlReader
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scanner.cli.explanation import Part
-    from scanner.model.scan import StoredFinding
+    from scanner.model.scans.scan import StoredFinding
     from scanner.report.text.screen import Screen
     from scanner.store.read.lookup import ExplainedFinding, ExplainedProblem
 

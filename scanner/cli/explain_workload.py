@@ -16,8 +16,8 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from scanner.cli.explanation import Part
     from scanner.model.population import GroupKind, RecordedObject, Workload
-    from scanner.model.scan import ProblemFinding, StoredFinding
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.scan import ProblemFinding, StoredFinding
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
     from scanner.posture.worst_problems import WorstProblem
@@ -113,7 +113,7 @@ class WorkloadExplanation:
 
     def _problems(self, wanted: Wanted) -> dict[Named, list[ProblemFinding]]:
         """The findings of each workload or object that the user named, those of a problem together; previews come last."""
-        from scanner.model.scan import ProblemFinding
+        from scanner.model.scans.scan import ProblemFinding
 
         found: defaultdict[Named, list[ProblemFinding]] = defaultdict(list)
         for each in self._record.by_problem():

@@ -29,8 +29,8 @@ from scanner.posture.severity import Severity
 if TYPE_CHECKING:
     from scanner.model.outcome import Check
     from scanner.model.policy import PolicyKey
-    from scanner.model.scan import StoredFinding
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.scan import StoredFinding
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
     from scanner.report.lists.chosen_rows import ChosenRows

@@ -20,14 +20,14 @@ import typer
 from scanner.cli.completion import scans
 from scanner.cli.severities import policies_below
 from scanner.errors import UsageError
-from scanner.model.baseline import NO_EARLIER_SCAN, Baseline
 from scanner.model.gate import Gate
+from scanner.model.scans.baseline import NO_EARLIER_SCAN, Baseline
 
 if TYPE_CHECKING:
     from scanner.cli.waivers import Posture
     from scanner.model.policy import PolicyKey
-    from scanner.model.problem import ProblemCounts
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.problem_numbers import ProblemCounts
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.severity import Severity
     from scanner.posture.triage import Triage
     from scanner.posture.waivers.waiving import LapsedWaiver, Waived
@@ -255,7 +255,7 @@ def _problems_in(path: Path) -> ReportedProblems:
 
     from scanner.files import OBJECTS, read_file
     from scanner.model.json import as_list, as_object, as_text, dig
-    from scanner.model.scan import ALONE
+    from scanner.model.scans.scan import ALONE
 
     try:
         report = as_object(orjson.loads(read_file(path, OBJECTS)))
@@ -322,7 +322,7 @@ def _since(record: StoredScan, triage: Triage, below: Collection[PolicyKey], num
 
 
 def _health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
-    from scanner.model.scan import HealthKind
+    from scanner.model.scans.scan import HealthKind
 
     own = (entry for entry in record.health if entry.policy_key not in below)
     entries = [entry for entry in own if entry.kind not in (HealthKind.NOTE, HealthKind.NOT_SERVED)]

@@ -12,10 +12,10 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
-    from scanner.cluster.files import SnapshotCluster
-    from scanner.cluster.manifests import Document, FilesRead, Unread
+    from scanner.cluster.files.manifests import Document, FilesRead, Unread
+    from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
-    from scanner.model.scan import OutOfScope, Scope
+    from scanner.model.scans.scan import OutOfScope, Scope
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
@@ -66,7 +66,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     a cluster that violates nothing.
     """
     from scanner.cluster.definitions import is_definition
-    from scanner.cluster.manifests import FilesRead
+    from scanner.cluster.files.manifests import FilesRead
     from scanner.scan.documents import Manifest
 
     read = FilesRead()
@@ -82,8 +82,8 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
 
 def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
-    from scanner.cluster.manifests import Document, Unread, stream_documents
-    from scanner.model.scan import Unneeded
+    from scanner.cluster.files.manifests import Document, Unread, stream_documents
+    from scanner.model.scans.scan import Unneeded
     from scanner.scan.documents import is_policy
 
     items = [*stream_documents(path, read)]
@@ -124,7 +124,7 @@ def _may_be_policy(item: Unread) -> bool:
 
 
 def _unneeded(item: Unread) -> OutOfScope:
-    from scanner.model.scan import OutOfScope, Unneeded
+    from scanner.model.scans.scan import OutOfScope, Unneeded
 
     if item.recognised:
         return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
@@ -148,7 +148,7 @@ def files_as_cluster(
     paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
 ) -> SnapshotCluster:
     """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
-    from scanner.cluster.files import SnapshotCluster
+    from scanner.cluster.files.snapshot import SnapshotCluster
 
     default = scope.namespaces[0] if len(scope.namespaces) == 1 else "default"
     cluster = SnapshotCluster(

@@ -11,8 +11,8 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from scanner.model.scan import StoredFinding
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.scan import StoredFinding
+    from scanner.model.scans.stored_scan import StoredScan
 
 _SHOWN: Final = 10
 CLUSTER_SCOPED: Final = "_cluster"

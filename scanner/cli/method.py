@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from scanner.model.method import Method
+    from scanner.model.scans.method import Method
 
 
 def method_of(
@@ -29,7 +29,7 @@ def method_of(
     kept_labels: Iterable[str] = (),
 ) -> Method:
     """The method of a scan that the command of a context makes; the scan adds its user and its workers."""
-    from scanner.model.method import Method
+    from scanner.model.scans.method import Method
 
     return Method(
         host=socket.gethostname(),

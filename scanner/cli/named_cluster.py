@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
     from scanner.cel import Answer, Decider, Question
     from scanner.cli.interruption import Interruption
-    from scanner.model.object_counts import ServerCounts
     from scanner.model.resource import Kind, Page, UserInfo
-    from scanner.model.scan import ClusterIdentity
+    from scanner.model.scans.scan import ClusterIdentity, ServerCounts
     from scanner.mutate.schema import Conversion, Schema, Schemas
     from scanner.scan.edges import Cluster, Discovery
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from scanner.cli.interruption import Interruption
     from scanner.cli.push import MetricsPush
     from scanner.cli.waivers import Posture
-    from scanner.model.notification import Notification
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.notification import Notification
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.notify.webhook import Webhook
     from scanner.posture.notices import Notice
     from scanner.posture.routes import Route
@@ -90,7 +90,7 @@ class Notifications:
 
     def _prepared(self, pending: Sequence[Notification]) -> dict[Notification, Notice]:
         """The notices of notifications. Those without a change, and those whose scans were pruned, are ended."""
-        from scanner.model.notification import NotificationState
+        from scanner.model.scans.notification import NotificationState
 
         of_scans: defaultdict[tuple[str, str], list[Notification]] = defaultdict(list)
         for each in pending:
@@ -128,7 +128,7 @@ class Notifications:
         )
 
     def _lose(self, several: Sequence[Notification], error: UsageError) -> None:
-        from scanner.model.notification import NotificationState
+        from scanner.model.scans.notification import NotificationState
 
         for each in several:
             self._store.end_notification(each, NotificationState.LOST)
@@ -136,7 +136,7 @@ class Notifications:
 
     def _send(self, prepared: Mapping[Notification, Notice], end: float) -> set[str]:
         """Send notifications, record those that were accepted, and return the routes of the others."""
-        from scanner.model.notification import NotificationState
+        from scanner.model.scans.notification import NotificationState
         from scanner.notify.message import body, message_id
         from scanner.notify.webhook import SECONDS as LONGEST
         from scanner.notify.webhook import Delivery, deliver

@@ -17,7 +17,7 @@ from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
     from scanner.model.policy import Binding
-    from scanner.model.scan import PolicyRecord
+    from scanner.model.scans.scan import PolicyRecord
     from scanner.posture.severity import Description
 
 

@@ -18,7 +18,7 @@ from scanner.cli.logs import Value, log
 from scanner.cli.terminal import visible
 
 if TYPE_CHECKING:
-    from scanner.model.scan import Coverage
+    from scanner.model.scans.scan import Coverage
 
 _ERASE: Final = "\r\x1b[K"
 _DUMB: Final = frozenset({"dumb", "unknown"})

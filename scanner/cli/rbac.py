@@ -15,10 +15,10 @@ from scanner.cli.rights import RightsScope, grant_command
 from scanner.cli.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption, scope_of
 from scanner.cli.waivers import WaiversNamespaceOption
 from scanner.model.missing_right import missing_right
-from scanner.model.requester import ANONYMOUS
+from scanner.model.resource import ANONYMOUS
 
 if TYPE_CHECKING:
-    from scanner.cluster.live import LiveCluster
+    from scanner.cluster.live.cluster import LiveCluster
     from scanner.rbac import Need, Needs
 
 _INCOMPLETE = 3
@@ -99,7 +99,7 @@ def generate(
     import yaml
 
     from scanner.cli.terminal import text
-    from scanner.cluster.rights import roles
+    from scanner.cluster.live.rights import roles
 
     connection = _connection(kubeconfig, context, as_user, as_groups)
     scope = RightsScope.of(

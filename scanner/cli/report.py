@@ -49,7 +49,7 @@ def command(
 ) -> None:
     """Render the report of a stored scan again, without the cluster."""
     from scanner.cli.render import to_exports, to_stdout
-    from scanner.model.scan import ScanState
+    from scanner.model.scans.scan import ScanState
     from scanner.report.document.document import document_of
 
     posture = Posture(settings(controls or ()), waivers, at=at)

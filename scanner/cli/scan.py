@@ -89,12 +89,12 @@ from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
     from scanner.cli.inputs import PolicyFiles
-    from scanner.cluster.files import SnapshotCluster
-    from scanner.model.method import Method
+    from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.population import KeptKeys
     from scanner.model.resource import UserInfo
-    from scanner.model.scan import Scan, Scope
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.method import Method
+    from scanner.model.scans.scan import Scan, Scope
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.opinion.comparison import Comparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.report.document.document import Document
@@ -463,14 +463,14 @@ def command(
 
 def _silence(kind_timeout: str) -> int:
     """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
-    from scanner.model.scan import SILENCE
+    from scanner.model.scans.scan import SILENCE
 
     return SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
 
 
 def _place(source: list[Path]) -> str:
     """The name of a run of files; empty for a run without files."""
-    from scanner.cluster.files import folder_of
+    from scanner.cluster.files.snapshot import folder_of
 
     return folder_of(source) if source else ""
 
@@ -544,8 +544,8 @@ def _options(
 
 
 def _network(allowed: list[str]) -> Network:
-    from scanner.cluster.destinations import destinations
-    from scanner.cluster.http_client import HttpClient
+    from scanner.cluster.outside.destinations import destinations
+    from scanner.cluster.outside.http_client import HttpClient
 
     return HttpClient(destinations(allowed))
 
@@ -612,7 +612,7 @@ def _print_report(
     screen: Screen,
 ) -> None:
     from scanner.cli.render import to_exports, to_stdout
-    from scanner.model.scan import ScanState
+    from scanner.model.scans.scan import ScanState
     from scanner.report.document.sentences import counted_line
 
     _print_requests(cluster, progress)

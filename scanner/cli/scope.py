@@ -10,7 +10,7 @@ import typer
 from scanner.cli.values import reject_empty
 
 if TYPE_CHECKING:
-    from scanner.model.scan import Scope
+    from scanner.model.scans.scan import Scope
 
 SCOPE = "Scope"
 POLICIES = "Policies"
@@ -61,7 +61,7 @@ NoClusterPoliciesOption = Annotated[
 def scope_of(*, selector: str = "", operation: str = "auto", **names: list[str] | None) -> Scope:
     """The scope that these flags name. Raises UsageError for empty values and an invalid selector."""
     from scanner.cluster.labels import parse_selector
-    from scanner.model.scan import Scope
+    from scanner.model.scans.scan import Scope
 
     parse_selector(selector)
     given = {field: tuple(values or ()) for field, values in names.items()}

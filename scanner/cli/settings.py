@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, Value
     from scanner.config.setting import Plain
     from scanner.model.access_token import AccessToken
-    from scanner.model.method import UsedConfiguration
+    from scanner.model.scans.method import UsedConfiguration
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
     from scanner.posture.routes import Route
@@ -112,7 +112,7 @@ def schedule() -> Schedule | None:
     if not cron:
         return None
     from scanner.cli.values import time_zone
-    from scanner.model.cron import schedule_of
+    from scanner.model.schedule import schedule_of
 
     return schedule_of(cron, time_zone(zone or UTC_ZONE))
 
@@ -176,7 +176,7 @@ def expected_now(moment: datetime) -> ExpectedRun | None:
 def used_configuration() -> UsedConfiguration:
     """The configuration of the command that runs as a scan records it: without secrets."""
     from scanner.config.configuration import shown
-    from scanner.model.method import UsedConfiguration, UsedSetting
+    from scanner.model.scans.method import UsedConfiguration, UsedSetting
 
     running = _CURRENT.get()
     if running is None:

@@ -10,7 +10,7 @@ from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
     from scanner.model.policy import PolicyKey
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.settings import Settings
 
 MinSeverityOption = Annotated[

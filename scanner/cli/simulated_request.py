@@ -66,7 +66,7 @@ ExtraOption = Annotated[
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
     """The user of the simulated requests, or None for the user that scans. Raises UsageError for extra info that is invalid."""
-    from scanner.model.requester import named
+    from scanner.model.resource import named
 
     if not user:
         return None

@@ -12,7 +12,7 @@ from scanner.cli.moments import end_of
 from scanner.cli.terminal import visible
 
 if TYPE_CHECKING:
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.store import SqlReader
 
 LAST: Final = "last"

@@ -28,7 +28,7 @@ def command(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also print results that are as expected.")] = False,
 ) -> None:
     """Run policy test suites and print every result that differs from the expected one."""
-    from scanner.cluster.suites import read_suites
+    from scanner.cluster.files.suites import read_suites
 
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0

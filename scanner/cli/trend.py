@@ -160,7 +160,7 @@ def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[Ti
 
 @cache
 def _failing() -> frozenset[str]:
-    from scanner.model.scan import OutcomeName
+    from scanner.model.scans.scan import OutcomeName
 
     return frozenset((OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.WOULD_CHANGE.value))
 
@@ -168,7 +168,7 @@ def _failing() -> frozenset[str]:
 @cache
 def _columns() -> Mapping[str, str]:
     """The columns of the table by the outcomes that they count."""
-    from scanner.model.scan import OutcomeName
+    from scanner.model.scans.scan import OutcomeName
 
     return {
         OutcomeName.PASSED.value: "PASSED",

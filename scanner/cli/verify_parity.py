@@ -22,8 +22,8 @@ from scanner.cli.scope import KindsOption, NamespacesOption, SkipKindsOption, sc
 from scanner.cli.simulated_request import Operation
 
 if TYPE_CHECKING:
-    from scanner.cluster.live import LiveCluster
-    from scanner.model.scan import Scope
+    from scanner.cluster.live.cluster import LiveCluster
+    from scanner.model.scans.scan import Scope
     from scanner.parity import Parity
 
 EPILOG = (

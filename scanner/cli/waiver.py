@@ -26,8 +26,8 @@ from scanner.errors import NoScans, UsageError
 if TYPE_CHECKING:
     from scanner.model.json import Json
     from scanner.model.policy import Policy
-    from scanner.model.scan import Scan
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.scan import Scan
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
     from scanner.posture.waivers.near_waivers import NearWaiver

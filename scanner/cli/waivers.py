@@ -14,7 +14,7 @@ from scanner.cli.moments import end_of
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
-    from scanner.model.stored_scan import StoredScan
+    from scanner.model.scans.stored_scan import StoredScan
     from scanner.model.waiver import WaiverSet
     from scanner.posture.settings import Settings
     from scanner.posture.triage import Triage

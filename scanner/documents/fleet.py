@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from scanner.documents.files import read_only
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
-from scanner.model.cron import schedule_of
+from scanner.model.schedule import schedule_of
 
 _FIELDS: Final = ("name", "kubeconfig", "context", "schedule", "timeZone")
 _NAME: Final = re.compile(r"[\w.:/@-]{1,253}", re.ASCII)

@@ -10,7 +10,7 @@ from itertools import permutations
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 
 
 def redundant(bound: BoundPolicy) -> Iterator[Health]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import BindingKey, Policy, PolicyKey
-from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
+from scanner.model.scans.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
 
 _NEAR = 0.8
 _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)

@@ -11,7 +11,7 @@ from scanner.health import bindings, status
 from scanner.model.policy import ParamRef, Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import kinds
 
 _UNASKED = (

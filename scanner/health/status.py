@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from scanner.model.json import JsonObject, dig
 from scanner.model.policy import Binding, Policy
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 
 _LEAVING = "it is being deleted, and the server evaluates it until it is gone"
 

@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
-from scanner.mutate.decoding import INTERNAL, with_identity
+from scanner.mutate.decoding import INTERNAL, Ended, Inside, with_identity
 from scanner.mutate.native import RequestFault
-from scanner.mutate.objectmeta import object_meta
 from scanner.mutate.registry import kept_metadata
-from scanner.mutate.schema import Custom
+from scanner.mutate.rewriting import Rewriting
+from scanner.mutate.schema import Custom, Schema
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -285,3 +285,60 @@ def _same_or(changed: Json, value: Json) -> Json:
         )
     is_same = isinstance(changed, list) and isinstance(value, list) and all(map(is_, changed, value))
     return value if is_same else changed
+
+
+# The metadata of a custom resource, or of an object inside one, as its Go type reads and writes it.
+#
+# Source of truth: `schemaobjectmeta.GetObjectMetaWithOptions`, which reads metadata member by member when it cannot
+# be read as a whole, and the JSON tags of `metav1.ObjectMeta`.
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_TEXTS: Final[Json] = {"v": "s"}
+_OWNER: Final[Json] = {
+    "f": {
+        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), "s"),
+        **dict.fromkeys(("blockOwnerDeletion", "controller"), "b"),
+    }
+}
+_ENTRY: Final[Json] = {
+    "f": {
+        **dict.fromkeys(("apiVersion", "fieldsType", "manager", "operation", "subresource"), "s"),
+        "time": "u",
+        "fieldsV1": "*",
+    }
+}
+_METADATA: Final[Json] = {
+    "f": {
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"), "s"),
+        **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), "l"),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), "u"),
+        **dict.fromkeys(("labels", "annotations"), _TEXTS),
+        "finalizers": {"e": "s"},
+        "ownerReferences": {"e": 1},
+        "managedFields": {"e": 2},
+    }
+}
+_SCHEMA: Final = Schema(
+    0, (_METADATA, _OWNER, _ENTRY), (f"{_META}ObjectMeta", f"{_META}OwnerReference", f"{_META}ManagedFieldsEntry")
+)
+
+
+def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
+    """The metadata without unknown members.
+
+    Malformed members are dropped too, unless validation still has to reject them (`keeps_malformed`).
+    """
+    given = metadata if isinstance(metadata, Mapping) else EMPTY
+    members: dict[str, Json] = {}
+    for name, value in given.items():
+        members.update(_read(name, value, keeps_malformed=keeps_malformed))
+    return given if members == given else members
+
+
+def _read(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:
+    """The stored form of a member; nothing for a member that is unknown or empty."""
+    member = {name: value}
+    try:
+        return Rewriting(_SCHEMA, Inside()).rewritten(member, EMPTY)
+    except Ended:
+        return member if keeps_malformed else EMPTY

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
 from scanner.cel.protobuf import prototext
 from scanner.cel.values.runtime import go_type, printed
 from scanner.cel.values.text import quoted
-from scanner.mutate import gotext
 from scanner.mutate.origin import Data
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
@@ -114,9 +114,9 @@ def _inside(value: object, data: Data) -> Native:
     """The conversion of a value inside a list or map."""
     match value:
         case None:
-            return Foreign("structpb.NullValue", gotext.text(value), gotext.source(value))
+            return Foreign("structpb.NullValue", text(value), source(value))
         case cel.UInt():
-            return Foreign("uint64", gotext.text(value), gotext.source(value))
+            return Foreign("uint64", text(value), source(value))
         case bool() | int() | float() | str():
             return value
         case cel.Struct():
@@ -136,7 +136,7 @@ def _inside(value: object, data: Data) -> Native:
         case cel.Type():
             return value.name
         case _:
-            return Foreign(_native_type(value), gotext.text(value), gotext.source(value))
+            return Foreign(_native_type(value), text(value), source(value))
 
 
 def _object_inside(value: cel.Struct, data: Data) -> Native:
@@ -155,7 +155,7 @@ def _native_type(value: object) -> str:
 
 def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
     pairs = sorted((printed(key), printed(item)) for key, item in value.items())
-    sources = sorted(f"{gotext.source(key)}:{gotext.source(item)}" for key, item in value.items())
+    sources = sorted(f"{source(key)}:{source(item)}" for key, item in value.items())
     shown = " ".join(f"{key}:{item}" for key, item in pairs)
     return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{', '.join(sources)}}}")
 
@@ -181,7 +181,7 @@ def _of_message(value: object) -> Foreign:
 
 
 def _foreign_list(type_: str, value: list[cel.Value]) -> Foreign:
-    sources = ", ".join(map(gotext.source, value))
+    sources = ", ".join(map(source, value))
     return Foreign(type_, f"[{' '.join(map(printed, value))}]", f"{type_}{{{sources}}}")
 
 
@@ -229,3 +229,84 @@ def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
     elif isinstance(value, dict):
         for item in value.values():
             yield from _misnamed(item, path, data)
+
+
+# Non-JSON values of expressions as Go's fmt prints them: with `%v`, and with `%#v`, as source.
+#
+# Mirrors the `String` and `GoString` of the time package, and the output of fmt for bytes and unsigned numbers.
+
+_SECOND = 10**9
+_UNITS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def text(value: object) -> str:
+    """A value as `%v` prints it inside a list or map."""
+    match value:
+        case None:
+            return "NULL_VALUE"
+        case cel.Timestamp():
+            return _time(value)
+        case cel.Duration():
+            return _duration(value.nanoseconds)
+        case _:
+            return printed(value)
+
+
+def source(value: object) -> str:
+    """A value as `%#v` prints it inside a list or map."""
+    match value:
+        case None:
+            return "0"
+        case bytes():
+            return f"[]uint8{{{', '.join(f'0x{byte:x}' for byte in value)}}}"
+        case cel.UInt():
+            return f"0x{int(value):x}"
+        case cel.Timestamp():
+            return _time_source(value)
+        case cel.Duration():
+            return str(value.nanoseconds)
+        case str():
+            return quoted(value)
+        case _:
+            return printed(value)
+
+
+def _duration(nanoseconds: int) -> str:
+    sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    if rest == 0:
+        return "0s"
+    if rest < _SECOND:
+        scale, unit = next(unit_scale for unit_scale in reversed(_UNITS) if rest >= unit_scale[0])
+        return f"{sign}{_decimal(rest, scale)}{unit}"
+    minutes, below = divmod(rest, 60 * _SECOND)
+    hours, minutes = divmod(minutes, 60)
+    shown = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{shown}{_decimal(below, _SECOND)}s"
+
+
+def _decimal(number: int, scale: int) -> str:
+    whole, rest = divmod(number, scale)
+    digits = str(rest).zfill(len(str(scale)) - 1).rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def _local(value: cel.Timestamp) -> tuple[datetime, int]:
+    seconds, nanoseconds = divmod(value.nanoseconds, _SECOND)
+    return _EPOCH + timedelta(seconds=seconds + value.offset), nanoseconds
+
+
+def _time(value: cel.Timestamp) -> str:
+    moment, nanoseconds = _local(value)
+    fraction = f".{nanoseconds:09d}".rstrip("0").rstrip(".")
+    minutes = abs(value.offset) // 60
+    zone = f"{'-' if value.offset < 0 else '+'}{minutes // 60:02d}{minutes % 60:02d}"
+    name = "UTC" if value.offset == 0 else zone
+    return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}{fraction} {zone} {name}"
+
+
+def _time_source(value: cel.Timestamp) -> str:
+    moment, nanoseconds = _local(value)
+    place = "time.UTC" if value.offset == 0 else 'time.Location("")'
+    parts = (moment.day, moment.hour, moment.minute, moment.second, nanoseconds)
+    return f"time.Date({moment.year}, time.{moment:%B}, {', '.join(map(str, parts))}, {place})"

@@ -8,19 +8,31 @@ Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutatio
 
 from __future__ import annotations
 
+import base64
+import math
 from typing import cast
 
 from scanner import cel
+from scanner.cel.values.conversions import to_string
+from scanner.cel.values.runtime import rewrapped
 from scanner.model.json import Json, JsonObject, as_text
-from scanner.mutate import custom, typed
+from scanner.mutate import custom, merge
 from scanner.mutate.decoding import converted, strictly_decoded
 from scanner.mutate.merge import merged
-from scanner.mutate.native import ForeignKey, Native, PatchFault, RequestFault, misnamed, native_object
+from scanner.mutate.native import (
+    Foreign,
+    ForeignKey,
+    Native,
+    PatchFault,
+    RequestFault,
+    connection_ends,
+    misnamed,
+    native_object,
+)
 from scanner.mutate.operations import Node, Operation, TestFailed, apply
 from scanner.mutate.origin import Data
 from scanner.mutate.schema import Schema
 from scanner.mutate.storing import mutated
-from scanner.mutate.values import json_value
 
 
 def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -> JsonObject:
@@ -34,13 +46,13 @@ def configured(value: cel.Value, live: JsonObject, schema: Schema, data: Data) -
     if names := misnamed(value, data):
         raise PatchFault(f"type mismatch: {names}")
     patch = {**_configuration(value, data), **_identity(live)}
-    if fault := typed.faults(schema, patch):
+    if fault := merge.faults(schema, patch):
         raise PatchFault(f"error applying patch: failed to convert patch object to typed object: {fault}")
-    if touched := typed.atomics(schema, patch):
+    if touched := merge.atomics(schema, patch):
         why = f"may not mutate atomic arrays, maps or structs: {', '.join(touched)}"
         raise PatchFault(f"error applying patch: invalid ApplyConfiguration: {why}")
     # The stored object of a built-in kind was decoded by its Go type, and so conforms to its schema.
-    if fault := "" if schema.builtin else typed.faults(schema, live, duplicates=True):
+    if fault := "" if schema.builtin else merge.faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
     try:
         merged_object = cast("JsonObject", merged(schema, live, patch))
@@ -101,3 +113,160 @@ def _operation(value: cel.Value, data: Data) -> Operation:
         given=given,
         source=str(fields.get("from", "")),
     )
+
+
+# The `value` of a JSON patch operation as JSON.
+#
+# Mirrors `ConvertToNative(structpb.Value)` of cel-go: numbers are doubles there, integers beyond 2^53 texts, bytes
+# base64. A list that `+` has joined (`concatList`) is converted to Go (`Value`) and back (`NativeToValue`) before: an
+# object in it becomes a map, while an object in another list or map ends the connection.
+
+_LARGEST = 2**53 - 1
+# Go's protobuf separates its prefix by a blank that does not break.
+_INVALID_TYPE = "proto:\u00a0invalid type"
+_INVALID_NUMBER = (
+    "json: error calling MarshalJSON for type *structpb.Value: proto:\u00a0google.protobuf.Value.number_value: invalid"
+)
+_PREFIX = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
+# The names of Kubernetes' own values in their errors, where these differ from the names of their types.
+_NAMES = {
+    "kubernetes.Quantity": "Quantity",
+    "kubernetes.URL": "URL",
+    "kubernetes.Semver": "Semver",
+    "kubernetes.NamedFormat": "Format",
+    "net.IP": "IP",
+    "net.CIDR": "CIDR",
+}
+
+
+def json_value(value: cel.Value, data: Data) -> Node:
+    """The JSON of a value (`ConvertToNative`). Raises PatchFault for a value that has none."""
+    if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
+        if names := misnamed(value, data):
+            raise PatchFault(f"type mismatch: {names}")
+        return _struct(value, data)
+    if isinstance(value, cel.Optional) and isinstance(value.value, cel.Struct):
+        return _struct(value.value, data)
+    return _converted(value, data)
+
+
+def _struct(value: cel.Struct, data: Data) -> Node:
+    try:
+        return _plain(native_object(value, data))
+    except ForeignKey as fault:
+        raise PatchFault(f"{_PREFIX}{fault}") from None
+
+
+def _converted(value: cel.Value, data: Data) -> Node:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return int(value) if abs(value) <= _LARGEST else str(int(value))
+        case float():
+            return _number(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case cel.Timestamp() | cel.Duration():
+            return str(to_string(value))
+        case list() | dict():
+            return _container(value, data)
+        case cel.Optional() if value.present:
+            return _converted(value.value, data)
+        case cel.Struct():
+            return _struct_inside(value, data)
+        case cel.Message():
+            return {name: _converted(field, data) for name, field in value.fields.items()}
+        case _:
+            raise PatchFault(_PREFIX + _unconvertible(value))
+
+
+def _unconvertible(value: cel.Value) -> str:
+    match value:
+        case cel.Optional():
+            return "optional.none() dereference"
+        case cel.Type():
+            return "type conversion not supported for 'type'"
+        case cel.KeyedMap():
+            return _key_fault(next(key for key in value if not isinstance(key, str)))
+        case _:
+            name = cel.type_name(value)
+            return f"type conversion error from '{_NAMES.get(name, name)}' to '*structpb.Value'"
+
+
+def _key_fault(key: cel.Value) -> str:
+    if isinstance(key, bool):
+        return "type conversion error from bool to 'string'"
+    return f"unsupported type conversion from '{cel.type_name(key)}' to string"
+
+
+def _container(value: list[cel.Value] | dict[str, cel.Value], data: Data) -> Node:
+    if wrapping := data.wrapping(value):
+        raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
+    if isinstance(value, dict):
+        return {key: _converted(item, data) for key, item in value.items()}
+    if data.made(value) is cel.ListKind.JOINED:
+        return [_converted(_taken_out(item, data), data) for item in value]
+    return [_converted(item, data) for item in value]
+
+
+def _taken_out(value: cel.Value, data: Data) -> cel.Value:
+    """An element of a joined list after its conversion to a Go value: `Value` and then `NativeToValue`."""
+    if isinstance(value, cel.Optional) and value.present:
+        return _taken_out(value.value, data)
+    if isinstance(value, cel.Struct) and value.type != cel.JSON_PATCH:
+        return {name: _field_taken_out(name, field, data) for name, field in value.fields.items()}
+    rewrapped_value = rewrapped(value)
+    if isinstance(rewrapped_value, cel.EvaluationError):
+        raise PatchFault(f"{_PREFIX}{rewrapped_value}")
+    return rewrapped_value
+
+
+def _field_taken_out(name: str, value: cel.Value, data: Data) -> cel.Value:
+    """A field of an object in a joined list: `convertField` converts a list or map one level deep."""
+    if isinstance(value, cel.KeyedMap):
+        raise PatchFault(f"{_PREFIX}{ForeignKey(name, next(key for key in value if not isinstance(key, str)))}")
+    if isinstance(value, list | dict) and (value in data or data.made(value) is not None):
+        return value
+    if isinstance(value, list):
+        return [_taken_out(item, data) for item in value]
+    if isinstance(value, dict):
+        return {key: _taken_out(item, data) for key, item in value.items()}
+    return _taken_out(value, data)
+
+
+def _struct_inside(value: cel.Struct, data: Data) -> Node:
+    """An object inside a list or map: until 1.36 the server panics on it, unless `+` has joined the list."""
+    if value.type == cel.JSON_PATCH:
+        raise PatchFault(f"{_PREFIX}cannot convert to native type: *structpb.Value")
+    if not data.rebuilds:
+        raise connection_ends("an Object inside a list or map of a JSON patch")
+    return _struct(value, data)
+
+
+def _number(value: float) -> Node:
+    if not math.isfinite(value):
+        text = "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
+        raise PatchFault(f"{_PREFIX}{_INVALID_NUMBER} {text} value")
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value  # noqa: PLR2004 - Go writes an exponent from there
+
+
+def _plain(value: object) -> Node:
+    """The value that protobuf's Struct holds for a converted object: every number is a double."""
+    match value:
+        case Foreign(type="uint64"):
+            return _number(float(value.text))
+        case Foreign(type="[]uint8"):
+            return base64.b64encode(bytes(map(int, value.text[1:-1].split()))).decode()
+        case Foreign():
+            raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {value.type}")
+        case bool() | str() | None:
+            return value
+        case int() | float():
+            return _number(float(value))
+        case list():
+            return [_plain(item) for item in cast("list[object]", value)]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case _:
+            raise PatchFault(f"{_PREFIX}{_INVALID_TYPE}: {type(value).__name__}")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, assert_never
 
 from scanner.model.json import EMPTY, Json, JsonObject
-from scanner.mutate.gofields import go_text, inferred, short
 from scanner.mutate.goread import SPECIAL_ZEROS, ZEROS
 from scanner.mutate.gotypes import (
     GoAny,
@@ -30,7 +29,7 @@ from scanner.mutate.gotypes import (
     is_known,
 )
 from scanner.mutate.paths import BadElement, element_key
-from scanner.mutate.schema import Atom, ListType, MapType, Schema
+from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
 
 Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
 """The order in which the members of an object are read."""
@@ -286,3 +285,78 @@ class Rewriting:
         """A map's entry; a null in a map of bytes is read from the storage as empty bytes."""
         member = self.value(ref, go, value, before, place)
         return "" if member is None and isinstance(go, GoList) and go.element.kind == "uint8" else member  # type: ignore[union-attr]
+
+
+# The Go type of a field that the Go types of 1.36 lack, inferred from its schema, and the form of a type in error
+# texts.
+#
+# A server of another release has fields that these types lack. An optional field that is not a string is taken for a
+# pointer, as the API conventions require.
+
+_PLAIN: Mapping[Scalar, GoType] = {
+    "string": GoPlain("string", "string"),
+    "boolean": GoPlain("bool", "bool", pointer=True),
+    "int32": GoPlain("int32", "int32", pointer=True),
+    "int64": GoPlain("int64", "int64", pointer=True),
+    "numeric": GoPlain("float64", "float64", pointer=True),
+    "quantity": GoSpecial("Quantity", pointer=True),
+}
+_SPECIAL: Mapping[str, Special] = {
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "Time",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "MicroTime",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString",
+}
+
+
+def inferred(schema: Schema, of: MapType, name: str) -> GoField:
+    """The field of an object with a given name, as its schema describes it: the Go type itself is unknown."""
+    atom = schema.resolve(of.of(name))
+    always = name in of.written
+    go = _inferred(schema, atom)
+    if always and isinstance(go, GoPlain):
+        go = GoPlain(go.kind, go.name)
+    if isinstance(go, GoStruct):
+        go = GoStruct(pointer=not always)
+    return GoField(go, always=always) if name in of.fields else GoField(go, always=True)
+
+
+def _inferred(schema: Schema, atom: Atom) -> GoType:
+    if atom.name in _SPECIAL:
+        return GoSpecial(_SPECIAL[atom.name], pointer=True)
+    if atom.scalar:
+        return _PLAIN.get(atom.scalar) or GoAny(pointer=True)
+    if atom.list:
+        return GoList(_element(schema, atom.list.element))
+    if atom.map and not atom.map.fields and atom.map.element is not None:
+        return GoMap(_element(schema, atom.map.element))
+    return GoStruct()
+
+
+def _element(schema: Schema, ref: Json) -> GoType:
+    go = _inferred(schema, schema.resolve(ref))
+    return GoPlain(go.kind, go.name) if isinstance(go, GoPlain) else go
+
+
+def go_text(schema: Schema, ref: Json, go: GoType) -> str:
+    """A type as error texts print it."""
+    match go:
+        case GoPlain():
+            return go.name
+        case GoList():
+            of = schema.resolve(ref).list
+            return go.name or f"[]{go_text(schema, of.element if of else '?', go.element)}"
+        case GoMap():
+            of_map = schema.resolve(ref).map
+            element = of_map.element if of_map and of_map.element is not None else "?"
+            return go.name or f"map[{go.key}]{go_text(schema, element, go.element)}"
+        case GoAny():
+            return "interface {}"
+        case GoStruct() | GoSpecial():
+            return short(schema.resolve(ref).name)
+        case _ as never:
+            assert_never(never)
+
+
+def short(definition: str) -> str:
+    """The Go name of a definition: its package and its type."""
+    return ".".join(definition.split(".")[-2:])

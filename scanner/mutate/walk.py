@@ -227,3 +227,22 @@ def without(value: JsonObject, *names: str) -> JsonObject:
 def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:
     """Return whether two lists of equal length hold the identical objects."""
     return all(map(is_, before, after))
+
+
+# Default rules that fill fields. A null counts as absent, as in Go's decoder.
+
+
+def when_absent(**defaults: Json) -> Rule:
+    """Fill pointer fields, which keep an explicit zero."""
+    return lambda value: _filled(
+        value, {name: default for name, default in defaults.items() if value.get(name) is None}
+    )
+
+
+def when_zero(**defaults: Json) -> Rule:
+    """Fill plain fields, whose zero value counts as absent."""
+    return lambda value: _filled(value, {name: default for name, default in defaults.items() if not value.get(name)})
+
+
+def _filled(value: JsonObject, missing: JsonObject) -> JsonObject:
+    return {**value, **missing} if missing else value

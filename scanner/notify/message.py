@@ -12,7 +12,7 @@ from typing import Final
 
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Gap
-from scanner.model.scan import Scan, ScanState
+from scanner.model.scans.scan import Scan, ScanState
 from scanner.posture.history.scan_diff import ProblemChange, ProblemState, RuleDifference
 from scanner.posture.notices import NotedProblem, Notice, OwnerNotice, Totals
 

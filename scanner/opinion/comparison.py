@@ -20,9 +20,9 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_o
 from scanner.audit.items import decoded, listed
 from scanner.audit.page import PageEvaluator
 from scanner.audit.repeats import RepeatDetector
-from scanner.model.opinion import Disagreement, Limited, Opinion
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
+from scanner.model.scans.opinion import Disagreement, Limited, Opinion
 from scanner.opinion.engine import Answer, Engine, Ours
 from scanner.opinion.limits import LIMITS, limit_of
 from scanner.opinion.traits import traits_of

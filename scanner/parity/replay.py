@@ -21,7 +21,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, Resource, resource_of
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.parity.answers import GONE, Aside, Response, aside_of
 from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any

@@ -17,7 +17,7 @@ from scanner.model.reading import Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.rule import RuleType
-from scanner.model.scan import Health, OutOfScope
+from scanner.model.scans.scan import Health, OutOfScope
 from scanner.model.selector import Selector
 from scanner.mutate.schema import Schemas
 

@@ -16,7 +16,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
-from scanner.model.uncovered import UncoveredKind
+from scanner.model.scans.scan import UncoveredKind
 from scanner.mutate.versions import is_builtin
 
 # Group-resources whose objects are served under another group as well.

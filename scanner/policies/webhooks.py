@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import OutOfScope
+from scanner.model.scans.scan import OutOfScope
 from scanner.policies import manifest
 
 _PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")

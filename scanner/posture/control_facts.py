@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, MatchResources, Policy, PolicyKey, policy_label
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     HealthKind,
@@ -24,7 +24,7 @@ from scanner.model.scan import (
     Scope,
     TallyKey,
 )
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.controls import PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
 

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from scanner.model.json import dig, text_map
 from scanner.model.policy import Policy, PolicyKey
-from scanner.model.scan import OutcomeName
+from scanner.model.scans.scan import OutcomeName
 
 
 class SelectorKind(StrEnum):

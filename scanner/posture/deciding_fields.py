@@ -8,8 +8,8 @@ from typing import Final
 
 from scanner.cel.explanation.explained import path_of
 from scanner.model.outcome import Finding, WouldChange
-from scanner.model.place import ObjectName
-from scanner.model.scan import StoredFinding
+from scanner.model.scans.place import ObjectName
+from scanner.model.scans.scan import StoredFinding
 
 _REQUEST: Final = "request.object."
 

@@ -9,12 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.problem_group import ProblemGroup
-from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import open_problems, problems
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from scanner.model.policy import ADMISSION_API, MatchResources, Policy, Rule
-from scanner.model.scan import Coverage
+from scanner.model.scans.scan import Coverage
 
 # The kinds of which a policy may match objects, as far as its rules show without the discovery of its cluster.
 #

@@ -8,11 +8,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from scanner.model.cause import Cause, cause_of
 from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject, Workload
-from scanner.model.scan import ALONE, ProblemFinding, StoredFinding
+from scanner.model.scans.cause import Cause, cause_of
+from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")

@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from scanner.model.run import RunDetails
-from scanner.model.scan import Scope
+from scanner.model.scans.run import RunDetails
+from scanner.model.scans.scan import Scope
 from scanner.model.schedule import Schedule
 
 _PASSED: Final = 0

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from scanner.model.baseline import Baseline
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.baseline import Baseline
+from scanner.model.scans.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 
 
 def follows_baseline(record: ScanRecord) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import Health, HealthKind, ScanRecord, StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import Health, HealthKind, ScanRecord, StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.controls import controls_by_policy
 from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem

@@ -10,9 +10,9 @@ from operator import itemgetter
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.problem_totals import ProblemTotals
-from scanner.model.scan import ProblemFinding, ScanRecord, StoredFinding
-from scanner.model.stored_scan import Counts, StoredScan
+from scanner.model.scans.problem_numbers import ProblemTotals
+from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.stored_scan import Counts, StoredScan
 from scanner.posture.problem_rows import Problem, counted_problems, open_problems, problems
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from scanner.model.method import ClockDifferences
+from scanner.model.scans.method import ClockDifferences
 from scanner.scan.edges import Cluster, Store
 
 Clock: TypeAlias = Callable[[], datetime]

@@ -9,7 +9,7 @@ from scanner.model.policy import Operation
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.release import Minor
 from scanner.model.resource import UserInfo
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     FILES,
     ClusterIdentity,
     Scope,

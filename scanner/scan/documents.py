@@ -14,7 +14,7 @@ from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health, HealthKind, OutOfScope, Unneeded
+from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
 from scanner.policies.documents import ReadDocument, Supporting

@@ -14,12 +14,11 @@ from typing import Protocol
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.model.json import JsonObject
-from scanner.model.object_counts import ServerCounts
-from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import (
+from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Coverage,
     OutOfScope,
@@ -27,6 +26,7 @@ from scanner.model.scan import (
     Scan,
     ScanEnd,
     ScanStart,
+    ServerCounts,
 )
 from scanner.mutate.schema import Schemas
 from scanner.policies.plan import KindPlan

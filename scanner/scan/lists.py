@@ -11,7 +11,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import as_object
 from scanner.model.missing_right import missing_right
 from scanner.model.resource import NAMESPACES, Kind, Page, Resource, resource_of
-from scanner.model.scan import ListVersion, Scope
+from scanner.model.scans.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
 from scanner.scan.workers import Relay
 

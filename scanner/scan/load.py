@@ -10,7 +10,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import NAMESPACES, Kind, Resource
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     OutOfScope,
 )
 from scanner.policies.bound_language import BoundLanguage

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scanner.model.method import Method
 from scanner.model.outcome import Gap
 from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.resource import Kind, UserInfo
-from scanner.model.scan import SILENCE, OutOfScope, Scope
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import SILENCE, OutOfScope, Scope
 from scanner.model.waiver import WaiverSet
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest

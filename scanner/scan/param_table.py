@@ -8,7 +8,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.policy import ParamKind, ParamRef
 from scanner.model.resource import Kind, Resource, resource_of
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 
 
 def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:

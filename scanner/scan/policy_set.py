@@ -16,7 +16,7 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health, HealthKind, OutOfScope, Scope
+from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
 from scanner.policies.documents import PolicyDocuments, Supporting
 from scanner.policies.language import Language, documents_of
 from scanner.policies.served_versions import ServedVersions

@@ -18,14 +18,14 @@ from scanner.model.policy import Policy, PolicyKey, policy_label
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleObject
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     FILES,
     ClusterIdentity,
     Health,
     OutOfScope,
     Scope,
+    UncoveredKind,
 )
-from scanner.model.uncovered import UncoveredKind
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage

@@ -14,19 +14,20 @@ from scanner.audit.population import controllers_of, examined
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after
-from scanner.model.emptiness import emptiness
-from scanner.model.object_counts import ObjectCount, ServerCounts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     Emptiness,
     Health,
+    ObjectCount,
     PageResult,
     ScanEnd,
     ScanState,
+    ServerCounts,
+    emptiness,
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import Comparison, Progress, Store

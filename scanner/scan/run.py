@@ -14,12 +14,12 @@ from typing import Final
 
 from scanner import __version__
 from scanner.errors import ClusterError
-from scanner.model.method import Method
-from scanner.model.object_counts import ServerCounts
 from scanner.model.resource import UserInfo
-from scanner.model.scan import (
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import (
     Scan,
     ScanStart,
+    ServerCounts,
 )
 from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.scan.clocks import ScanClock, compare_clocks

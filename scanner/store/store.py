@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import AssayError, StoreError
-from scanner.model.census import OwnerOf
 from scanner.model.json import JsonObject
-from scanner.model.notification import Notification, NotificationState
-from scanner.model.object_counts import ObjectCount
-from scanner.model.place import PlacedObject
 from scanner.model.policy import PolicyKey
 from scanner.model.population import GroupKind, ObjectPage, PlaceOfPage
-from scanner.model.problem import NewProblems, ProblemCounts
 from scanner.model.resource import Kind
-from scanner.model.run import RunDetails
-from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart
+from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.notification import Notification, NotificationState
+from scanner.model.scans.place import PlacedObject
+from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts
+from scanner.model.scans.run import RunDetails
+from scanner.model.scans.scan import ClusterIdentity, ObjectCount, PageResult, Scan, ScanEnd, ScanStart
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scanner.audit.evidence import MOST
 from scanner.audit.evidence.redaction import WITHHELD
 from scanner.audit.sensitive_fields import MASK
-from scanner.model.evidence import Evidence, Reason
+from scanner.model.outcome import Evidence, Reason
 from scanner.model.resource import LAST_APPLIED
 from tests.documents import (
     CONFIG_MAPS,

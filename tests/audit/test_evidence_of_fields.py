@@ -13,8 +13,7 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
 from scanner.audit import redact
 from scanner.audit.evidence import evidence
 from scanner.audit.evidence.redaction import WITHHELD
-from scanner.model.evidence import FieldPlace
-from scanner.model.outcome import CheckResult, Violated
+from scanner.model.outcome import CheckResult, FieldPlace, Violated
 from scanner.model.resource import resource_of
 from scanner.policies.validating.bind import read_binding, read_policy
 from scanner.scan.param_table import ParamTable

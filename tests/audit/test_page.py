@@ -16,7 +16,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Check, CheckKind, Errored, GapKind, Violated
 from scanner.model.policy import VALIDATING, Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scan import PageResult
+from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import plan
 from scanner.policies.validating.bind import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable

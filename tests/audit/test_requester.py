@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.model.requester import named
+from scanner.model.resource import named
 
 
 @pytest.mark.parametrize(

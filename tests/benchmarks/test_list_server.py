@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from benchmarks.list_server import fixed, pods
-from scanner.cluster.envelope import envelope
+from scanner.cluster.live.lists import envelope
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.population import Kept, KeptOfObject, Workload
-from scanner.model.register import DayCounts, Register
-from scanner.model.scan import StoredFinding
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.register import DayCounts, Register
+from scanner.model.scans.scan import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from tests.command import assay

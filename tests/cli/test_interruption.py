@@ -21,7 +21,7 @@ import pytest
 from scanner.cli.interruption import Interruption
 from scanner.errors import AssayError
 from scanner.model.json import Json, as_list, as_object, dig
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import open_reader, open_store
 from tests.cli.conftest import Assay
 from tests.cluster.server import FakeApi, Reply, refusal, serving

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.credentials import load_credentials
-from scanner.cluster.manifests import read_documents
+from scanner.cluster.files.manifests import read_documents
+from scanner.cluster.requests.credentials import load_credentials
 from scanner.config.file import file_at
 from scanner.config.setting import Form, Setting
 from scanner.documents.controls import read_frameworks

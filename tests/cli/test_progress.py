@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from scanner.cli.progress import Progress
-from scanner.model.scan import Coverage, CoverageState
+from scanner.model.scans.scan import Coverage, CoverageState
 
 
 class Terminal(io.StringIO):

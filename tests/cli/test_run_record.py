@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scanner.cli.run_record import RunRecord
-from scanner.model.run import Run
+from scanner.model.scans.run import Run
 from scanner.store import open_reader, open_store
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map

@@ -29,7 +29,7 @@ HEAVY = (
     "scanner.cluster",
     "scanner.model.outcome",
     "scanner.model.policy",
-    "scanner.model.scan",
+    "scanner.model.scans.scan",
     "scanner.report.document.document",
     "scanner.scan.run",
     "scanner.store",
@@ -39,7 +39,7 @@ HEAVY = (
 
 WRITING = (
     "scanner.cel",
-    "scanner.cluster.live",
+    "scanner.cluster.live.cluster",
     "scanner.posture.history.scan_diff",
     "scanner.store.history.merge",
     "scanner.store.history.writer",

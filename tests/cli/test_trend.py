@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scanner.model.json import as_list, dig
-from scanner.model.scan import ClusterIdentity, ScanStart, Scope
+from scanner.model.scans.scan import ClusterIdentity, ScanStart, Scope
 from scanner.store import open_store
 from tests.cli.conftest import Assay
 from tests.cli.test_db import record

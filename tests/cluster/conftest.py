@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from tests.cluster.server import FakeApi, serving
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scanner.cel import Answer, Question, Subject
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import AuthorizerFailed, ClusterError
 from tests.cluster.server import FakeApi, Reply
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster import credential_plugin
-from scanner.cluster.credentials import load_credentials
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.requests import credential_plugin
+from scanner.cluster.requests.credentials import load_credentials
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, listing, refusal
@@ -149,7 +149,7 @@ def test_the_memory_for_a_plugin_is_bounded(api: FakeApi, tmp_path: Path) -> Non
     kubeconfig = api.kubeconfig(tmp_path, plugin(tmp_path, "head -c 1000000000 /dev/zero"))
     program = (
         "import resource\n"
-        "from scanner.cluster.credentials import load_credentials\n"
+        "from scanner.cluster.requests.credentials import load_credentials\n"
         "from scanner.errors import ClusterError\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"try:\n    load_credentials({kubeconfig!r}, '')\n"
@@ -369,7 +369,7 @@ def test_a_program_that_ends_leaves_no_plugin(api: FakeApi, tmp_path: Path) -> N
     kubeconfig = api.kubeconfig(tmp_path, plugin(tmp_path, f"echo $$ > {tmp_path}/pids; {SLEEPS}"))
     program = (
         "import threading, time\nfrom pathlib import Path\n"
-        "from scanner.cluster.credentials import load_credentials\n"
+        "from scanner.cluster.requests.credentials import load_credentials\n"
         f"threading.Thread(target=load_credentials, args=({kubeconfig!r}, ''), daemon=True).start()\n"
         f"while not Path({str(tmp_path / 'pids')!r}).exists(): time.sleep(0.01)\n"
     )

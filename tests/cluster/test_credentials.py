@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import AssayError, ClusterError, UsageError
 from scanner.model.json import JsonObject
 from scanner.model.urls import without_password

@@ -15,7 +15,7 @@ from scanner.cluster.definitions import (
     is_definition,
     version_order,
 )
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, conversion_of, custom_schemas, versions_of
 from scanner.model.resource import Kind
 from scanner.mutate.versions import is_builtin

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.dryrun import DryRuns
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.live.dryrun import DryRuns
 from scanner.errors import ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
@@ -179,6 +179,6 @@ def test_nothing_but_dry_runs_writes() -> None:
     """Only this class and the method below it use a verb that changes objects."""
     source = Path(__file__).parents[2] / "scanner" / "cluster"
     verbs = ('"PUT"', '"PATCH"', '"DELETE"')
-    writing = {path.name for path in source.glob("*.py") if any(verb in path.read_text() for verb in verbs)}
+    writing = {path.name for path in source.rglob("*.py") if any(verb in path.read_text() for verb in verbs)}
 
     assert {"session.py", "dryrun.py"} == writing

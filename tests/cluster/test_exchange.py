@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.exchange import addresses_of
-from scanner.cluster.limits import Deadline
-from scanner.cluster.session import AnswerTooLarge, Session, Unanswered
+from scanner.cluster.requests.exchange import addresses_of
+from scanner.cluster.requests.limits import Deadline
+from scanner.cluster.requests.session import AnswerTooLarge, Session, Unanswered
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 

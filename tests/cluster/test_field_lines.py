@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.field_lines import WantedLines, field_lines, has_lines
+from scanner.cluster.files.field_lines import WantedLines, field_lines, has_lines
 
 YAML = """\
 # two documents

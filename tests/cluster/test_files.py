@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from scanner.cluster.files import PAGE_SIZE, SnapshotCluster
+from scanner.cluster.files.snapshot import PAGE_SIZE, SnapshotCluster
 from scanner.errors import ListFailed, UsageError
 from scanner.model.json import Json, JsonObject, dig
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from scanner.cluster.credentials import load_credentials
-from scanner.cluster.live import LiveCluster
-from scanner.cluster.transport import pool_for
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.requests.credentials import load_credentials
+from scanner.cluster.requests.transport import pool_for
 from scanner.errors import AssayError, ClusterError
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi

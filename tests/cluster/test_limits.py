@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.cluster.limits import ATTEMPTS, Deadline, RateLimiter, TimeLimit, after_failure, pause_before, retries
+from scanner.cluster.requests.limits import (
+    ATTEMPTS,
+    Deadline,
+    RateLimiter,
+    TimeLimit,
+    after_failure,
+    pause_before,
+    retries,
+)
 
 
 class Clock:

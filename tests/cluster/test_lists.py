@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.cluster.envelope import envelope
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.live.lists import envelope
 from scanner.errors import ListFailed, UsageError
 from scanner.model.resource import Kind, Page
 from tests.cluster.server import FakeApi, Reply, listing, refusal

@@ -11,12 +11,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from scanner.cluster.manifests import Document, read_documents
+from scanner.cluster.files.manifests import Document, read_documents
 from scanner.errors import UsageError
 from scanner.model.json import Json
 from scanner.model.outcome import GapKind

@@ -9,8 +9,8 @@ import orjson
 import pytest
 import yaml
 
-from scanner.cluster.files import SnapshotCluster
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.files.snapshot import SnapshotCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind, Page

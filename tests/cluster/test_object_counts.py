@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scanner.cluster.object_counts import counts_in
+from scanner.cluster.live.cluster import counts_in
 
 OLD = b"""\
 # HELP apiserver_storage_objects [STABLE] Number of stored objects at the time of last check split by kind.

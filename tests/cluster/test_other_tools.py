@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.files import SnapshotCluster
+from scanner.cluster.files.snapshot import SnapshotCluster
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 Folder = Callable[..., SnapshotCluster]

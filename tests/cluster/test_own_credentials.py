@@ -13,10 +13,10 @@ from urllib.parse import quote
 import pytest
 
 from scanner.audit.own_secrets import OwnSecrets
-from scanner.cluster.credentials import Credentials
-from scanner.cluster.live import LiveCluster
-from scanner.cluster.session import Session, Unanswered
-from scanner.cluster.simple_kubeconfig import Settings
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.requests.credentials import Credentials
+from scanner.cluster.requests.session import Session, Unanswered
+from scanner.cluster.requests.simple_kubeconfig import Settings
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind

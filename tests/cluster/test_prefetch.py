@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from scanner.cluster.prefetch import Prefetcher, Wanted
+from scanner.cluster.live.prefetch import Prefetcher, Wanted
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind, Page
 

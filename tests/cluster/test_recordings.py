@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from scanner.cluster.definitions import builtin_kinds, definition_of
-from scanner.cluster.discovery import aggregated_kinds, legacy_kinds
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.live.discovery import aggregated_kinds, legacy_kinds
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind

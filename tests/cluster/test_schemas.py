@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.files import SnapshotCluster
+from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.server_identity import server_digest
-from scanner.cluster.simple_kubeconfig import Settings
+from scanner.cluster.requests.session import server_digest
+from scanner.cluster.requests.simple_kubeconfig import Settings
 
 SERVER = "https://10.96.0.1:443"
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
-from scanner.cluster import simple_kubeconfig
-from scanner.cluster.credentials import load_credentials
-from scanner.cluster.simple_kubeconfig import Entries, Settings, plain_account, simple_settings
+from scanner.cluster.requests import simple_kubeconfig
+from scanner.cluster.requests.credentials import load_credentials
+from scanner.cluster.requests.simple_kubeconfig import Entries, Settings, plain_account, simple_settings
 from scanner.model.json import Json, JsonObject
 from tests.cluster.server import FakeApi, Reply
 from tests.cluster.test_credentials import credential, plugin
@@ -147,7 +147,7 @@ def test_a_scan_with_a_token_does_without_the_official_client(api: FakeApi, tmp_
     user: JsonObject = {"token": {"token": "t"}, "tokenFile": {"tokenFile": "token"}, "exec": printed}[source]
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     program = (
-        "import sys; from scanner.cluster.live import LiveCluster; "
+        "import sys; from scanner.cluster.live.cluster import LiveCluster; "
         f"LiveCluster(kubeconfig={api.kubeconfig(tmp_path, user)!r}).identity(); print('kubernetes' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ import pytest
 import urllib3
 from kubernetes.client import Configuration
 
-from scanner.cluster.credentials import Credentials
-from scanner.cluster.transport import encoding_for, pool_for, timeout_for
+from scanner.cluster.requests.credentials import Credentials
+from scanner.cluster.requests.transport import encoding_for, pool_for, timeout_for
 from scanner.errors import ClusterError
 
 

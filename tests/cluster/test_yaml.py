@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scanner.cluster.streams import pieces
+from scanner.cluster.files.streams import pieces
 from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
 from scanner.model.json import Json
 

@@ -12,7 +12,7 @@ import yaml
 from scanner import __version__
 from scanner.cli.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scanner.model.scan import SILENCE
+from scanner.model.scans.scan import SILENCE
 from scanner.policies.language import LANGUAGES
 from scanner.posture.workloads import usual_controllers
 from tests.deploy.programs import BASE, base

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from scanner.cluster.manifests import read_documents
+from scanner.cluster.files.manifests import read_documents
 from scanner.model.json import JsonObject, as_object, as_text
 
 FOLDER = Path(__file__).parents[2] / "examples"

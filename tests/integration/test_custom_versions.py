@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scanner.api import Auditor
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.schema import Schemas

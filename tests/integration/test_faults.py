@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from tests.cli.conftest import Assay
 from tests.integration import faults

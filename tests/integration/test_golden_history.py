@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from scanner.cli.named_cluster import NamedCluster
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import UsageError
-from scanner.model.cause import Cause
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, Scope, StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.cause import Cause
+from scanner.model.scans.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.scan.options import Options
 from scanner.scan.run import run

@@ -10,11 +10,11 @@ import orjson
 import pytest
 
 from scanner.audit.population import examined
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import as_list, as_object
 from scanner.model.population import DEFAULT_KEYS, Workload
 from scanner.model.resource import METADATA_ONLY, Kind, resource_of
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.posture.workloads import Workloads
 from scanner.scan.intermediates import IntermediateNote, IntermediatePage, IntermediateStep, intermediate_pages
 from scanner.scan.lists import ScanLists

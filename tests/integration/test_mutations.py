@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor, InvocationResult
-from scanner.cluster.live import LiveCluster
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, UserInfo

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.manifests import read_documents
+from scanner.cluster.files.manifests import read_documents
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from tests.cli.conftest import Assay
 from tests.command import Ran

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.release import NEWEST, OLDEST, release_of
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.errors import UsageError
-from scanner.model.cron import schedule_of
-from scanner.model.schedule import Schedule
+from scanner.model.schedule import Schedule, schedule_of
 
 RECORDED = json.loads((Path(__file__).parents[1] / "schedules" / "recorded.json").read_text("utf-8"))
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,7 +8,7 @@ import pytest
 
 from scanner import cel
 from scanner.cluster.schemas import builtin_schemas
-from scanner.mutate.copied import copied_lists, holds_copied
+from scanner.mutate.unchanged import copied_lists, holds_copied
 
 PULL = "object.spec.containers.map(c, Object.spec.containers{name: c.name, imagePullPolicy: 'Always'})"
 

@@ -10,7 +10,7 @@ from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import Json, JsonObject, dig
 from scanner.mutate.decoding import converted
 from scanner.mutate.defaulting import defaulted
-from scanner.mutate.defaulting.images import pull_policy
+from scanner.mutate.defaulting.pods import pull_policy
 from tests.integration.storable import STORABLE
 
 CONTAINER: JsonObject = {"name": "c", "image": "a:1"}

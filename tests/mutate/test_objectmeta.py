@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.json import Json
-from scanner.mutate.objectmeta import object_meta
+from scanner.mutate.custom import object_meta
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scanner import cel
 from scanner.model.json import Json
 from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.origin import Data
-from scanner.mutate.values import json_value
+from scanner.mutate.patch import json_value
 
 ENVIRONMENT = cel.for_patches(cel.Environment())
 LIVE: Any = {"xs": ["x", "y"], "none": []}

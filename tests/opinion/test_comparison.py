@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.admission.compiled import Expression
-from scanner.model.opinion import Opinion
 from scanner.model.resource import Resource
+from scanner.model.scans.opinion import Opinion
 from scanner.opinion.comparison import Comparison, in_sample
 from scanner.opinion.engine import Answer
 from scanner.opinion.limits import LIMITS, limit_of

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.parity import Parity, Response, verify
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare

@@ -12,7 +12,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.parity import Parity, Response, verify
 from scanner.parity.answers import warning_of
 from scanner.scan.options import Options

@@ -16,9 +16,8 @@ from scanner.admission.dispatch import BoundPolicy, CoveredNamespaces
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
 from scanner.errors import InvalidManifest
-from scanner.model.evidence import FieldPlace
 from scanner.model.json import JsonObject, as_list, as_text, dig, text_map
-from scanner.model.outcome import Check, CheckResult, Passed, Violated
+from scanner.model.outcome import Check, CheckResult, FieldPlace, Passed, Violated
 from scanner.model.policy import (
     NAMESPACE_LABELS,
     Action,
@@ -31,7 +30,7 @@ from scanner.model.policy import (
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage

@@ -12,14 +12,13 @@ import yaml
 
 from scanner.audit.fast_path import FastPath
 from scanner.cli.inputs import policy_files
-from scanner.cluster.files import SnapshotCluster
+from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.errors import UsageError
-from scanner.model.evidence import Evidence, Reason
 from scanner.model.json import dig
-from scanner.model.outcome import GapKind
+from scanner.model.outcome import Evidence, GapKind, Reason
 from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
-from scanner.model.scan import HealthKind, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import HealthKind, OutcomeName, ScanState, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.rbac import needs
 from scanner.scan.options import Options

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from scanner.audit.redact import WITHHELD_ANY
-from scanner.cluster.files import SnapshotCluster
+from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.rbac import needs
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, KINDS, namespace, pod, thing

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from scanner.cli.inputs import policy_files
-from scanner.cluster.files import SnapshotCluster
-from scanner.model.scan import OutcomeName, ScanState, Scope, Unneeded
+from scanner.cluster.files.snapshot import SnapshotCluster
+from scanner.model.scans.scan import OutcomeName, ScanState, Scope, Unneeded
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run

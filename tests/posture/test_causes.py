@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleObject, RuleType
+from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.posture.history.causes import Circumstances, Comparison, Coordinates
 from scanner.posture.history.namespace_keys import EVERY
 from tests.store.made import policy

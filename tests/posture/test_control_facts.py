@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from scanner.model.method import Method
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import MatchResources, Policy, PolicyKey, Rule
 from scanner.model.reading import Reading
-from scanner.model.scan import (
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     Health,

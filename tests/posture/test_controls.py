@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.policy import Policy, PolicyKey
-from scanner.model.scan import OutcomeName
+from scanner.model.scans.scan import OutcomeName
 from scanner.posture.controls import (
     Control,
     ControlResult,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.cron import schedule_of
+from scanner.model.schedule import schedule_of
 from scanner.posture.run_register import ExpectedRun, expected_run
 
 ZONE = ZoneInfo("Etc/UTC")

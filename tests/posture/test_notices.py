@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.cause import Cause, CauseKind
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.population import Workload
-from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.posture.history.scan_diff import (
     DifferingProblem,
     ProblemChange,

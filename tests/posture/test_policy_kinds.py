@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scanner.admission.match import could_match
 from scanner.model.policy import MatchResources, Rule
 from scanner.model.resource import Kind
-from scanner.model.scan import Coverage, CoverageState
+from scanner.model.scans.scan import Coverage, CoverageState
 from scanner.model.selector import EVERYTHING
 from scanner.posture.policy_kinds import CoveredKinds, plural_of
 

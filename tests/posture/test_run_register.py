@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.run import Run, RunDetails
-from scanner.model.scan import Scope
+from scanner.model.scans.run import Run, RunDetails
+from scanner.model.scans.scan import Scope
 from scanner.posture.run_register import RegisterEntry, RunState, in_words, register
 
 FIRST = datetime(2026, 11, 20, 2, 17, tzinfo=UTC)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from scanner.model.cause import CauseKind
+from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import (
     ComparedFinding,
     Effect,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Check, CheckKind, Gap, GapKind
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     OutcomeName,

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scanner.model.cron import schedule_of
+from scanner.model.schedule import schedule_of
 from scanner.posture.run_register import ClusterState, cluster_states, silent_from
 
 FRIDAY = datetime(2026, 3, 27, 2, 0, 5, tzinfo=UTC)

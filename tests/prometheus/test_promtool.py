@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from prometheus_client import generate_latest
 
-from scanner.model.cron import schedule_of
-from scanner.model.method import ClockDifferences, Method
-from scanner.model.register import Register
-from scanner.model.scan import ClusterIdentity, Health, HealthKind, ScanState
+from scanner.model.scans.method import ClockDifferences, Method
+from scanner.model.scans.register import Register
+from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanState
+from scanner.model.schedule import schedule_of
 from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS

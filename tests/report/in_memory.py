@@ -7,17 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import starmap
 
-from scanner.model.census import Census, OwnedCensus, OwnerOf
-from scanner.model.finding_index import FindingIndex
-from scanner.model.open_problems import GroupedProblems
 from scanner.model.outcome import Errored, WouldChange
-from scanner.model.place import Places
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.problem_group import ProblemGroup
-from scanner.model.problem_totals import ProblemTotals
-from scanner.model.register import PolicyDays, Register
-from scanner.model.scan import (
+from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
+from scanner.model.scans.finding_index import FindingIndex
+from scanner.model.scans.place import Places
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.scan import (
     ALONE,
     OwnedTally,
     ProblemFinding,
@@ -26,7 +24,7 @@ from scanner.model.scan import (
     outcome_name,
     owned_census_of,
 )
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck
 from scanner.posture.grouped_problems import groups_among, problems_among
 from scanner.posture.worst_problems import totals_among

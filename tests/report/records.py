@@ -9,11 +9,20 @@ from hashlib import sha256
 from itertools import product
 from typing import Final, Literal
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
 from scanner.model.json import JsonObject
-from scanner.model.method import Method
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated, WouldChange
-from scanner.model.place import Place
+from scanner.model.outcome import (
+    NO_EVIDENCE,
+    Check,
+    CheckKind,
+    Errored,
+    Evidence,
+    Finding,
+    Gap,
+    GapKind,
+    Reason,
+    Violated,
+    WouldChange,
+)
 from scanner.model.policy import (
     Action,
     Binding,
@@ -28,7 +37,9 @@ from scanner.model.policy import (
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import (
+from scanner.model.scans.method import Method
+from scanner.model.scans.place import Place
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Coverage,
     CoverageState,
@@ -42,9 +53,9 @@ from scanner.model.scan import (
     Scope,
     StoredFinding,
     TallyKey,
+    UncoveredKind,
 )
 from scanner.model.selector import EVERYTHING
-from scanner.model.uncovered import UncoveredKind
 from tests.report.in_memory import ScanInMemory, as_problems
 
 STARTED = datetime(2026, 3, 2, 14, 0, 0, tzinfo=UTC)
@@ -418,11 +429,11 @@ class _Everywhere:
     """Every object has its name as its file."""
 
     def __bool__(self) -> bool:
-        """See `model.place.Places`."""
+        """See `model.scans.place.Places`."""
         return True
 
     def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
-        """See `model.place.Places`: no field has a line of its own."""
+        """See `model.scans.place.Places`: no field has a line of its own."""
         if field:
             return None
         return Place(name, len(group + kind + namespace) or 1)

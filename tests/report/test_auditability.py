@@ -13,7 +13,7 @@ import pytest
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
-from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
+from scanner.model.scans.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
 from scanner.posture.score import score_of
 from scanner.report import FORMATS
 from scanner.report.document.counts import Counts

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.model.method import ClockDifferences, Method
+from scanner.model.scans.method import ClockDifferences, Method
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.table import render

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Check
 from scanner.model.population import EvaluatedObjects
-from scanner.model.scan import OutcomeName, TallyKey
+from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
 from scanner.posture.settings import Settings

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import Coverage, CoverageState
+from scanner.model.scans.scan import Coverage, CoverageState
 from scanner.report.document.coverage import beyond_kinds, coverage_of, percent_listed
 from tests.report.records import small_record
 

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
-from scanner.model.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
 from scanner.report.document.counts import NOTHING, Counts, FindingCounts
 from scanner.report.document.document import document_of
 

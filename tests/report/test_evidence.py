@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.outcome import NO_EVIDENCE, Evidence, Reason
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.text.evidence import evidence_lines, lines_with_excerpt

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.method import Method
-from scanner.model.scan import Coverage, CoverageState, Scope
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import Coverage, CoverageState, Scope
 from scanner.report import FORMATS
 from scanner.report.document.coverage import left_out_of
 from scanner.report.document.document import document_of

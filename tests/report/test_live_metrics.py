@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from scanner.model.register import Register
+from scanner.model.scans.register import Register
 from scanner.posture.run_register import ExpectedRun
 from scanner.report.document.document import document_of
 from scanner.report.formats.metric_families import Families

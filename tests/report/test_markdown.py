@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scan import Coverage, CoverageState, ScanState
+from scanner.model.scans.scan import Coverage, CoverageState, ScanState
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.markdown import LONGEST

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy
-from scanner.model.scan import PolicyRecord
+from scanner.model.scans.scan import PolicyRecord
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import document_of
 from scanner.report.document.policy_text import MarkedText, marked_text

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.model.missing_right import MissingRight
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.document.sentences import nothing_line, verdict_line

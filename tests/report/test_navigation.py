@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from scanner.model.register import Register, ScanLine
+from scanner.model.scans.register import Register, ScanLine
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.document.sentences import verdict_line, verdict_parts

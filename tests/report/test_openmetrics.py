@@ -15,8 +15,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.register import Register
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scans.register import Register
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.metric_families import IN_DETAIL, METRICS, Metric

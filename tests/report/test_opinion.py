@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from scanner.model.opinion import Disagreement, Limited, Opinion
+from scanner.model.scans.opinion import Disagreement, Limited, Opinion
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.table import render

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.parity import Difference, Parity
 from scanner.parity.replay import Replayed
 from scanner.report.formats.parity import json_of, lines_of

@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import Path
 
 from scanner.model.json import JsonObject
-from scanner.model.register import DayCounts
 from scanner.model.rule import RuleType
+from scanner.model.scans.register import DayCounts
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.document.method import RuleSection

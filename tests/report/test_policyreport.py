@@ -12,10 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Errored
 from scanner.model.population import Kept, KeptOfObject
-from scanner.model.scan import PolicyRecord
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.scan import PolicyRecord
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.model.object_counts import ObjectCount
-from scanner.model.scan import Coverage, CoverageState, Scope
+from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, Scope
 from scanner.report.runs.document import Agreement, KindLine, kind_lines
 
 EQUAL, CHANGED, DIFFERENT, NOT = Agreement

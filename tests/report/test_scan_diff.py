@@ -14,13 +14,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.json import JsonObject
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Workload
 from scanner.model.resource import UserInfo
-from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.posture.history.scan_diff import (
     DifferingProblem,
     FindingChange,

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Gap, GapKind, Violated, WouldChange
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     ScanState,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.register import DayCounts, Register
+from scanner.model.scans.register import DayCounts, Register
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.runs.trend import HEIGHT, WIDTH, trend_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import Coverage, CoverageState, Health, HealthKind, Scope
+from scanner.model.scans.scan import Coverage, CoverageState, Health, HealthKind, Scope
 from scanner.report.document.document import document_of
 from scanner.report.document.scan_numbers import numbers_in, unmatched_policies
 from tests.report.in_memory import ScanInMemory

@@ -13,11 +13,10 @@ from scanner.audit.packed_objects import unpacked
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
-from scanner.model.object_counts import ServerCounts
 from scanner.model.outcome import Finding, Gap
 from scanner.model.population import Examined, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Coverage,
     OutcomeName,
@@ -25,6 +24,7 @@ from scanner.model.scan import (
     Scan,
     ScanEnd,
     ScanStart,
+    ServerCounts,
     TallyKey,
 )
 from scanner.scan.edges import Discovery

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, Document, binding, namespace, pod, policy, rule, thing

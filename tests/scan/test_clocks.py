@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from scanner.model.method import ClockDifferences
-from scanner.model.scan import Scan
+from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.scan import Scan
 from scanner.scan.options import Options
 from scanner.scan.run import run
 

@@ -11,7 +11,7 @@ import pytest
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
-from scanner.model.scan import HealthKind, OutcomeName
+from scanner.model.scans.scan import HealthKind, OutcomeName
 from scanner.policies.mutating import bind as mutating
 from scanner.policies.mutating import mutation_order
 from scanner.scan.documents import Manifest

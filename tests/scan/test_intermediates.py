@@ -10,7 +10,7 @@ import pytest
 from scanner.errors import ListFailed
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind, Page
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.scan.intermediates import IntermediateNote, IntermediatePage, intermediate_pages
 from scanner.scan.lists import ScanLists
 from tests.documents import DEPLOYMENTS, NODES, PODS, Document

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
-from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState, Scope
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from tests.documents import binding, namespace, pod, policy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.errors import ListFailed
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.scan.options import Options
 from tests.documents import binding, pod, policy, rule
 from tests.scan.fakes import FakeCluster, scanned

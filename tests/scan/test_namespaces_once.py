@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scanner.model.resource import Kind, Page
-from scanner.model.scan import CoverageState, Scope
+from scanner.model.scans.scan import CoverageState, Scope
 from scanner.policies.language import LANGUAGES
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options

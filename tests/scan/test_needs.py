@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.rbac import Need, needs
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scanner.model.object_counts import ObjectCount, ServerCounts
 from scanner.model.outcome import Gap
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scans.scan import ObjectCount, ScanState, Scope, ServerCounts
 from scanner.scan.options import Options
 from tests.documents import binding, namespace, pod, policy
 from tests.scan.fakes import FakeCluster, changed, forbidden, scanned

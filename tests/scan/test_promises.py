@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from scanner.errors import ListFailed
 from scanner.model.outcome import CheckKind, Errored
-from scanner.model.scan import CoverageState, OutcomeName, ScanState
+from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import (

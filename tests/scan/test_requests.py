@@ -10,9 +10,8 @@ from scanner.cel import Answer, Question
 from scanner.errors import AuthorizerFailed
 from scanner.model.outcome import GapKind
 from scanner.model.reading import Auditability
-from scanner.model.requester import named
-from scanner.model.resource import UserInfo
-from scanner.model.scan import OutcomeName, ScanState, Scope
+from scanner.model.resource import UserInfo, named
+from scanner.model.scans.scan import OutcomeName, ScanState, Scope
 from scanner.scan.options import Options
 from tests.documents import binding, namespace, pod, policy, rule
 from tests.scan.fakes import FakeCluster, changed, scanned

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from scanner.errors import ClusterError
-from scanner.model.method import Method
-from scanner.model.requester import named
-from scanner.model.resource import UserInfo
-from scanner.model.scan import Scope
+from scanner.model.resource import UserInfo, named
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import Scope
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, SECRETS, Document, binding, namespace, pod, policy, thing
 from tests.scan.fakes import FakeCluster, forbidden, scanned

@@ -8,7 +8,7 @@ import pytest
 
 from scanner.errors import ListFailed, UsageError
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import CoverageState, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState, Scope
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from scanner.cluster.files import SnapshotCluster
-from scanner.model.scan import ScanState, Scope
+from scanner.cluster.files.snapshot import SnapshotCluster
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run

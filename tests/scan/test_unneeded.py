@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.scan.edges import Discovery
 from tests.documents import LIMITS, binding, namespace, pod, policy, rule
 from tests.scan.fakes import FakeCluster, Recorded, forbidden, scanned

@@ -6,7 +6,7 @@ import pytest
 
 from scanner.model.population import Controller
 from scanner.model.resource import Kind
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.rbac import Need, needs
 from scanner.scan.intermediates import intermediate_pages
 from scanner.scan.lists import ScanLists

@@ -12,8 +12,8 @@ from typing import Any, cast
 from sqlalchemy import Engine, text
 
 from scanner.model.population import Workload
-from scanner.model.scan import StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems
 from scanner.posture.settings import DEFAULT_SETTINGS

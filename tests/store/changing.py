@@ -12,8 +12,8 @@ from typing import Any
 from scanner.model.outcome import Finding
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scan, ScanEnd, ScanStart, Scope
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import ClusterIdentity, CoverageState, PageResult, Scan, ScanEnd, ScanStart, Scope
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore

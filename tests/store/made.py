@@ -11,15 +11,15 @@ from typing import Any
 from scanner.audit import object_sets, packed_objects
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
-from scanner.model.object_counts import ObjectCount
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
 from scanner.model.population import Examined
 from scanner.model.resource import Kind
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Coverage,
     CoverageState,
+    ObjectCount,
     OutcomeName,
     PageResult,
     Scan,

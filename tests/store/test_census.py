@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scan import Scope, census_of
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import Scope, census_of
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 

@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
 from scanner.errors import UsageError
-from scanner.model.scan import Scan, ScanState
+from scanner.model.scans.scan import Scan, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.scan.options import Options
 from scanner.scan.run import run

@@ -15,7 +15,7 @@ import pytest
 from scanner.errors import StoreError
 from scanner.model.outcome import Gap, GapKind, Violated
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import SqlStore, open_store, prune
 from scanner.store.rows.logical_rows import PARTS
 from scanner.store.upkeep.integrity import check_database

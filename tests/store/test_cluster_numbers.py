@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.store import SqlStore, open_reader
 from scanner.store.catalog.every_cluster import RECENT, AllClusters, ClusterNumbers
 from tests.store.databases import execute

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from scanner.errors import UsageError
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.store import SqlStore
 from tests.store.made import Round, finding, statuses
 

@@ -20,7 +20,7 @@ from scanner.model.policy import (
     Rule,
     Validation,
 )
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.model.selector import Requirement, Selector
 from scanner.store.rows.codec import from_text, to_text
 from scanner.store.rows.row_ids import RowIdSet, unpacked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import Rule

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from scanner.model.outcome import Finding
-from scanner.model.scan import ScanEnd, ScanState
+from scanner.model.scans.scan import ScanEnd, ScanState
 from scanner.store import SqlStore, open_store
 from tests.store.databases import count
 from tests.store.made import Round, clock, finding, statuses

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scanner.model.cause import CauseKind
 from scanner.model.policy import Policy
+from scanner.model.scans.cause import CauseKind
 from scanner.store import SqlStore, open_store, upgrade
 from tests.admission.test_cost_budget import TRUE
 from tests.documents import KINDS, Document, binding, namespace, pod, policy

@@ -7,7 +7,7 @@ from io import BytesIO, StringIO
 
 import pytest
 
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.policies.language import LANGUAGES
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import select
 
 from scanner.errors import UsageError
-from scanner.model.cause import Cause, CauseKind
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING
-from scanner.model.scan import CoverageState, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import CoverageState, ScanEnd, ScanStart, Scope, StoredFinding
 from scanner.policies.manifest import read_binding
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
+from scanner.model.outcome import NO_EVIDENCE, Evidence, Reason
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.rows.stored_texts import evidence_of, evidence_text
 from tests.store.databases import count, without_column, without_shared_rows

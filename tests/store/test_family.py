@@ -8,7 +8,7 @@ from io import BytesIO, TextIOWrapper
 
 import pytest
 
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats import policyreport

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.store import SqlStore
 from tests.documents import binding, namespace, pod, policy
 from tests.store.scanned import Facts, Story, facts, versioned

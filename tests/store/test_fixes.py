@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from scanner.model.outcome import Finding
-from scanner.model.scan import ClusterIdentity, PageResult
+from scanner.model.scans.scan import ClusterIdentity, PageResult
 from scanner.posture.history.daily import TimeToFix
 from scanner.store import SqlStore, prune
 from scanner.store.upkeep.retention_plan import Rule

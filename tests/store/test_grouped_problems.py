@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.audit import packed_objects
-from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.outcome import Errored, Finding
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, ScanState
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
+from scanner.model.scans.scan import ClusterIdentity, ScanState
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
 from scanner.posture.grouped_problems import problems_among, problems_by_namespace, problems_by_owner

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Errored, Gap, GapKind, Violated
-from scanner.model.scan import (
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Health,
     HealthKind,

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from scanner.audit import packed_objects
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scan import PageResult, Scope, owned_census_of
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import PageResult, Scope, owned_census_of
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore
 from scanner.store.rows.tables import OPEN, POPULATION

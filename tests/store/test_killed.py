@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine, select
 
 from scanner.errors import StoreError, UsageError
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store
 from scanner.store.catalog.runs import Owner, this_process
 from scanner.store.rows.tables import SCANS

@@ -9,7 +9,7 @@ import pytest
 
 from scanner.errors import UsageError
 from scanner.model.outcome import Violated
-from scanner.model.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.store import SqlStore, open_store
 from tests.store.conftest import Original
 from tests.store.databases import refill

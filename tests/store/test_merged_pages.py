@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.outcome import Finding, Violated
-from scanner.model.scan import PageResult, ScanState, Scope
+from scanner.model.scans.scan import PageResult, ScanState, Scope
 from scanner.store import SqlStore
 from scanner.store.history.staged_pages import FindingsOfPage, StagedPage, pack, unpack
 from scanner.store.rows.row_ids import RowIdSet, Run

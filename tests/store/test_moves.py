@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scanner.model.scan import Scope
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import Scope
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from scanner.model.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.store import SqlStore, open_reader
 from tests.store.databases import execute
 from tests.store.made import DAWN, Round, finding

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.model.notification import Notification, NotificationState
 from scanner.model.population import KeptOfObject
-from scanner.model.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.scans.notification import Notification, NotificationState
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore, open_store
 from scanner.store.upkeep.retention import prune

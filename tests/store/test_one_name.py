@@ -11,7 +11,7 @@ import pytest
 
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.policy import VALIDATING
-from scanner.model.scan import ScanStart
+from scanner.model.scans.scan import ScanStart
 from scanner.store import open_store, upgrade
 from tests.store.databases import without_column, without_shared_rows
 from tests.store.made import Round, binding, clock, finding, policy, statuses

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Finding
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scanner.model.opinion import Disagreement, Limited, Opinion
+from scanner.model.scans.opinion import Disagreement, Limited, Opinion
 from scanner.store import SqlStore
 from tests.store.made import Round
 

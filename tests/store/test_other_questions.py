@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from scanner.model.resource import UserInfo
-from scanner.model.scan import PageResult, ScanStart, Scope
+from scanner.model.scans.scan import PageResult, ScanStart, Scope
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 

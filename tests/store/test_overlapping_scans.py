@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scanner.model.scan import Scope
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import Scope
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
-from scanner.model.evidence import Evidence, Reason
+from scanner.model.outcome import Evidence, Reason
 from scanner.store.history.staged_pages import pack
 from tests.store.made import finding, page_of
 

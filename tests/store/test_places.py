@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.place import Place, PlacedObject
+from scanner.model.scans.place import Place, PlacedObject
 from scanner.store import SqlStore
 from scanner.store.catalog.places import places_of, plain
 

@@ -16,7 +16,7 @@ from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING
 from scanner.model.population import Controller, Examined, RecordedObject, Workload
 from scanner.model.resource import Kind
-from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, Scope
+from scanner.model.scans.scan import ClusterIdentity, CoverageState, PageResult, Scope
 from scanner.store import SqlStore
 from tests.store.databases import count as rows_of
 from tests.store.made import CHECK, PROD, Round, finding, listed, page_of, statuses

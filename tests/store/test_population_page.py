@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scanner.errors import UsageError
 from scanner.model.population import CountedObject, PlaceOfPage
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.store import SqlStore
 from tests.store.test_population import ALL, NUMBERS, SETTINGS, Listing, listings
 

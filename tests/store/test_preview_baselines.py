@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from scanner.model.scan import ScanStart
+from scanner.model.scans.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import Rule

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Finding
-from scanner.model.scan import ScanStart
+from scanner.model.scans.scan import ScanStart
 from scanner.store import SqlStore
 from tests.store.made import Round, binding, ended, finding, policy
 

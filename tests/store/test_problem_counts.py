@@ -8,8 +8,8 @@ import pytest
 
 from scanner.errors import UsageError
 from scanner.model.outcome import Errored, WouldChange
-from scanner.model.problem import ProblemCounts
-from scanner.model.scan import ClusterIdentity, Scope
+from scanner.model.scans.problem_numbers import ProblemCounts
+from scanner.model.scans.scan import ClusterIdentity, Scope
 from scanner.store import SqlStore
 from tests.store.databases import execute
 from tests.store.made import Round, finding

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Errored, Finding
-from scanner.model.register import PolicyDays
-from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.model.scans.register import PolicyDays
+from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.posture.grouped_problems import groups_among
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding

@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from scanner.errors import StoreError, UsageError
-from scanner.model.scan import ClusterIdentity, ScanState
+from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.posture.waivers.waivers import WaiverRules
 from scanner.posture.waivers.waiving import Waiving

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore, prune
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import reading_engine_for

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune

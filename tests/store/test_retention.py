@@ -17,13 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.errors import UsageError
-from scanner.model.evidence import Evidence, Reason
-from scanner.model.method import Method
-from scanner.model.outcome import Finding, Gap, GapKind, Violated
+from scanner.model.outcome import Evidence, Finding, Gap, GapKind, Reason, Violated
 from scanner.model.policy import VALIDATING, Validation
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import (
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import (
     ClusterIdentity,
     Health,
     HealthKind,

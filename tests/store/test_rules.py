@@ -10,12 +10,11 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from scanner.model.method import Method
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ScanEnd, ScanStart
-from scanner.model.stored_scan import StoredScan
-from scanner.model.uncovered import UncoveredKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import ScanEnd, ScanStart, UncoveredKind
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.database.address import address_of

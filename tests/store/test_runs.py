@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scanner.errors import UsageError
-from scanner.model.object_counts import ObjectCount
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.run import Run
-from scanner.model.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.scans.run import Run
+from scanner.model.scans.scan import ClusterIdentity, ObjectCount, ScanState, Scope
 from scanner.store import SqlStore, open_reader
 from tests.store.databases import execute
 from tests.store.made import DAWN, Round, clock

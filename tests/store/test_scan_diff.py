@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from scanner.errors import UsageError
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.json import JsonObject
-from scanner.model.method import Method
 from scanner.model.outcome import Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ClusterIdentity, ScanStart, ScanState, Scope
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import ClusterIdentity, ScanStart, ScanState, Scope
 from scanner.posture.history.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune

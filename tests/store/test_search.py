@@ -12,7 +12,7 @@ from scanner.audit import packed_objects
 from scanner.model.outcome import Violated
 from scanner.model.policy import VALIDATING
 from scanner.model.population import Controller, Examined, Pairs
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.posture.owners import OwnerKey
 from scanner.store import SqlStore, prune
 from scanner.store.read.search_hits import Hits, SearchHits

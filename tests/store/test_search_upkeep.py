@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 
 from scanner.errors import StoreError
 from scanner.model.outcome import Violated
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store, prune, upgrade
 from scanner.store.database.address import address_of
 from scanner.store.database.store_errors import as_store_error

@@ -17,7 +17,7 @@ from scanner.audit import packed_objects
 from scanner.model.outcome import Change, Violated, WouldChange
 from scanner.model.policy import Policy
 from scanner.model.population import Controller, Examined
-from scanner.model.scan import ClusterIdentity, Scan
+from scanner.model.scans.scan import ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store import SqlStore, open_store
 from scanner.store.database.address import address_of

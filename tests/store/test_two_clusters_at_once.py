@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from scanner.model.scan import ClusterIdentity, Scan
+from scanner.model.scans.scan import ClusterIdentity, Scan
 from scanner.store import SqlStore, open_store
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import engine_for, insert_missing, lock_history, writing

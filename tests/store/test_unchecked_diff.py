@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from scanner.model.cause import CauseKind
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import CoverageState, ScanState, Scope
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.scan import CoverageState, ScanState, Scope
 from scanner.posture.history.scan_diff import FindingChange, ProblemChange, ProblemState, ScanDiff
 from scanner.store import SqlStore
 from tests.store.made import Round, finding, listed

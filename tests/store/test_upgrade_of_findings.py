@@ -11,7 +11,7 @@ from sqlalchemy import Connection, MetaData
 
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.store import open_store, upgrade
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import engine_for, writing

@@ -6,7 +6,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, text
 
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.store import open_store, upgrade
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import engine_for, writing

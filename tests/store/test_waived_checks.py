@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING, NamedExpression, Policy, Validation
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.problem_ids import check_id
 from scanner.posture.settings import Settings

@@ -7,9 +7,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from scanner.model.problem import ProblemCounts
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ScanState
+from scanner.model.scans.problem_numbers import ProblemCounts
+from scanner.model.scans.scan import ScanState
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import Settings

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import replace
 
-from scanner.model.scan import ClusterIdentity
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.store import SqlStore, open_store
 from tests.store.made import Round, clock, finding
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import Binding, Policy
-from scanner.model.scan import ClusterIdentity, CoverageState, PageResult, ScanEnd, ScanStart, ScanState
+from scanner.model.scans.scan import ClusterIdentity, CoverageState, PageResult, ScanEnd, ScanStart, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.store import SqlStore, open_store
 from tests.posture.waivers import waiver

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.store import open_store
 from tests.command import assay_here
 from tests.store.made import Round, binding, finding

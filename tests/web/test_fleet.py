@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.posture.severity import Severity
 from scanner.report.document.sentences import coverage_line
 from scanner.report.runs.document import Expectation, Expectations

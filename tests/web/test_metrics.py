@@ -17,9 +17,9 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from scanner.errors import StoreError, UsageError
-from scanner.model.cron import schedule_of
-from scanner.model.scan import ClusterIdentity, ScanState
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import ClusterIdentity, ScanState
+from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.schedule import schedule_of
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report.document.document import document_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.finding_index import CommonFacts, CommonPlace, FindingIndex
 from scanner.report.lists.filters import SEVERITIES, ListFilter
 from scanner.report.lists.problem_facts import COUNTED, FindingFacts, problem_facts
 from scanner.store.read.search_query import WordMatches

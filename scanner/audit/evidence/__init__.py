@@ -18,8 +18,17 @@ from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.inputs import evaluations
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
-from scanner.model.evidence import NO_EVIDENCE, Evidence, FieldPlace, Reason
-from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Violated
+from scanner.model.outcome import (
+    NO_EVIDENCE,
+    Check,
+    CheckKind,
+    CheckResult,
+    Errored,
+    Evidence,
+    FieldPlace,
+    Reason,
+    Violated,
+)
 
 MOST = 8
 """Reasons that a finding keeps."""

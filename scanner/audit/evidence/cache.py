@@ -20,9 +20,8 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.admission.request import Request
 from scanner.audit.secret_values import HIDDEN, is_secret
 from scanner.audit.sensitive_fields import Trail, names_secret
-from scanner.model.evidence import Reason
 from scanner.model.json import Json, compact
-from scanner.model.outcome import Check, Errored, Violated
+from scanner.model.outcome import Check, Errored, Reason, Violated
 from scanner.model.resource import Resource
 
 _MOST = 2048

@@ -26,8 +26,8 @@ from scanner.audit.sensitive_fields import (
 )
 from scanner.audit.taint import Documents, documents_of, is_secret_elsewhere
 from scanner.cel.explanation.explained import path_of
-from scanner.model.evidence import Evidence, FieldPlace, Reason
 from scanner.model.json import Json
+from scanner.model.outcome import Evidence, FieldPlace, Reason
 
 WITHHELD: Final = WITHHELD_ANY
 _LONGEST_EXPRESSION = 200

@@ -11,40 +11,25 @@ returned as it is; all of a document that does not change is shared with the res
 from __future__ import annotations
 
 from scanner.model.json import JsonObject
-from scanner.mutate.defaulting import (
-    admission,
-    apps,
-    autoscaling,
-    batch,
-    certificates,
-    core,
-    extension,
-    flowcontrol,
-    networking,
-    pods,
-    rbac,
-    resource,
-    scheduling,
-    storage,
-)
+from scanner.mutate.defaulting import api_server, core, infrastructure, pods, workloads
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import Rules, RuleSet
 
 RULES: Rules = {
     **core.RULES,
     **pods.RULES,
-    **apps.RULES,
-    **batch.RULES,
-    **autoscaling.RULES,
-    **admission.RULES,
-    **certificates.RULES,
-    **networking.RULES,
-    **flowcontrol.RULES,
-    **rbac.RULES,
-    **resource.RULES,
-    **scheduling.RULES,
-    **storage.RULES,
-    **extension.RULES,
+    **workloads.APPS_RULES,
+    **workloads.BATCH_RULES,
+    **workloads.AUTOSCALING_RULES,
+    **api_server.ADMISSION_RULES,
+    **api_server.CERTIFICATES_RULES,
+    **infrastructure.NETWORKING_RULES,
+    **api_server.FLOWCONTROL_RULES,
+    **api_server.RBAC_RULES,
+    **infrastructure.RESOURCE_RULES,
+    **workloads.SCHEDULING_RULES,
+    **infrastructure.STORAGE_RULES,
+    **api_server.EXTENSION_RULES,
 }
 """The rule of each type, by the name of its definition."""
 _DEFAULTS = RuleSet(RULES)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
 from scanner.mutate.defaulting.resources import missing_of, resource_lists
-from scanner.mutate.defaulting.rules import when_absent, when_zero
-from scanner.mutate.walk import Rule, Rules, each, in_order, within, without
+from scanner.mutate.walk import Rule, Rules, each, in_order, when_absent, when_zero, within, without
 
 _CORE = "io.k8s.api.core.v1."
 _NAME_LABEL = "kubernetes.io/metadata.name"

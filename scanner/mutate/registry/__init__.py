@@ -11,16 +11,15 @@ causes is not a change of the policy, and is reverted.
 
 from __future__ import annotations
 
-from scanner.model.json import EMPTY, JsonObject
+from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, dig
 from scanner.mutate.defaulting import defaulted
 from scanner.mutate.operations import same
 from scanner.mutate.registry.conversion import converted_into, round_tripped
 from scanner.mutate.registry.features import without_disabled
-from scanner.mutate.registry.metadata import kept_metadata, with_status
-from scanner.mutate.registry.plugins import after_plugins
 from scanner.mutate.registry.restoring import completed, restored
 from scanner.mutate.registry.strategies import creation_of, strategy_of
 from scanner.mutate.schema import Schema
+from scanner.mutate.walk import with_member, within, without
 
 __all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
 
@@ -103,3 +102,95 @@ def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
 def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
     """An object as the server stores it."""
     return round_tripped(schema, defaulted(schema, document))
+
+
+# The metadata after an update: fields that clients cannot set keep the stored values.
+#
+# Mirrors `rest.BeforeUpdate`, `dedupOwnerReferences` and, for counters and dates, the values that every write sets.
+
+_SERVER_SET = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
+    """An object whose server-set metadata is that of the stored object (`rest.BeforeUpdate`)."""
+    stored, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
+    if given is stored:
+        return after
+    own = {name: stored[name] for name in _SERVER_SET if name in stored}
+    metadata = {**without(given, *_SERVER_SET), **own}
+    if "namespace" not in stored:  # EnsureObjectNamespaceMatchesRequestNamespace
+        metadata.pop("namespace", None)
+    elif not metadata.get("namespace"):
+        metadata["namespace"] = stored["namespace"]
+    metadata = {**metadata, **_owners(metadata)}
+    return {**after, "metadata": metadata} if metadata else without(after, "metadata")
+
+
+def _owners(metadata: JsonObject) -> JsonObject:
+    owners = as_list(metadata.get("ownerReferences"))
+    once: list[Json] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    return {} if len(once) == len(owners) else {"ownerReferences": once}
+
+
+def with_status(before: JsonObject, after: JsonObject) -> JsonObject:
+    """An object with the stored status: only the status subresource changes it."""
+    return with_member(after, "status", before["status"]) if "status" in before else without(after, "status")
+
+
+# The changes of other admission plugins to an updated pod: of plugins that are on by default and need only the
+# object.
+#
+# Mirrors `plugin/pkg/admission/priority` and `defaulttolerationseconds`: when a policy has changed the object, the
+# server calls them once more, before the second run of the policies. No plugin runs after the second run.
+
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_PRIORITY = ("priority", "preemptionPolicy")
+
+
+def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
+    """The object after the plugins; only pods change. `type_name` is the name of the kind's definition."""
+    if type_name != "io.k8s.api.core.v1.Pod":
+        return after
+    old = as_object(before.get("spec"))
+    return within("spec", lambda spec: _tolerating(old, _with_priority(old, spec)))(after)
+
+
+def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
+    missing = {name: old[name] for name in _PRIORITY if old.get(name) is not None and spec.get(name) is None}
+    return {**spec, **missing} if missing else spec
+
+
+def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
+    """Add tolerations for unavailable nodes of five minutes unless the pod has its own.
+
+    A pod without them before the update comes from a file, or from a server without this plugin.
+    """
+    new = _missing_tolerations(spec)
+    return (
+        spec
+        if not new or _missing_tolerations(old)
+        else {**spec, "tolerations": [*as_list(spec.get("tolerations")), *new]}
+    )
+
+
+def _missing_tolerations(spec: JsonObject) -> list[JsonObject]:
+    ending = [
+        toleration
+        for toleration in as_list(spec.get("tolerations"))
+        if dig(toleration, "effect") in (None, "", "NoExecute")
+    ]
+    keys = {dig(toleration, "key") or "" for toleration in ending}
+    return [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
+
+
+def _toleration(taint: str) -> JsonObject:
+    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

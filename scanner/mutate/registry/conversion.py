@@ -12,10 +12,9 @@ import re
 from scanner.cel.values.text import quoted
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, first_version, second_version
-from scanner.mutate.defaulting.rules import when_absent
 from scanner.mutate.native import RequestFault
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, each, in_order, where, with_member, within, without
+from scanner.mutate.walk import Rule, RuleSet, each, in_order, when_absent, where, with_member, within, without
 
 _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(

@@ -15,7 +15,7 @@ from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies.bound_language import BindingContext, ListRight, RuleDocument
 from scanner.policies.documents import ReadDocument, Supporting
 from scanner.policies.kyverno import spec

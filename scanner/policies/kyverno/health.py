@@ -13,7 +13,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
 from scanner.model.resource import Kind
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import kinds
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm
 from scanner.policies.kyverno.decide import Decision

@@ -9,7 +9,7 @@ from itertools import chain
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import OutOfScope
+from scanner.model.scans.scan import OutOfScope
 from scanner.policies.bound_language import BindingContext, ListRight
 from scanner.policies.kyverno import configuration
 from scanner.policies.kyverno.configuration import Configuration

@@ -21,9 +21,8 @@ from scanner.model.outcome import Check, CheckResult, Errored
 from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.mutate.copied import copied_lists, holds_copied
 from scanner.mutate.schema import NO_SCHEMAS, Schema, Schemas
-from scanner.mutate.unchanged import Holds, holds, is_configured, is_patched
+from scanner.mutate.unchanged import Holds, copied_lists, holds, holds_copied, is_configured, is_patched
 from scanner.policies.mutating.mutation import INVALID, predict
 
 _OF_THE_POLICY = "failed to configure policy: "

@@ -41,10 +41,10 @@ from scanner.mutate.custom import wrong_types
 from scanner.mutate.decoding import unreturnable
 from scanner.mutate.difference import difference
 from scanner.mutate.native import PatchFault, RequestFault
+from scanner.mutate.operations import TOO_LARGE, is_large, is_large_value
 from scanner.mutate.origin import Data
 from scanner.mutate.patch import configured, patched
 from scanner.mutate.schema import Schema, Schemas
-from scanner.mutate.size import TOO_LARGE, is_large, is_large_value
 from scanner.mutate.storing import between_passes, in_version, requested, stored
 from scanner.mutate.unchanged import is_configured, is_patched
 

@@ -15,7 +15,7 @@ from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Policy
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 
 
 def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:

@@ -17,7 +17,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
-from scanner.model.scan import Health
+from scanner.model.scans.scan import Health
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments

@@ -12,7 +12,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies.validating.wrapped import WrappedEvaluator
 
 

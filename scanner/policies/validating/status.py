@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Policy
-from scanner.model.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind
 
 
 def of_policy(policy: Policy) -> Iterator[Health]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from scanner.model.cause import CauseKind
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Binding, BindingKey, ParamKind, ParamRef, Policy, PolicyKey
 from scanner.model.release import same_minor
 from scanner.model.rule import RuleObject, RuleType
+from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.namespace_keys import EVERY
 
 _Key = TypeVar("_Key")

@@ -15,7 +15,7 @@ from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 
 
 class RulesPart(StrEnum):

@@ -14,12 +14,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from scanner.model.cause import Cause, CauseKind, cause_of
 from scanner.model.json import JsonObject
-from scanner.model.method import Method
 from scanner.model.outcome import Check, Gap
 from scanner.model.population import Workload
-from scanner.model.scan import Scan
+from scanner.model.scans.cause import Cause, CauseKind, cause_of
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import Scan
 from scanner.posture.problem_rows import strictest, weakest
 
 

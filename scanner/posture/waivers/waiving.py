@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
-from scanner.model.scan import OutcomeName, ScanState, StoredFinding, TallyKey
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import OutcomeName, ScanState, StoredFinding, TallyKey
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
 from scanner.posture.waivers.waived_checks import NamedChecks, replaced_checks
 from scanner.posture.waivers.waivers import (

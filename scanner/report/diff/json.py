@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Gap
-from scanner.model.scan import Scan
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.scan import Scan
 from scanner.posture.history.scan_diff import DifferingProblem, ProblemState, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
 from scanner.posture.waivers.waiving import NO_WAIVER_CHANGES, WaiverChanges

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from scanner.model.cause import CauseKind
+from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf, default_severity
 from scanner.posture.waivers.waiving import NO_WAIVER_CHANGES, WaiverChanges

@@ -8,11 +8,11 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from scanner.model.cause import CauseKind
 from scanner.model.json import Json, JsonObject
-from scanner.model.method import Method
 from scanner.model.outcome import Gap
-from scanner.model.scan import Scan, ScanState
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import Scan, ScanState
 from scanner.posture.history.scan_diff import (
     DifferingProblem,
     FindingChange,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
-from scanner.model.open_problems import GroupedProblems
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, StoredFinding, census_of, owned_census_of
+from scanner.model.scans.problem_numbers import GroupedProblems
+from scanner.model.scans.scan import ProblemFinding, StoredFinding, census_of, owned_census_of
 from scanner.posture.grouped_problems import problems_among
 from scanner.posture.worst_problems import MOST, NEW, WorstProblem, worst_first, worst_of
 from scanner.report.document.by_owner import OwnerSection, owners_of

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from scanner.model.census import Census
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.census import Census
+from scanner.model.scans.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
 from scanner.posture.score import Score, Scores

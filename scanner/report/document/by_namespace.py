@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from scanner.model.census import Census
 from scanner.model.policy import VALIDATING, PolicyKey
-from scanner.model.scan import ScanRecord
+from scanner.model.scans.census import Census
+from scanner.model.scans.scan import ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.report.document.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
 

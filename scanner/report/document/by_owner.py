@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from scanner.model.census import Bucket, Census, OwnedCensus
-from scanner.model.stored_scan import Counts
+from scanner.model.scans.census import Bucket, Census, OwnedCensus
+from scanner.model.scans.stored_scan import Counts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage

@@ -10,13 +10,13 @@ from typing import Final, TypedDict, TypeVar
 
 import orjson
 
-from scanner.model.census import Census
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, dig, text_map
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
-from scanner.model.scan import Health, PolicyRecord, ScanRecord
+from scanner.model.scans.census import Census
+from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage

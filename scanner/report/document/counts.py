@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import Final, TypeVar
 
-from scanner.model.census import Bucket, Census
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.scan import ALONE, OutcomeName, ScanRecord, TallyKey
+from scanner.model.scans.census import Bucket, Census
+from scanner.model.scans.scan import ALONE, OutcomeName, ScanRecord, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import Coverage, CoverageState, OutOfScope, ScanRecord, ScanState, Scope, Unneeded
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import Coverage, CoverageState, OutOfScope, ScanRecord, ScanState, Scope, Unneeded
 from scanner.posture.policy_kinds import plural_of
 from scanner.report.text.numbers import listed, plural
 

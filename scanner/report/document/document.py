@@ -13,18 +13,16 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Final
 
-from scanner.model.baseline import Baseline
-from scanner.model.cause import CauseKind
 from scanner.model.gate import Gate
-from scanner.model.method import ClockDifferences
-from scanner.model.open_problems import NO_PROBLEMS, GroupedProblems, OpenProblems
-from scanner.model.opinion import Opinion
 from scanner.model.outcome import Check, CheckKind, Gap
 from scanner.model.policy import PolicyKey
-from scanner.model.problem_group import ProblemGroup
-from scanner.model.problem_totals import ProblemTotals
 from scanner.model.release import Release, release_of
-from scanner.model.scan import (
+from scanner.model.scans.baseline import Baseline
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.scan import (
     Health,
     OutOfScope,
     ProblemFinding,
@@ -32,11 +30,11 @@ from scanner.model.scan import (
     ScanState,
     Scope,
     StoredFinding,
+    UncoveredKind,
     census_of,
     owned_census_of,
 )
-from scanner.model.stored_scan import Counts, StoredScan
-from scanner.model.uncovered import UncoveredKind
+from scanner.model.scans.stored_scan import Counts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
     problems_by_control,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject
-from scanner.model.method import ClockDifferences, UsedConfiguration
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import ScanRecord, Scope
+from scanner.model.scans.method import ClockDifferences, UsedConfiguration
+from scanner.model.scans.scan import ScanRecord, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from scanner.model.open_problems import GroupedProblems
-from scanner.model.opinion import Opinion
 from scanner.model.policy import Action
-from scanner.model.scan import HealthKind, ScanState
+from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.problem_numbers import GroupedProblems
+from scanner.model.scans.scan import HealthKind, ScanState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS

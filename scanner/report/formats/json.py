@@ -13,9 +13,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, BinaryIO, Final, cast
 
-from scanner.model.open_problems import GroupedProblems, OpenProblems
-from scanner.model.opinion import Opinion
-from scanner.model.scan import Coverage, StoredFinding
+from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
+from scanner.model.scans.scan import Coverage, StoredFinding
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.report.document.counts import NO_FINDINGS
 from scanner.report.document.document import Changes, Document

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, HealthKind, StoredFinding
+from scanner.model.scans.scan import ALONE, HealthKind, StoredFinding
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document.document import Document
 from scanner.report.document.notes import Missed, missed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TextIO
 
-from scanner.model.open_problems import GroupedProblems, OpenProblems
+from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.document.below_severity import Shown, shown_in_summary

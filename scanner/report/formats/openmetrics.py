@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
 
-from scanner.model.method import ClockDifferences
-from scanner.model.register import Register
-from scanner.model.scan import CoverageState, ScanState
+from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.register import Register
+from scanner.model.scans.scan import CoverageState, ScanState
 from scanner.posture.run_register import ExpectedRun
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.counts import FindingCounts

@@ -19,7 +19,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import StoredFinding
+from scanner.model.scans.scan import StoredFinding
 from scanner.posture.controls import ControlState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_policy import PolicySection

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
-from scanner.model.scan import ALONE, StoredFinding
+from scanner.model.scans.scan import ALONE, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, report_source
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, Counts

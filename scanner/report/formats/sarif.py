@@ -13,9 +13,9 @@ from urllib.parse import quote
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
-from scanner.model.place import Place, Places
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, StoredFinding
+from scanner.model.scans.place import Place, Places
+from scanner.model.scans.scan import ALONE, StoredFinding
 from scanner.posture.deciding_fields import deciding_fields, object_of
 from scanner.posture.severity import Severity
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from scanner.model.cause import Cause
-from scanner.model.scan import ProblemFinding
+from scanner.model.scans.cause import Cause
+from scanner.model.scans.scan import ProblemFinding
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.text.titles import RESOLUTIONS, cause_text
 

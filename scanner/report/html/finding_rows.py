@@ -15,7 +15,7 @@ import orjson
 from markupsafe import Markup
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.posture.severity import Severity
 from scanner.report.group_files import GroupReader, GroupWriter, file_name
 from scanner.report.html.pieces import RowForm

@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
-from scanner.model.register import PolicyDays, Register
 from scanner.model.rule import RuleType
-from scanner.model.scan import Health
+from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.document.by_control import ControlSection, FrameworkSection

@@ -12,7 +12,7 @@ from scanner.model.outcome import Check, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.reading import Auditability
 from scanner.model.rule import RuleType
-from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.policy_text import MarkedText, marked_text, yaml_of

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, assert_never
 
 from scanner.model.list_fields import Sort, Status
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding, StoredFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, alone, joined
 from scanner.posture.triage import Triage
 from scanner.report.document.document import titles_of

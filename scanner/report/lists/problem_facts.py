@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE, ProblemFinding, StoredFinding
+from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document

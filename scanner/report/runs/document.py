@@ -13,11 +13,9 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from scanner.errors import UsageError
-from scanner.model.cron import schedule_of
-from scanner.model.object_counts import ObjectCount
-from scanner.model.run import RunDetails
-from scanner.model.scan import Coverage, CoverageState, ScanRecord, Scope
-from scanner.model.schedule import Schedule
+from scanner.model.scans.run import RunDetails
+from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, ScanRecord, Scope
+from scanner.model.schedule import Schedule, schedule_of
 from scanner.posture.run_register import RegisterEntry, RunState, register, run_entry
 from scanner.report.document.method import MethodSection, method_of
 

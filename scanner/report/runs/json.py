@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from scanner.model.json import Json, JsonObject
-from scanner.model.run import RunDetails
-from scanner.model.scan import Scan
+from scanner.model.scans.run import RunDetails
+from scanner.model.scans.scan import Scan
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.report.document.method import MethodSection, Requester
 from scanner.report.runs.document import Agreement, Expectation, KindLine, RegisterDocument, RunSheet

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from scanner.model.json import Json
-from scanner.model.register import DayCounts
+from scanner.model.scans.register import DayCounts
 from scanner.posture.history.daily import DailyKey, Day, TimeToFix
 
 

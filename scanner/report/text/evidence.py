@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scanner.model.evidence import Evidence, Reason
+from scanner.model.outcome import Evidence, Reason
 from scanner.report.text.numbers import plural
 
 

@@ -11,12 +11,11 @@ from typing import TextIO, TypeAlias, Union
 
 import orjson
 
-from scanner.model.cause import Cause
-from scanner.model.evidence import Evidence
 from scanner.model.json import Json
-from scanner.model.outcome import Check, WouldChange
+from scanner.model.outcome import Check, Evidence, WouldChange
 from scanner.model.population import Workload
-from scanner.model.scan import Scan
+from scanner.model.scans.cause import Cause
+from scanner.model.scans.scan import Scan
 from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.report.text.times import iso
 

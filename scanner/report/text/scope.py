@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scanner.model.method import ClockDifferences
-from scanner.model.scan import Scan, Scope
+from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.scan import Scan, Scope
 from scanner.report.text.numbers import listed
 from scanner.report.text.times import stamp
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding
 from scanner.model.reading import Auditability
-from scanner.model.scan import HealthKind
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.scan import HealthKind
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.report.text.numbers import listed

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from scanner.audit.page import PageEvaluator
 from scanner.model.resource import Page
-from scanner.model.scan import PageResult
+from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
 from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, serve, unevaluated

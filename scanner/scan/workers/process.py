@@ -15,7 +15,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.audit.page_digest import page_digest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
-from scanner.model.scan import PageResult
+from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.relay import Relay
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, insert, select, update
 
 from scanner.errors import NoScans, UsageError
-from scanner.model.scan import STDIN, ClusterIdentity, Scan
+from scanner.model.scans.scan import STDIN, ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store.rows.interning import reserve
 from scanner.store.rows.tables import CLUSTERS, SCANS

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Row, case, func, or_, select
 
-from scanner.model.scan import ScanState, Scope
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.store.catalog.clusters import StoredCluster, stored_clusters
 from scanner.store.catalog.notifications import counts
 from scanner.store.catalog.runs import SCAN_OF_RUN, RunOwners, labels_of

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from scanner.model.notification import COUNTED, Notification, NotificationState
+from scanner.model.scans.notification import COUNTED, Notification, NotificationState
 from scanner.store.catalog.scans import newest_comparable
 from scanner.store.rows.tables import NOTIFICATIONS, SCANS
 

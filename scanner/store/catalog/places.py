@@ -18,7 +18,7 @@ from typing import Final
 import orjson
 from sqlalchemy import Connection, insert, select
 
-from scanner.model.place import Place, PlacedObject, field_name
+from scanner.model.scans.place import Place, PlacedObject, field_name
 from scanner.model.texts import clean
 from scanner.posture.problem_ids import workload_key
 from scanner.store.rows.closing_sums import sum_rows
@@ -43,7 +43,7 @@ class StoredPlaces:
         return bool(self.keys)
 
     def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
-        """See `model.place.Places`."""
+        """See `model.scans.place.Places`."""
         key = workload_key(group, kind, namespace, field_name(name, field))
         index = bisect_left(self.keys, key)
         if index == len(self.keys) or self.keys[index] != key:

@@ -15,8 +15,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
 
 from scanner.errors import UsageError
-from scanner.model.run import Run, RunDetails
-from scanner.model.scan import SILENCE, ScanState, Scope
+from scanner.model.scans.run import Run, RunDetails
+from scanner.model.scans.scan import SILENCE, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store.catalog.clusters import StoredCluster, find_cluster
 from scanner.store.rows import codec

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
-from scanner.model.method import Method
-from scanner.model.object_counts import ObjectCount
 from scanner.model.resource import UserInfo
-from scanner.model.scan import ClusterIdentity, Scan, ScanState, Scope
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import ClusterIdentity, ObjectCount, Scan, ScanState, Scope
 from scanner.store.catalog.runs import Owner
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import sum_report, sum_scan, summed_scans

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, select, update
 
-from scanner.model.cause import Cause, CauseKind, cause_of
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
-from scanner.model.scan import FILES, Coverage, CoverageState, Scope
+from scanner.model.scans.cause import Cause, CauseKind, cause_of
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import FILES, Coverage, CoverageState, Scope
 from scanner.posture.history.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
 from scanner.posture.history.namespace_keys import namespace_keys
 from scanner.store.catalog.rules import read_rules

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.posture.history.daily import TimeToFix
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.rows.closing_sums import forget_sums, sum_rows

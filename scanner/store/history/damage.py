@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Engine, Table, func, select, update
 
 from scanner.errors import StoreError
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store.database.address import Address
 from scanner.store.database.engine import among, reading_at_once
 from scanner.store.rows.closing_sums import (

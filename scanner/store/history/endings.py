@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, bindparam, case, func, select, update
 
 from scanner.model.outcome import CheckKind, GapKind
-from scanner.model.scan import Scope
+from scanner.model.scans.scan import Scope
 from scanner.posture.history.causes import Comparison, Coordinates, coordinates_of
 from scanner.posture.history.continuations import LocatedFinding, Pair, continuations
 from scanner.store.database.engine import among, listed

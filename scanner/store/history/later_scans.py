@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
-from scanner.model.scan import ListVersion, ScanEnd, Scope
+from scanner.model.scans.scan import ListVersion, ScanEnd, Scope
 from scanner.posture.history.causes import Circumstances
 from scanner.store.history.causes import EarlierScan, FindingPlace
 from scanner.store.history.sightings import MergedScan, merged_scans

@@ -11,9 +11,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.scan import Coverage, Health, OutOfScope, ScanEnd
+from scanner.model.scans.scan import Coverage, Health, OutOfScope, ScanEnd, UncoveredKind
 from scanner.model.texts import clean
-from scanner.model.uncovered import UncoveredKind
 from scanner.store.catalog import scans
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.history.staged_pages import StagedPage

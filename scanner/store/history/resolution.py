@@ -19,7 +19,7 @@ from functools import partial
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import GroupKind
-from scanner.model.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
+from scanner.model.scans.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 from scanner.posture.history.causes import Coordinates, coordinates_of
 from scanner.store.rows.row_ids import RowIdSet
 

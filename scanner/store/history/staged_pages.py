@@ -23,7 +23,7 @@ from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.population import Examined, GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scan import PageResult, TallyKey
+from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.posture.workloads import Workloads
 from scanner.store.rows.columns import (

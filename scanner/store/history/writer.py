@@ -17,7 +17,7 @@ from scanner.errors import StoreError
 from scanner.model.policy import Binding, Policy
 from scanner.model.reading import UNKNOWN
 from scanner.model.resource import Kind, UserInfo
-from scanner.model.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
+from scanner.model.scans.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.store.catalog.check_names import CheckNames

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
-from scanner.model.census import Bucket, Census, OwnedCensus, OwnerOf
+from scanner.model.scans.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.store.database.engine import among
 from scanner.store.read.findings import resolved_in, seen_in, status_of
 from scanner.store.read.kept_labels import KeptLabels, ObjectOwners

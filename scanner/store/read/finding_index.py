@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from scanner.model.cause import Cause
-from scanner.model.census import OwnerOf
-from scanner.model.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.cause import Cause
+from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
 from scanner.store.database.engine import listed
 from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, causes_of, ended_in, seen_in, status_of, times_of

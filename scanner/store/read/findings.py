@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, case, func, select
 
-from scanner.model.cause import Cause, CauseKind
 from scanner.model.outcome import Finding
 from scanner.model.population import KeptOfObject, Workload
-from scanner.model.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.cause import Cause, CauseKind
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.posture.problem_ids import problem_id
 from scanner.store.database.engine import among
 from scanner.store.history.sightings import last_seen

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
-from scanner.model.census import OwnerOf
 from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
+from scanner.model.scans.census import OwnerOf
 from scanner.store.database.engine import among
 from scanner.store.rows.interning import CHUNK, chunks
 from scanner.store.rows.row_ids import RowIdSet

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, Select, func, select
 
 from scanner.errors import NoScans, NotFound, UsageError
-from scanner.model.cause import Cause
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.reading import UNKNOWN, Reading
-from scanner.model.scan import Scan, StoredFinding
+from scanner.model.scans.cause import Cause
+from scanner.model.scans.scan import Scan, StoredFinding
 from scanner.posture.problem_ids import problem_id
 from scanner.store.catalog.clusters import StoredCluster, find_cluster, stored_clusters
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans

@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
 
-from scanner.model.census import OwnerOf
-from scanner.model.open_problems import GroupedProblems, OpenProblems
 from scanner.model.policy import PolicyKey
-from scanner.model.problem_group import ProblemGroup
+from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup
 from scanner.posture.grouped_problems import grouped
 from scanner.store.database.engine import listed
 from scanner.store.history.problem_clocks import FIRST, OPENED

@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
-from scanner.model.problem import NewProblems, ProblemCounts
-from scanner.model.problem_totals import ProblemTotals
-from scanner.model.scan import ProblemFinding, Scan
+from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts, ProblemTotals
+from scanner.model.scans.scan import ProblemFinding, Scan
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.catalog.scans import newest_comparable, pruned, scan_of, select_scans

@@ -16,15 +16,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Engine, Select, exists, func, select
 
 from scanner.errors import UsageError
-from scanner.model.cause import CauseKind
-from scanner.model.census import OwnerOf
 from scanner.model.json import JsonObject, as_object, dig
-from scanner.model.method import Method
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Workload
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scan import CoverageState, Scope
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.method import Method
+from scanner.model.scans.scan import CoverageState, Scope
 from scanner.posture.history.causes import Comparison
 from scanner.posture.history.scan_diff import (
     ComparedFinding,

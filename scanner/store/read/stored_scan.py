@@ -14,21 +14,19 @@ import orjson
 from sqlalchemy import Connection, Engine, func, select
 
 from scanner.errors import UsageError
-from scanner.model.cause import CauseKind
-from scanner.model.census import Census, OwnedCensus, OwnerOf
-from scanner.model.finding_index import FindingIndex
-from scanner.model.method import Method
-from scanner.model.open_problems import GroupedProblems
-from scanner.model.opinion import Opinion
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.place import Places
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.problem_group import ProblemGroup
-from scanner.model.problem_totals import ProblemTotals
 from scanner.model.reading import UNKNOWN, Reading
-from scanner.model.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
-from scanner.model.scan import (
+from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
+from scanner.model.scans.finding_index import FindingIndex
+from scanner.model.scans.method import Method
+from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.place import Places
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     Health,
@@ -40,9 +38,9 @@ from scanner.model.scan import (
     Scan,
     ScanState,
     StoredFinding,
+    UncoveredKind,
 )
-from scanner.model.stored_scan import StoredScan
-from scanner.model.uncovered import UncoveredKind
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, Near, WaivedCheck
 from scanner.store.catalog.check_names import check_ids
 from scanner.store.catalog.places import read_places

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
-from scanner.model.census import OwnerOf
 from scanner.model.outcome import SkipReason
-from scanner.model.scan import OutcomeName, OwnedTally, TallyKey
+from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.scan import OutcomeName, OwnedTally, TallyKey
 from scanner.store.database.engine import among, listed
 from scanner.store.history.evaluated_sets import sets_of
 from scanner.store.read.findings import seen_in

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlalchemy import Connection, Integer, Select, String, cast, func, select
 
 from scanner.model.policy import PolicyKey
-from scanner.model.register import RECENT, DayCounts, PolicyDays
-from scanner.model.scan import OutcomeName
+from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
+from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.posture.history.rule_digests import RulesVersion, changed_parts
 from scanner.store.database.engine import among

@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
 
 from scanner.model.population import Pairs
-from scanner.model.scan import outcome_name
+from scanner.model.scans.scan import outcome_name
 from scanner.model.waiver import Candidate, CheckOfFinding, Near
 from scanner.store.database.engine import listed, listed_texts
 from scanner.store.read.findings import PROBLEM, seen_in

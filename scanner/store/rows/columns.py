@@ -19,10 +19,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, cast
 
 from sqlalchemy import ColumnElement, Table
 
-from scanner.model.evidence import Evidence
-from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated, WouldChange
+from scanner.model.outcome import Check, CheckKind, Errored, Evidence, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
-from scanner.model.scan import TallyKey
+from scanner.model.scans.scan import TallyKey
 from scanner.store.rows.stored_texts import (
     drift_of,
     drift_text,

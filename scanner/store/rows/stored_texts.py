@@ -15,8 +15,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from scanner.model.evidence import NO_EVIDENCE, Evidence, Reason
-from scanner.model.outcome import Change, WouldChange
+from scanner.model.outcome import NO_EVIDENCE, Change, Evidence, Reason, WouldChange
 from scanner.model.texts import clean
 
 NAME: Final = "\x01"

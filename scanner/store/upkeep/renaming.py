@@ -14,7 +14,7 @@ from shlex import quote
 from sqlalchemy import Connection, delete, func, select, update
 
 from scanner.errors import UsageError
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store.catalog.clusters import StoredCluster, are_alike, change, given_key, stored_clusters
 from scanner.store.catalog.runs import labels_of, names_of_runs, rename_runs, running_runs
 from scanner.store.catalog.scans import abandoned

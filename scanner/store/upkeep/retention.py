@@ -15,7 +15,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from scanner.errors import UsageError
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.store.catalog.clusters import stored_clusters
 from scanner.store.catalog.scans import abandoned, mark_failed, scan_of, select_scans
 from scanner.store.database.address import Address, address_of

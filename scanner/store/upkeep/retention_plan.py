@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store.rows.shared_rows import Owners
 
 Question: TypeAlias = tuple[object, ...]

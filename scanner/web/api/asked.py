@@ -12,7 +12,7 @@ from typing import Annotated, Final, Generic, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta
 
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.api.queries import Query
 from scanner.web.requests.addresses import Moment

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.posture.run_register import ClusterState
 from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster

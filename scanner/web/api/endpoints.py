@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.report.text.json_text import dump, head_json
 from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan
 from scanner.web.api.queries import Query, ScanListQuery, path_of, query_of

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from starlette.requests import Request
 
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.report.html.site import Site
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.exports import EXPORTS

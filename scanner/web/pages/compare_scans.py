@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.errors import UsageError
-from scanner.model.cause import CauseKind
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings

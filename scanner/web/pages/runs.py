@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.errors import UsageError
-from scanner.model.run import RunDetails
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.run import RunDetails
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.run_register import RegisterEntry
 from scanner.report.runs.document import (
     Period,

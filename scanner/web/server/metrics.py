@@ -24,9 +24,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from scanner.errors import AssayError, UsageError
-from scanner.model.register import Register
+from scanner.model.scans.register import Register
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import Schedule
-from scanner.model.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.run_register import ExpectedRun, expected_run
 from scanner.posture.settings import Settings

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from scanner.model.register import DayCounts
-from scanner.model.scan import ScanState
+from scanner.model.scans.register import DayCounts
+from scanner.model.scans.scan import ScanState
 from scanner.model.schedule import Schedule
 from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, in_words
 from scanner.posture.severity import Severity

@@ -19,8 +19,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from cachetools import Cache
 
 from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
-from scanner.model.scan import Scan
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import Scan
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import MOST, ranks_of

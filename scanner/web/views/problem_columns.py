@@ -14,9 +14,9 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
-from scanner.model.finding_index import CommonFacts, FindingIndex, Numbered
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE
+from scanner.model.scans.finding_index import CommonFacts, FindingIndex, Numbered
+from scanner.model.scans.scan import ALONE
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, problem_facts
 

@@ -14,9 +14,9 @@ from itertools import chain, compress, repeat
 from operator import and_, or_
 from typing import Any, Final, NamedTuple, overload
 
-from scanner.model.finding_index import CommonPlace, FindingIndex
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ALONE
+from scanner.model.scans.finding_index import CommonPlace, FindingIndex
+from scanner.model.scans.scan import ALONE
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
 from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts

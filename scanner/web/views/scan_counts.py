@@ -13,10 +13,10 @@ from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.policy import Action, Binding, PolicyKey
-from scanner.model.problem_totals import ProblemTotals
-from scanner.model.register import DayCounts
-from scanner.model.scan import PolicyRecord, Scan, ScanState
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.problem_numbers import ProblemTotals
+from scanner.model.scans.register import DayCounts
+from scanner.model.scans.scan import PolicyRecord, Scan, ScanState
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage

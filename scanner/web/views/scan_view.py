@@ -14,8 +14,8 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scan import ProblemFinding
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
 from scanner.report.html.change_counts import ChangeLines

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_text, dig
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import open_reader
 from tests.integration.controllers.cluster import SECONDS
 from tests.integration.controllers.installation import BY_HAND, SCHEDULED, VOLUME, Installed

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from scanner.model.scan import ScanState
-from scanner.model.stored_scan import StoredScan
+from scanner.model.scans.scan import ScanState
+from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import open_reader, open_store
 from tests.deploy.programs import NAMESPACE
 from tests.integration.controllers.cluster import Cluster, Ended

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from scanner.model.json import Json, JsonObject
-from scanner.model.scan import ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.store import open_reader
 from tests.integration.controllers.installation import VOLUME, Installed
 from tests.store.databases import database

@@ -17,8 +17,8 @@ import orjson
 import urllib3
 
 from scanner.api import UserInfo
-from scanner.cluster.live import LiveCluster
-from scanner.cluster.manifests import read_documents
+from scanner.cluster.files.manifests import read_documents
+from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError
-from scanner.cluster.destinations import Destinations, destinations
-from scanner.cluster.http_client import HttpClient
+from scanner.cluster.outside.destinations import Destinations, destinations
+from scanner.cluster.outside.http_client import HttpClient
 from scanner.errors import UsageError
-from scanner.model.scan import OutcomeName
+from scanner.model.scans.scan import OutcomeName
 from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving

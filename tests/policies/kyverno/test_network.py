@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from scanner.cel import EvaluationError
-from scanner.cluster.destinations import destinations
-from scanner.cluster.http_client import HttpClient
-from scanner.model.scan import OutcomeName
+from scanner.cluster.outside.destinations import destinations
+from scanner.cluster.outside.http_client import HttpClient
+from scanner.model.scans.scan import OutcomeName
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.libraries import Call
 from scanner.policies.language import with_options

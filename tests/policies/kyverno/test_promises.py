@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scanner.api import Auditor, InvocationResult
 from scanner.audit.tally import outcome_name
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.scan import OutcomeName
+from scanner.model.scans.scan import OutcomeName
 from tests.documents import KINDS
 from tests.policies.kyverno.made import deployment, pod
 from tests.policies.kyverno.test_scanned import KYVERNO

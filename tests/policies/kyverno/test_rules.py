@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.model.scan import ScanStart
+from scanner.model.scans.scan import ScanStart
 from scanner.model.selector import selector_of
 from scanner.policies.kyverno.configuration import Configuration
 from scanner.policies.kyverno.family import KyvernoOptions

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
-from scanner.model.scan import HealthKind, OutcomeName, OutOfScope, Scope
+from scanner.model.scans.scan import HealthKind, OutcomeName, OutOfScope, Scope
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource

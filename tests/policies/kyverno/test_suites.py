@@ -11,8 +11,8 @@ import pytest
 
 from scanner.cli import main
 from scanner.cluster.definitions import builtin_kinds
+from scanner.cluster.files.suites import read_suites
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
-from scanner.cluster.suites import read_suites
 from scanner.cluster.yaml import load
 from scanner.errors import UsageError
 from scanner.suite import Checked, check

@@ -13,7 +13,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
-from scanner.model.scan import HealthKind
+from scanner.model.scans.scan import HealthKind
 from scanner.policies.bound_language import BindingContext
 from scanner.policies.documents import PolicyDocuments
 from scanner.policies.validating.bind import bind, read_binding, read_policy

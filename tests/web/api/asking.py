@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from jsonschema import Draft202012Validator
 
-from scanner.model.scan import Scan
+from scanner.model.scans.scan import Scan
 from scanner.report.document.document import Document
 from scanner.web.requests.addresses import Moment
 from tests.web.served import Got, Served

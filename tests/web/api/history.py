@@ -11,7 +11,7 @@ from typing import Final
 from starlette.testclient import TestClient
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scan import ClusterIdentity, CoverageState, ScanStart, ScanState
+from scanner.model.scans.scan import ClusterIdentity, CoverageState, ScanStart, ScanState
 from scanner.store import SqlStore, open_store
 from scanner.web.server.application import application
 from scanner.web.views.library import Library

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.model.json import as_list, as_object
 from scanner.model.list_fields import Action, Sort, Status
-from scanner.model.run import RunDetails
+from scanner.model.scans.run import RunDetails
 from scanner.posture.problem_rows import problems
 from scanner.report.formats import json as json_report
 from scanner.report.formats.csv import POPULATION_TITLES, render_population

@@ -1,0 +1,131 @@
+"""Reads test suites and the files that they name.
+
+Source of truth: `kyverno test` for which files are suites and what is relative to what; hidden folders are included,
+because policy libraries keep suites there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from scanner.cluster.files.other_tools import SUITES
+from scanner.cluster.files.streams import pieces
+from scanner.errors import UsageError
+from scanner.files import SETTINGS, read_file
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.suite import Suite, kyverno, plain
+
+RESULTS: Final = ("pass", "fail", "warn", "error", "skip")
+_KYVERNO: Final = "Test"
+_FILES: Final = {
+    _KYVERNO: {
+        "policies": "policies",
+        "resources": "resources",
+        "exceptions": "exceptions",
+        "paramResources": "paramResources",
+        "clusterResources": "clusterResources",
+        "variables": "values",
+        "userinfo": "userinfo",
+        "context": "given",
+    },
+    plain.KIND: {name: name for name in ("policies", "params", "resources", "namespaces")},
+}
+"""The fields of a suite that name files, and the names of their contents."""
+_UNREAD: Final = (
+    "jsonPayload",
+    "jsonPayloads",
+    "httpPayloads",
+    "envoyPayloads",
+)
+
+
+def read_suites(path: Path) -> tuple[Suite, ...]:
+    """The suites in a file, or in the files below a folder. Raises UsageError for missing or invalid files."""
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}: check the path")
+    files = sorted(file for file in path.rglob("*") if file.name in SUITES) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(f"{path} has no suite: name one {SUITES[0]} or {SUITES[2]}")
+    return tuple(suite for file in files for suite in _suites(file))
+
+
+def _suites(file: Path) -> Iterator[Suite]:
+    for number, document in enumerate(_documents(file), start=1):
+        name = f"{file}, document {number}" if number > 1 else str(file)
+        kind = as_text(document.get("kind"))
+        if kind not in _FILES:
+            raise UsageError(f"{name}: kind {kind or '(none)'} is no suite: it must be {_KYVERNO} or {plain.KIND}")
+        _reject_unread(document, name)
+        fields: dict[str, Json] = {**_contents(file.parent, document, kind), "results": document.get("results")}
+        _reject_results(document, name)
+        if kind == plain.KIND:
+            yield plain.suite_of(name, {**fields, "user": document.get("user")})
+        else:
+            yield kyverno.suite_of(name, fields)
+
+
+def _reject_unread(document: JsonObject, name: str) -> None:
+    for field in _UNREAD:
+        if document.get(field):
+            raise UsageError(f"{name}: {field} is not supported: payloads are not objects of a cluster")
+
+
+def _reject_results(document: JsonObject, name: str) -> None:
+    for number, expectation in enumerate(as_list(document.get("results")), start=1):
+        result = as_text(dig(expectation, "result"))
+        if result not in RESULTS:
+            raise UsageError(f"{name}: result {number}: {result or '(none)'} must be one of {', '.join(RESULTS)}")
+
+
+def _contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
+    contents: dict[str, Json] = {}
+    for field, name in _FILES[kind].items():
+        value = document.get(field)
+        paths = [value] if isinstance(value, str) else as_list(value)
+        contents[name] = [content for path in paths for content in _below(folder / as_text(path))]
+    if kind == _KYVERNO and document.get("values"):
+        contents["values"] = [*as_list(contents["values"]), as_object(document["values"])]
+    if kind == _KYVERNO:
+        contents["apiCallResponses"] = document.get("apiCallResponses")
+        contents["globalContextEntries"] = [
+            _entry(folder, context_entry) for context_entry in as_list(document.get("globalContextEntries"))
+        ]
+    return contents
+
+
+def _entry(folder: Path, context_entry: Json) -> JsonObject:
+    """An entry of the global context, with the contents of its files."""
+    files = as_list(dig(context_entry, "resourceFiles"))
+    inline = dig(context_entry, "resources")
+    if not files and inline is None:
+        return as_object(context_entry)
+    objects = [*as_list(inline), *(document for path in files for document in _below(folder / as_text(path)))]
+    return {**as_object(context_entry), "resources": objects}
+
+
+def _below(path: Path) -> Iterator[JsonObject]:
+    """The documents of a file, or of the files in a folder."""
+    if not path.exists():
+        raise UsageError(f"the suite names {path}, which does not exist")
+    files = (
+        sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json"))
+        if path.is_dir()
+        else [path]
+    )
+    for file in files:
+        yield from _documents(file)
+
+
+def _documents(file: Path) -> Iterator[JsonObject]:
+    try:
+        data = read_file(file, SETTINGS)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    for piece in pieces(data):
+        if piece.fault:
+            raise UsageError(f"{file}, document {piece.number}: {piece.fault}")
+        body = as_object(piece.value)
+        items = as_list(body.get("items")) if as_text(body.get("kind")).endswith("List") else (piece.value,)
+        yield from map(as_object, items)

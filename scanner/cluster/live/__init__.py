@@ -1,0 +1,1 @@
+"""A live cluster: discovery, lists, schemas, authorizer and rights, read from its API server."""

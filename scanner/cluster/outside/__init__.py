@@ -1,0 +1,1 @@
+"""Servers outside the cluster, to which expressions of Kyverno's policies send requests."""

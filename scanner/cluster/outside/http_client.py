@@ -1,0 +1,239 @@
+"""Requests of Kyverno's expressions to servers and registries outside the cluster, which the user allows with --allow-network.
+
+Mirrors the http library of Kyverno's SDK over Go's client, as its controllers run it: a status of 400 and more is a response and
+no error, ten redirects are followed, and the default block list (the metadata services of clouds, this machine) is an error. A
+request that Kyverno would send and a scan does not is unavailable, which is never a response. Time, size and number of requests are
+limited, and equal requests are sent once in a scan. Messages repeat the host of a URL, and nothing else of it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urljoin
+
+import urllib3
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import Timeout, parse_url
+
+from scanner.cel import EvaluationError, Value
+from scanner.cluster.outside.destinations import Address, Destinations, address_of, canonical_host, forms
+from scanner.cluster.outside.registry import Got, Registries
+from scanner.cluster.requests.exchange import Lookup, Received, TooLarge, addresses_of, fetch, within_deadlines
+from scanner.cluster.requests.limits import Deadline
+from scanner.policies.kyverno.libraries import Call, Unavailable
+
+BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
+BLOCKED_RANGES: Final = ("127.0.0.0/8", "::1/128")
+_SECONDS: Final = 10.0
+_BYTES: Final = 4 << 20
+_REQUESTS: Final = 1000
+_REDIRECTS: Final = 10
+_AS_IT_WAS: Final = (307, 308)
+_ELSEWHERE: Final = (301, 302, 303, *_AS_IT_WAS)
+_PORTS: Final = {"http": 80, "https": 443}
+# Headers that Go's client does not send to another host after a redirect.
+_CONFIDENTIAL: Final = frozenset({"authorization", "www-authenticate", "cookie", "cookie2", "proxy-authorization"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The target of a request: the host in the URL, and the addresses to connect to."""
+
+    host: str
+    addresses: tuple[str, ...]
+
+
+class HttpClient:
+    """Sends requests to public addresses and to those that the user `allowed`.
+
+    `hosts` and `ranges` are Kyverno's block list; `lookup` finds the addresses of a host.
+    """
+
+    def __init__(
+        self,
+        allowed: Destinations | None = None,
+        *,
+        hosts: tuple[str, ...] = BLOCKED_HOSTS,
+        ranges: tuple[str, ...] = BLOCKED_RANGES,
+        seconds: float = _SECONDS,
+        lookup: Lookup | None = None,
+    ) -> None:
+        """Open no connection yet; a request fails after so many seconds."""
+        self._allowed = allowed or Destinations()
+        self._seconds = seconds
+        self._hosts = frozenset(hosts)
+        self._ranges = tuple(map(ipaddress.ip_network, ranges))
+        self._lookup = lookup
+        self._known: dict[tuple[Call, bool], Got | EvaluationError] = {}
+        self._images: dict[str, Value | EvaluationError] = {}
+        self._registries = Registries(self._get)
+
+    def request(self, call: Call, /) -> tuple[int, bytes]:
+        """See Network."""
+        got = self._once(call)
+        return got.status, got.body
+
+    def image(self, reference: str, /) -> Value:
+        """See Network."""
+        if reference not in self._images:
+            try:
+                self._images[reference] = self._registries.describe(reference)
+            except EvaluationError as error:
+                self._images[reference] = error
+        image = self._images[reference]
+        if isinstance(image, EvaluationError):
+            raise image
+        return image
+
+    def _get(self, url: str, headers: Mapping[str, str]) -> Got:
+        """A request to a registry, to which Kyverno's block list does not apply."""
+        try:
+            return self._once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
+        except Unavailable:
+            raise
+        except EvaluationError as error:
+            why = str(error).replace("request failed: ", "")
+            raise EvaluationError(f"failed to get image data: {why}") from None
+
+    def _once(self, call: Call, *, registry: bool = False) -> Got:
+        """The response to a request, which is sent once. Raises EvaluationError, the same for equal requests."""
+        key = call, registry
+        if key not in self._known:
+            if len(self._known) >= _REQUESTS:
+                raise Unavailable(f"more than {_REQUESTS:,} different requests would be made in one scan")
+            try:
+                self._known[key] = self._followed(call, registry=registry)
+            except EvaluationError as error:
+                self._known[key] = error
+        response = self._known[key]
+        if isinstance(response, EvaluationError):
+            raise response
+        return response
+
+    def _followed(self, call: Call, *, registry: bool) -> Got:
+        """The response after all redirects, within the time of one request."""
+        deadline = Deadline(self._seconds)
+        for _ in range(_REDIRECTS):
+            got = self._made(call, deadline, registry=registry)
+            if got.status not in _ELSEWHERE or "location" not in got.headers:
+                return got
+            call = _redirected(call, got)
+        raise EvaluationError(
+            f"request failed: request failed: {_host(call.url)}: stopped after {_REDIRECTS} redirects"
+        )
+
+    def _made(self, call: Call, deadline: Deadline, *, registry: bool) -> Got:
+        try:
+            received = self._received(call, self._target(call.url, deadline, registry=registry), deadline)
+        except TooLarge:
+            why = f"the response is larger than {_BYTES >> 20} MiB"
+            raise EvaluationError(f"request failed: {_host(call.url)}: {why}") from None
+        except (HTTPError, OSError, UnicodeError, ValueError) as error:
+            why = self._reason(error, deadline)
+            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {why}") from None
+        headers = {name.lower(): value for name, value in received.headers.items()}
+        return Got(received.status, headers, received.data)
+
+    def _received(self, call: Call, target: _Target, deadline: Deadline) -> Received:
+        kind = {"Content-Type": "application/json"} if call.data else {}
+        with self._pool(call) as pool:
+            return fetch(
+                within_deadlines(pool),
+                call.method,
+                call.url,
+                headers={**kind, **dict(call.headers)},
+                body=call.data.encode() if call.data else None,
+                timeout=Timeout(total=max(deadline.left, 0.001)),
+                deadline=deadline,
+                most=_BYTES,
+                addresses=target.addresses,
+            )
+
+    def _reason(self, error: Exception, deadline: Deadline) -> str:
+        """The reason of a failure, without the URL, which may contain a secret."""
+        match error:
+            case _ if not deadline.left:
+                return f"no response within {self._seconds:g} seconds"
+            case urllib3.exceptions.NewConnectionError():
+                return "the connection was refused"
+            case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
+                return f"no response within {self._seconds:g} seconds"
+            case urllib3.exceptions.SSLError():
+                return "the certificate cannot be verified"
+            case _:
+                return type(error).__name__
+
+    def _pool(self, call: Call) -> urllib3.PoolManager:
+        if not call.bundle:
+            return urllib3.PoolManager()
+        try:
+            context = ssl.create_default_context(cadata=call.bundle)
+        except ssl.SSLError:
+            raise EvaluationError("request failed: the CA bundle holds no certificate") from None
+        return urllib3.PoolManager(ssl_context=context)
+
+    def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _Target:
+        """The addresses to connect to. Raises for an invalid URL, and for hosts that Kyverno or a scan does not contact."""
+        try:
+            parsed = parse_url(url)
+        except LocationParseError:
+            raise EvaluationError("request failed: it is no URL") from None
+        host = (parsed.host or "").strip("[]")
+        if parsed.scheme not in _PORTS or not host:
+            raise EvaluationError(f"request failed: unsupported protocol scheme {parsed.scheme or ''!r}")
+        if not registry and host.lower() in self._hosts:
+            raise EvaluationError(f'request failed: URL of "{host}" is blocked: hostname "{host}" is on the blocklist')
+        if canonical_host(host) in self._hosts:
+            raise Unavailable(
+                f"it sends a request to {host}, the metadata service of a cloud, to which a scan sends no request"
+            )
+        addresses = self._addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
+        for address in addresses:
+            self._reject(host, address, registry=registry)
+        return _Target(host, tuple(map(str, addresses)))
+
+    def _addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
+        name = canonical_host(host) if address_of(canonical_host(host)) else host
+        try:
+            texts = addresses_of(name, port, deadline, self._lookup)
+        except TimeoutError:
+            raise
+        except (OSError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or "no such host"
+            raise EvaluationError(f"request failed: request failed: {host}: {why}") from None
+        addresses = tuple(address for text in texts if (address := address_of(text)))
+        if not addresses:
+            raise EvaluationError(f"request failed: request failed: {host}: no such host")
+        return addresses
+
+    def _reject(self, host: str, address: Address, *, registry: bool) -> None:
+        """Raise for an address that Kyverno would not connect to, or that a scan does not."""
+        for form in () if registry else forms(address):
+            if blocked := next((blocked_range for blocked_range in self._ranges if form in blocked_range), None):
+                text = f"connection to {host} blocked: IP {form} falls in blocked range {blocked}"
+                raise EvaluationError(f"request failed: request failed: {text}")
+        if why := self._allowed.refusal(canonical_host(host), address):
+            named = host if host == str(address) else f"{host} ({address})"
+            raise Unavailable(f"it sends a request to {named}, {why}")
+
+
+def _redirected(call: Call, got: Got) -> Call:
+    """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
+    url = urljoin(call.url, got.headers["location"])
+    before, after = canonical_host(_host(call.url)), canonical_host(_host(url))
+    same = after == before or after.endswith(f".{before}")
+    headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
+    if got.status in _AS_IT_WAS:
+        return replace(call, url=url, headers=headers)
+    return replace(call, method="GET", url=url, headers=headers, data="")
+
+
+def _host(url: str) -> str:
+    try:
+        return parse_url(url).host or ""
+    except LocationParseError:
+        return ""

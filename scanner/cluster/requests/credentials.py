@@ -1,0 +1,485 @@
+"""The address of the cluster and the credentials: from a kubeconfig or a pod's service account.
+
+Source of truth: client-go's loading rules. Of several files the first with a setting wins. Missing and empty files are ignored
+unless the user named them, and the pod's own credentials are used only without any file. Unlike client-go, no request is sent
+over TLS without credentials: an anonymous scan would find nothing, and advise rights for everybody.
+
+One reader finds the entries and their credentials. The settings of simple ones are made from them at once; the official client reads
+all others when every file is read, and every credential is there: it starts no program, renews no login and opens no file but the
+certificates, which were read before.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from scanner.audit.sensitive_fields import names_secret
+from scanner.cluster import yaml
+from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, plugin_credentials
+from scanner.cluster.requests.simple_kubeconfig import (
+    SERVICE_ACCOUNT,
+    Entries,
+    plain_account,
+    rereading,
+    simple_settings,
+)
+from scanner.errors import ClusterError
+from scanner.files import SECRET, SETTINGS, read_file, read_text
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.model.nearest import did_you_mean
+from scanner.model.urls import secrets_of_url
+
+_DEFAULT: Final = "~/.kube/config"
+_ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
+_HEADER: Final = re.compile(r"[\x20-\x7e]*")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)-----END", re.DOTALL)
+_SHOWN: Final = 20
+_SOURCES: Final = ("auth-provider", "tokenFile", "exec")
+_SELDOM: Final = 60.0
+_PARTS_OF_TOKEN: Final = 3
+_FILES: Final = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
+_LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The settings for one cluster.
+
+    `configuration` is the official client's or has the same fields; in a pod its refresh hook reads the token again. `as_user` and
+    `as_groups` are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
+    `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod. After `lifetime` seconds, infinite if unknown,
+    the credentials are to be loaded again. `named_secrets` are the values in the user's entry under names of secrets.
+    """
+
+    cluster: str
+    configuration: Any
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+    own_proxy: bool = False
+    uncompressed: bool = False
+    context: str = ""
+    lifetime: float = math.inf
+    named_secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def authorization(self) -> str:
+        """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
+        hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
+        if hook:
+            hook(self.configuration)
+        keys = self.configuration.api_key
+        authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
+        if not _HEADER.fullmatch(authorization):
+            raise ClusterError(
+                "the token of the credentials holds characters that no HTTP header can carry, such as a line end or a letter "
+                f"beyond ASCII: write it anew; {_LOGIN}"
+            )
+        return authorization
+
+    def secrets(self) -> Iterator[str]:
+        """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
+        configuration = self.configuration
+        yield from self.named_secrets
+        for key in configuration.api_key.values():
+            yield from secrets_of(str(key or ""))
+        for url in (configuration.host, configuration.proxy):
+            yield from secrets_of_url(str(url or ""))
+        if configuration.key_file:
+            with suppress(OSError, ValueError):
+                yield from _keys_in(read_text(Path(str(configuration.key_file)), SECRET))
+
+
+def secrets_of(authorization: str) -> Iterator[str]:
+    """The secrets in the value of an Authorization header: the token, or user and password as they are sent and as they are written."""
+    scheme, _, sent = authorization.strip().partition(" ")
+    yield sent.strip() or scheme
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = base64.b64decode(sent, validate=True).decode("utf-8", "replace")
+            yield from (pair, pair.partition(":")[2])
+
+
+def _keys_in(text: str) -> Iterator[str]:
+    """The private keys in PEM, without their first and last lines and without line ends; and the end of each, a short line."""
+    for key in _PRIVATE_KEY.findall(text):
+        lines = key.split()
+        yield from ("".join(lines), *lines[-1:])
+
+
+def _keys_of(user: Json) -> Iterator[str]:
+    """The private key in the entry of a user."""
+    with suppress(ValueError):
+        yield from _keys_in(base64.b64decode(as_text(dig(user, "client-key-data"))).decode())
+
+
+def _named_secrets(value: Json) -> Iterator[str]:
+    """The texts in a document under names of secrets."""
+    for key, item in as_object(value).items():
+        if isinstance(item, str) and (
+            names_secret(key) or (key == "value" and names_secret(as_text(dig(value, "name"))))
+        ):
+            yield item
+        else:
+            yield from _named_secrets(item)
+    for item in as_list(value):
+        yield from _named_secrets(item)
+
+
+def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS) -> Credentials:
+    """Find the credentials: of a context in the kubeconfig, of KUBECONFIG's files, or of the pod.
+
+    Mirrors client-go's `clientcmd` loading rules. A credential plugin has so many seconds. Raises ClusterError when there are no
+    credentials or they cannot be read.
+    """
+    if kubeconfig and not _present(kubeconfig):
+        raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
+    paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+    present = [found for path in paths.split(os.pathsep) if path and (found := _present(path))]
+    read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
+    if read:
+        return _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
+        return _in_cluster()
+    lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
+    raise ClusterError(
+        f"no cluster to scan: {lack}{'' if kubeconfig else ', and this is not a pod'}. "
+        "Name one with --kubeconfig or KUBECONFIG, or scan files with --from"
+    )
+
+
+def _present(path: str) -> Path | None:
+    """The path with the home folder in the place of a tilde, or None if there is nothing that this user can see."""
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for an unknown user
+    return Path(expanded) if os.path.exists(expanded) else None  # noqa: PTH110 - Path.exists raises without permission
+
+
+def _kubeconfig_text(path: Path) -> str:
+    try:
+        return read_text(path, SETTINGS)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(
+            f"the kubeconfig {path} cannot be read: {_reason(error)}. Correct it, or name another with --kubeconfig"
+        ) from error
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """The reason why a file cannot be read, as the end of a sentence."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else "its name is invalid"
+
+
+def _parsed(path: Path, text: str) -> JsonObject:
+    try:
+        return as_object(yaml.load(text))
+    except yaml.Malformed as error:
+        # What the parser reports may quote a token.
+        where = f" in line {error.line}, column {error.column}" if error.line else ""
+        raise ClusterError(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether a file has no line but blank ones and comments: kubectl reads it as a kubeconfig without any entry."""
+    return all(
+        not line.strip() or line.lstrip().startswith("#") or line.rstrip() == "---" for line in text.splitlines()
+    )
+
+
+def _official_client() -> tuple[Any, Any]:
+    """The client's modules `client` and `config`, without types; imported when needed, because that takes 0.43 seconds."""
+    from kubernetes import client, config
+
+    return client, config
+
+
+def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> Credentials:
+    _reject_anonymous(entries, configuration)
+    user, cluster = dig(entries.user, "user"), dig(entries.cluster, "cluster")
+    return Credentials(
+        cluster=as_text(dig(entries.context, "context", "cluster")),
+        configuration=configuration,
+        as_user=as_text(dig(user, "as")),
+        as_groups=texts(dig(user, "as-groups")),
+        own_proxy=bool(dig(cluster, "proxy-url")),
+        uncompressed=dig(cluster, "disable-compression") is True,
+        context=as_text(dig(entries.context, "name")),
+        lifetime=lifetime,
+        named_secrets=(*_named_secrets(user), *_keys_of(user)),
+    )
+
+
+def _in_cluster() -> Credentials:
+    if plain := plain_account():
+        return Credentials("in-cluster", plain)
+    client, loading = _official_client()
+    configuration = client.Configuration()
+    with _trouble_with("the pod's service account"):
+        loading.load_incluster_config(client_configuration=configuration)
+    configuration.refresh_api_key_hook = rereading(SERVICE_ACCOUNT / "token")
+    return Credentials("in-cluster", configuration)
+
+
+_Files = Mapping[Path, JsonObject]
+
+
+class _Entry(NamedTuple):
+    """An entry of a kubeconfig, None if there is none, and the folder to which its paths are relative."""
+
+    item: Json
+    folder: Path = Path()
+
+
+def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
+    paths = os.pathsep.join(map(str, files))
+    chosen = context or _current_context(files)
+    _reject_unknown_context(files, chosen, paths)
+    wanted = _named(files, "contexts", chosen).item
+    cluster = _with_files(_named(files, "clusters", as_text(dig(wanted, "context", "cluster"))))
+    user = _named(files, "users", as_text(dig(wanted, "context", "user")))
+    _reject_unknown_user(files, wanted, paths)
+    credentials, lifetime = _with_credentials(user, cluster, seconds)
+    entries = Entries(wanted, cluster, credentials)
+    configuration = simple_settings(entries) or _configuration(entries, chosen, paths)
+    return _with(configuration, entries, lifetime)
+
+
+def _configuration(entries: Entries, context: str, paths: str) -> Any:
+    """The official client's configuration, which has embedded certificates in temporary files. Raises ClusterError."""
+    client, loading = _official_client()
+    configuration = client.Configuration()
+    with _trouble_with(f"the kubeconfig {paths}"):
+        loader = loading.kube_config.KubeConfigLoader(_only(entries), active_context=context, config_base_path="")
+        loader.load_and_set(configuration)
+    configuration.refresh_api_key_hook = None
+    return configuration
+
+
+def _only(entries: Entries) -> dict[str, object]:
+    """The kubeconfig with nothing but these entries."""
+    sections = {"contexts": entries.context, "clusters": entries.cluster, "users": entries.user}
+    return {name: [] if item is None else [item] for name, item in sections.items()}
+
+
+def _with_credentials(user: _Entry, cluster: Json, seconds: float) -> tuple[Json, float]:
+    """The user with a token or certificates in the place of what gives them, and the seconds until they expire.
+
+    Of several sources the first counts, in the order of the official client. Raises ClusterError.
+    """
+    name, entry = as_text(dig(user.item, "name")), _with_files(user)
+    section = dig(entry, "user")
+    if not isinstance(section, Mapping):
+        return entry, math.inf
+    given = {key: value for key, value in section.items() if key not in _SOURCES}
+    lifetime = math.inf
+    match next((key for key in _SOURCES if section.get(key)), ""):
+        case _ if section.get("token"):
+            pass
+        case "auth-provider":
+            given["token"] = _token_of_provider(as_object(section["auth-provider"]), name)
+        case "tokenFile":
+            given["token"] = _token_in(section["tokenFile"], name)
+        case "exec":
+            printed, lifetime = _printed(as_object(section["exec"]), name, user.folder, cluster, seconds)
+            given |= printed
+        case _:
+            pass
+    return {**as_object(entry), "user": given}, lifetime
+
+
+def _printed(
+    section: JsonObject, name: str, folder: Path, cluster: Json, seconds: float
+) -> tuple[dict[str, Json], float]:
+    """The fields of a user for the credentials that a plugin prints, and the seconds until they expire. Raises ClusterError."""
+    try:
+        printed = plugin_credentials(section, as_object(dig(cluster, "cluster")), folder, seconds)
+    except PluginFailed as why:
+        command = as_text(section.get("command"))
+        raise ClusterError(
+            f"the credential plugin {command} of user {name} gave no credentials: {why}. Run it by itself to see its output"
+        ) from None
+    texts_by_field = {
+        "token": printed.token,
+        "client-certificate-data": _encoded(printed.certificate),
+        "client-key-data": _encoded(printed.key),
+    }
+    # A plugin that prints expired credentials runs once a minute, and not before every request.
+    return {field: text for field, text in texts_by_field.items() if text}, max(printed.lifetime, _SELDOM)
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _token_of_provider(provider: JsonObject, name: str) -> str:
+    """The ID token of an OpenID Connect provider, which is the only one that kubectl still knows. Raises ClusterError.
+
+    It is not renewed: most providers accept a refresh token once, so that kubectl could not renew it any more.
+    """
+    token = as_text(dig(provider, "config", "id-token")) if provider.get("name") == "oidc" else ""
+    expires = _expiry_of(token)
+    if expires is None:
+        raise ClusterError(
+            f"the auth-provider {as_text(provider.get('name'))} of user {name} gave no usable token. Log in again, or give the user a "
+            "credential plugin (exec), a token or a client certificate"
+        )
+    if expires <= time.time():
+        raise ClusterError(
+            f"the token of the auth-provider oidc of user {name} has expired, and a scan renews none. Renew it with `kubectl version` "
+            "in this context, or give the user a credential plugin (exec)"
+        )
+    return token
+
+
+def _expiry_of(token: str) -> float | None:
+    """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
+    parts = token.split(".")
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        claims = orjson.loads(base64.urlsafe_b64decode(padded))
+    except (IndexError, binascii.Error, ValueError):
+        return None
+    expires = dig(claims, "exp")
+    if not isinstance(claims, dict) or len(parts) != _PARTS_OF_TOKEN:
+        return None
+    return float(expires) if isinstance(expires, int | float) else math.inf
+
+
+def _token_in(path: Json, name: str) -> str:
+    try:
+        return read_text(Path(as_text(path)), SECRET).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(
+            f"the tokenFile {path} of user {name} cannot be read: {_reason(error)}. Correct the kubeconfig"
+        ) from error
+
+
+def _with_files(entry: _Entry) -> Json:
+    """An entry with the absolute paths of its files, each of which is a regular file of a limited size. Raises ClusterError."""
+    kind = next((kind for kind in _FILES if isinstance(dig(entry.item, kind), Mapping)), "")
+    if not kind:
+        return entry.item
+    section = as_object(dig(entry.item, kind))
+    paths: dict[str, Json] = {}
+    for key in _FILES[kind]:
+        value = section.get(key)
+        if not isinstance(value, str) or not value or section.get(f"{key}-data"):
+            continue
+        path = entry.folder / value
+        try:
+            read_file(path, SETTINGS)
+        except (OSError, ValueError) as error:
+            owner = f"{kind} {as_text(dig(entry.item, 'name'))}"
+            raise ClusterError(
+                f"the {key} {path} of {owner} cannot be read: {_reason(error)}. Correct the kubeconfig"
+            ) from error
+        paths[key] = str(path)
+    return {**as_object(entry.item), kind: {**section, **paths}}
+
+
+def _current_context(files: _Files) -> str:
+    names = (as_text(dig(config, "current-context")) for config in files.values())
+    context = next((name for name in names if name), "")
+    if not context:
+        contexts = _listed(files)
+        raise ClusterError(
+            f"the kubeconfig {os.pathsep.join(map(str, files))} has no current context: name one with --context. "
+            f"The contexts are: {contexts}"
+        )
+    return context
+
+
+def _reject_unknown_context(files: _Files, context: str, paths: str) -> None:
+    """Raise ClusterError with the names of the contexts if there is none of this name."""
+    if _named(files, "contexts", context).item is not None:
+        return
+    alike = did_you_mean(context, sorted(context_names(files.values())))
+    raise ClusterError(f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_listed(files)}")
+
+
+def _listed(files: _Files) -> str:
+    names = sorted(context_names(files.values()))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
+
+
+def context_names(files: Iterable[Json]) -> set[str]:
+    """The names of the contexts of kubeconfig files."""
+    items = (item for config in files for item in as_list(dig(config, "contexts")))
+    return {name for item in items if (name := as_text(dig(item, "name")))}
+
+
+def _named(files: _Files, section: str, name: str) -> _Entry:
+    """The first entry with a name in any of the files."""
+    for path, config in files.items():
+        for item in as_list(dig(config, section)):
+            if dig(item, "name") == name:
+                return _Entry(item, path.absolute().parent)
+    return _Entry(None)
+
+
+def _reject_unknown_user(files: _Files, context: Json, paths: str) -> None:
+    """Raise ClusterError if a context names a user that no file has: the client would continue without credentials."""
+    name = as_text(dig(context, "context", "user"))
+    if not name or _named(files, "users", name).item is not None:
+        return
+    users = (as_text(dig(item, "name")) for config in files.values() for item in as_list(dig(config, "users")))
+    alike = did_you_mean(name, sorted(filter(None, users)))
+    raise ClusterError(
+        f'the kubeconfig {paths} has no user "{name}", which its context "{as_text(dig(context, "name"))}" names.{alike} '
+        "Correct the context, or choose another with --context"
+    )
+
+
+def _reject_anonymous(entries: Entries, configuration: Any) -> None:
+    """Raise ClusterError if requests over TLS would have no credentials. A local proxy without TLS adds its own."""
+    if _has_credentials(configuration) or not str(configuration.host).startswith("https"):
+        return
+    context, user = as_text(dig(entries.context, "name")), as_text(dig(entries.user, "name"))
+    lacking = f'user "{user}" has no credentials' if user else "it names no user"
+    raise ClusterError(
+        f'requests in context "{context}" of the kubeconfig would be anonymous: {lacking}. Log in, or choose another context '
+        "with --context"
+    )
+
+
+def _has_credentials(configuration: Any) -> bool:
+    tokens = (str(value or "").removeprefix("Bearer").strip() for value in configuration.api_key.values())
+    return any(tokens) or bool(configuration.cert_file)
+
+
+@contextmanager
+def _trouble_with(what: str) -> Iterator[None]:
+    """Raise the various errors that the client raises on invalid input as ClusterError."""
+    from kubernetes.config import ConfigException
+
+    odd = (ConfigException, OSError, KeyError, TypeError, AttributeError, ValueError)
+    try:
+        yield
+    except odd as error:
+        raise ClusterError(f"cannot use {what}: {_reason_of(error)}; {_LOGIN}") from error
+
+
+def _reason_of(error: Exception) -> str:
+    """The reason of an error of the client, without values of the file: its own message prints the whole entry, with its token."""
+    from kubernetes.config import ConfigException
+
+    match error:
+        case OSError() if error.strerror:
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        case ConfigException():
+            return " ".join(_ENTRY.sub("an entry", str(error)).split())
+        case UnicodeDecodeError():
+            return "it is no text in UTF-8"
+        case _:
+            return f"an entry has not the form of a kubeconfig ({type(error).__name__})"

@@ -1,0 +1,416 @@
+"""Requests to an API server, which only read, and their responses as raw bytes.
+
+Source of truth: the behaviour of kubectl. Status 429 and 5xx, broken connections and timeouts are retried a limited number
+of times, with growing and jittered pauses. A failure within admission is the answer to a dry run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationValueError,
+    NewConnectionError,
+    ProxyError,
+    ReadTimeoutError,
+    SSLError,
+)
+from urllib3.util import Retry
+
+from scanner import __version__
+from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
+from scanner.cluster.requests.credential_plugin import SECONDS
+from scanner.cluster.requests.credentials import Credentials, load_credentials, secrets_of
+from scanner.cluster.requests.exchange import MOST, Received, TooLarge, fetch
+from scanner.cluster.requests.limits import (
+    ATTEMPTS,
+    Deadline,
+    RateLimiter,
+    TimeLimit,
+    after_failure,
+    pause_before,
+    retries,
+)
+from scanner.cluster.requests.transport import encoding_for, pool_for, timeout_for
+from scanner.errors import ClusterError, UsageError
+from scanner.files import SETTINGS, read_file
+from scanner.model.json import Json, JsonObject, as_object, as_text
+from scanner.model.urls import without_password
+
+_LATER: Final = frozenset({429, 500, 502, 503, 504})
+_UNAUTHORIZED: Final = 401
+_INTERNAL: Final = 500
+_QUOTED: Final = 200
+_READ: Final = 64 << 10
+_LONGEST: Final = 2000
+_AT_LEAST: Final = 0.001
+_REMEMBERED: Final = 60.0
+
+
+class Unanswered(Exception):
+    """There was no response; the message is the reason, as the end of a sentence."""
+
+
+class AnswerTooLarge(Unanswered):
+    """The response has too many bytes; smaller pages may help."""
+
+
+class _Lost(Unanswered):
+    """The connection broke; a retry may help."""
+
+
+class _Late(Unanswered):
+    """The response did not arrive in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names.
+
+    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `written_object` is without them.
+    """
+
+    status: int
+    data: bytes
+    retry_after: str = ""
+    warnings: tuple[str, ...] = ()
+    date: str = ""
+    secrets: OwnSecrets = NO_SECRETS
+
+    def body(self) -> JsonObject:
+        """The decoded body, or an empty object if it is not a JSON object."""
+        body = self.written_object()
+        return as_object(self.secrets.masked_document(body)) if self.secrets.are_in(self.data) else body
+
+    def written_object(self) -> JsonObject:
+        """The decoded body as the server wrote it, for the content of an object, which may be a token of this user."""
+        try:
+            return as_object(orjson.loads(self.data))
+        except orjson.JSONDecodeError:
+            return {}
+
+    def message(self) -> str:
+        """The message of an error response, in one line."""
+        message = as_text(self.body().get("message"))[:_LONGEST] or self._beginning()
+        return " ".join(message.split()) or "without a message"
+
+    def _beginning(self) -> str:
+        """The beginning of a body that is no Status. It is cut last: a part of a secret might not be recognised."""
+        return self.secrets.masked(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
+
+
+_Outcome: TypeAlias = Answer | _Lost | _Late
+"""The result of an attempt: a response, or the reason why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    accept: str
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """Credentials and their connections, and the time from which on they are loaded again."""
+
+    credentials: Credentials
+    pool: urllib3.PoolManager
+    encoding: str
+    until: float
+
+    @property
+    def root(self) -> str:
+        return str(self.credentials.configuration.host).rstrip("/")
+
+
+class Session:
+    """Connections with credentials, which threads may share.
+
+    It sends GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        kubeconfig: str = "",
+        context: str = "",
+        as_user: str = "",
+        as_groups: tuple[str, ...] = (),
+        request_timeout: float | None = None,
+        pace: RateLimiter | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Load the credentials. `request_timeout` is in seconds, also for a credential plugin; see `transport.timeout_for` for the default.
+
+        Raises ClusterError when the credentials cannot be loaded, UsageError for groups without a user.
+        """
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._seconds = request_timeout or None
+        self._clock = clock
+        self._failure: tuple[float, str] | None = None
+        self._secrets = OwnSecrets()
+        self._login = self._logged_in()
+        self._as_user = as_user or self._login.credentials.as_user
+        self._as_groups = as_groups or self._login.credentials.as_groups
+        self._pace = pace or RateLimiter(0, 0)
+        self._sleep = sleep
+        self._lock = Lock()
+        self._reached = False
+        self.requests = 0
+        if self._as_groups and not self._as_user:
+            raise UsageError("--as-group needs --as")
+
+    @property
+    def as_user(self) -> str:
+        """The impersonated user, or an empty string."""
+        return self._as_user
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster in the kubeconfig."""
+        return self._login.credentials.cluster
+
+    @property
+    def server_digest(self) -> str:
+        """SHA-256, in hex, of the CA and the URL of the server."""
+        return server_digest(self._login.credentials.configuration)
+
+    @property
+    def place(self) -> str:
+        """The context of the kubeconfig; in a pod, the server's URL."""
+        return self._login.credentials.context or self.server
+
+    @property
+    def server(self) -> str:
+        """The server's URL for messages."""
+        return without_password(self._login.root)
+
+    def sends(self, *secrets: str) -> None:
+        """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
+        self._secrets.add(*secrets)
+
+    def quoted(self, text: str, most: int) -> str:
+        """The beginning of a text of the server for a message, without what this session sends."""
+        return self._secrets.masked(text)[:most]
+
+    def get(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        accept: str = "application/json",
+        attempts: int = ATTEMPTS,
+        time_limit: TimeLimit | None = None,
+    ) -> Answer:
+        """Fetch a path, with retries. Raises Unanswered, and ClusterError for expired credentials."""
+        request = _Request("GET", f"{path}?{urlencode(query)}" if query else path, accept)
+        time_limit = time_limit or TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(attempts), time_limit)
+
+    def review(self, path: str, body: Json) -> Answer:
+        """Post a review, which the server does not store. Raises like `get`."""
+        request = _Request("POST", path, "application/json", orjson.dumps(body))
+        time_limit = TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(), time_limit)
+
+    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
+        """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
+
+        This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
+        or a webhook fails: the same Status twice is the answer, and no further retry follows.
+        """
+        request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
+        time_limit = TimeLimit()
+        with time_limit.running():
+            return self._persist(request, retries(), time_limit, settles=_says_the_same)
+
+    def _persist(
+        self,
+        request: _Request,
+        retry: Retry,
+        time_limit: TimeLimit,
+        *,
+        settles: Callable[[_Outcome | None, _Outcome], bool] = lambda _before, _now: False,
+    ) -> Answer:
+        """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
+        before: _Outcome | None = None
+        while True:
+            outcome = self._tried(request, time_limit)
+            if isinstance(outcome, Answer) and (outcome.status not in _LATER or settles(before, outcome)):
+                return outcome
+            before = outcome
+            more = after_failure(retry, late=isinstance(outcome, _Late))
+            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
+                return _settled(outcome)
+            retry = more
+            self._sleep(pause)
+
+    def _tried(self, request: _Request, time_limit: TimeLimit) -> _Outcome:
+        """The response, after reading rejected credentials again, or the reason why there is none."""
+        login = self._login if self._clock() < self._login.until else self._renewed(self._login)
+        try:
+            answer = self._once(login, request, time_limit)
+            if answer.status != _UNAUTHORIZED:
+                return answer
+            return self._once(self._renewed(login), request, time_limit)
+        except (_Lost, _Late) as trouble:
+            return trouble
+
+    def _logged_in(self) -> _Login:
+        credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
+        self._secrets.add(*credentials.secrets())
+        until = self._clock() + credentials.lifetime
+        return _Login(credentials, pool_for(credentials), encoding_for(credentials), until)
+
+    def _renewed(self, refused: _Login) -> _Login:
+        """The login after a rejected or expired one; of several threads, one reads the credentials.
+
+        A failure is the answer to all of them, for some time: a plugin that hangs would hang again for every list.
+        """
+        with self._lock:
+            if self._login is not refused:
+                return self._login
+            if self._failure and self._clock() < self._failure[0]:
+                raise ClusterError(self._failure[1])
+            try:
+                self._login = self._logged_in()
+            except ClusterError as error:
+                self._failure = self._clock() + _REMEMBERED, str(error)
+                raise
+            return self._login
+
+    def _once(self, login: _Login, request: _Request, time_limit: TimeLimit) -> Answer:
+        self._pace.wait()
+        with self._lock:
+            self.requests += 1
+        deadline = Deadline(min(self._seconds or math.inf, time_limit.left), clock=self._clock)
+        try:
+            received = self._received(login, request, deadline)
+        except (HTTPError, OSError, TooLarge) as error:
+            raise self._explained(error, login, time_limit, deadline) from error
+        self._reached = True
+        headers = received.headers
+        return Answer(
+            received.status,
+            received.data,
+            self._secrets.masked(headers.get("Retry-After", "")),
+            tuple(map(self._secrets.masked, headers.getlist("Warning"))),
+            self._secrets.masked(headers.get("Date", "")),
+            self._secrets,
+        )
+
+    def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
+        seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)
+        return fetch(
+            login.pool,
+            request.method,
+            f"{login.root}{request.path}",
+            headers=self._headers(login, request),
+            body=request.body,
+            timeout=timeout_for(seconds),
+            deadline=deadline,
+        )
+
+    def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict(
+            {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
+        )
+        with self._lock:
+            authorization = login.credentials.authorization()
+        if authorization:
+            self._secrets.add(*secrets_of(authorization))
+            headers.add("Authorization", authorization)
+        if request.body is not None:
+            headers.add("Content-Type", "application/json")
+        if self._as_user:
+            headers.add("Impersonate-User", self._as_user)
+        for group in self._as_groups:
+            headers.add("Impersonate-Group", group)
+        return headers
+
+    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
+        server, reason = without_password(login.root), self._secrets.masked(_reason(error))
+        match error:
+            case TooLarge():
+                return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
+            case LocationValueError():
+                return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
+            case SSLError() if not self._reached:
+                return Unanswered(f"TLS to {server} failed ({reason})")
+            case NewConnectionError() if not self._reached:
+                return Unanswered(f"{server} cannot be reached ({reason})")
+            case NewConnectionError():
+                return _Lost(f"{server} can no longer be reached ({reason})")
+            case _ if not time_limit.left:
+                return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
+            case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+                return _Late(f"{server} did not respond in time; raise --request-timeout")
+            case ProxyError() if not self._reached:
+                return Unanswered(f"the proxy before {server} failed ({reason})")
+            case _:
+                return _Lost(f"the connection to {server} broke ({reason})")
+
+
+def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
+    """Return whether two attempts have the same Status with reason InternalError. Errors of etcd have no reason."""
+    if not (isinstance(before, Answer) and isinstance(now, Answer)):
+        return False
+    same = (before.status, before.data) == (now.status, now.data)
+    return same and now.status == _INTERNAL and now.body().get("reason") == "InternalError"
+
+
+def _settled(outcome: _Outcome) -> Answer:
+    if isinstance(outcome, Answer):
+        return outcome
+    raise outcome
+
+
+def _retry_after(outcome: _Outcome) -> str:
+    return outcome.retry_after if isinstance(outcome, Answer) else ""
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause of a transport error, without the names of objects in memory."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+
+
+# What identifies a cluster whose kube-system namespace may not be read: the CA and the URL of its API server.
+#
+# The URL alone does not: in every cluster with default settings, pods reach the API server at the same address.
+
+
+def server_digest(configuration: Any) -> str:
+    """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
+    url = without_password(str(configuration.host)).rstrip("/")
+    return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
+
+
+def _authority(configuration: Any) -> bytes:
+    """The CA certificates of the configuration in PEM; empty if the system's certificates are used, or none."""
+    if data := getattr(configuration, "ca_cert_data", None):
+        return str(data).encode()
+    if configuration.ssl_ca_cert:
+        with suppress(OSError):
+            return read_file(Path(configuration.ssl_ca_cert), SETTINGS)
+    return b""

@@ -1,0 +1,105 @@
+"""Numbers of open problems, and such numbers in groups: namespaces, owners or controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scanner.model.scans.scan import Scan
+
+
+class OpenProblems(NamedTuple):
+    """Numbers of open problems, as `ProblemTotals` counts them: admission would refuse `refused`, and `new` began with the scan."""
+
+    open: int = 0
+    refused: int = 0
+    new: int = 0
+
+    def plus(self, other: OpenProblems) -> OpenProblems:
+        """The sums."""
+        return OpenProblems(self.open + other.open, self.refused + other.refused, self.new + other.new)
+
+
+NO_PROBLEMS = OpenProblems()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedProblems:
+    """The open problems of each group by its name. The sums of all groups differ from the numbers of a scan for two reasons.
+
+    Problems in several groups count in each: `repeated` has what the sums count too often, `several` these problems, each once.
+    `outside` are the problems in no group.
+    """
+
+    groups: Mapping[str, OpenProblems] = field(default_factory=dict)
+    several: OpenProblems = NO_PROBLEMS
+    repeated: OpenProblems = NO_PROBLEMS
+    outside: OpenProblems = NO_PROBLEMS
+
+    def of(self, name: str) -> OpenProblems:
+        """The problems of a group."""
+        return self.groups.get(name, NO_PROBLEMS)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemTotals:
+    """Numbers of problems. Previewed, excepted and waived findings, and those that the scan did not check, belong to none.
+
+    `open` problems have a finding, and `refused` of them one whose object admission would refuse. `new` of them began with this
+    scan, `reopened` began again. `resolved` problems have no finding any more, and `fixed` of them were fixed in every object.
+    """
+
+    open: int = 0
+    refused: int = 0
+    new: int = 0
+    reopened: int = 0
+    resolved: int = 0
+    fixed: int = 0
+
+
+class ProblemGroup(NamedTuple):
+    """`action` is the strictest one, or empty; `outcome` is violated, errored or wouldChange: the first that a finding has.
+
+    `number` counts open problems; of them, admission would refuse `refused`, and `new` began with the scan.
+    """
+
+    language: str
+    policy: str
+    action: str
+    outcome: str
+    number: int
+    refused: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCounts:
+    """The numbers of problems with an open finding that a scan saw. Previews and excepted findings belong to none.
+
+    `denied` problems have a finding whose object admission would refuse, errors under `failurePolicy: Fail` included;
+    `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
+    are new if that is None.
+    """
+
+    total: int = 0
+    denied: int = 0
+    violated: int = 0
+    errored: int = 0
+    drifting: int = 0
+    new: int = 0
+    baseline: Scan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewProblems:
+    """The ids of the problems of a scan that are new since its baseline, a scan or the problems of a report.
+
+    `as_recorded` is true if these are the problems that began with the scan, so that the statuses of its findings agree with the
+    baseline. `gone` is the number of problems open in the baseline and not in this scan.
+    """
+
+    ids: frozenset[str] = field(default_factory=frozenset)
+    baseline: Scan | None = None
+    as_recorded: bool = True
+    gone: int = 0

@@ -1,0 +1,149 @@
+"""A scan in a store: its record, and the questions that only the store can answer. A store has a class for it, and so do tests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scanner.model.policy import PolicyKey
+from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
+from scanner.model.scans.finding_index import FindingIndex
+from scanner.model.scans.place import Places
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.waiver import Candidate, Near, WaivedCheck
+
+
+class Counts(Protocol):
+    """The numbers of a scan that every report needs."""
+
+    def census(self) -> Census:
+        """The numbers of the findings."""
+        ...
+
+    def census_by(self, owner_of: OwnerOf, /) -> Iterator[OwnedCensus]:
+        """The same of one owner after another, in no order."""
+        ...
+
+    def tallies_by(self, owner_of: OwnerOf, /) -> Iterator[OwnedTally]:
+        """The tallies by owner; none for a scan of an older version."""
+        ...
+
+    def problem_totals(
+        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int, /
+    ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
+        """The numbers of problems without waived rows, given the ranks of policies, and the findings of the worst ones, at most so many.
+
+        See `posture.worst_problems`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class StoredScan(ScanRecord, ABC):
+    """A scan in a store. Each call asks anew; findings are streams, because there can be many."""
+
+    @abstractmethod
+    def findings(self) -> Iterator[StoredFinding]:
+        """The findings of the scan, ordered by policy, binding, param, check, kind, namespace and name."""
+
+    @abstractmethod
+    def resolved(self) -> Iterator[StoredFinding]:
+        """The findings that the scan resolved, in the same order."""
+
+    @abstractmethod
+    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+        """Both, and the findings that are still open but that the scan did not check, those of a problem together, ordered by policy.
+
+        Of some policies alone, if these are given.
+        """
+
+    @abstractmethod
+    def of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+        """The findings of some rows of `by_problem` or of previews, with the id of the row, in no order."""
+
+    @abstractmethod
+    def indexed(self, owner_of: OwnerOf) -> FindingIndex:
+        """The findings of `by_problem` and the previews, without their texts."""
+
+    @abstractmethod
+    def findings_by_object(self) -> Mapping[int, int]:
+        """The numbers of findings by the ids of `population`."""
+
+    @abstractmethod
+    def census(self) -> Census:
+        """See `Counts`."""
+
+    @abstractmethod
+    def census_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+        """See `Counts`."""
+
+    @abstractmethod
+    def tallies_by(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
+        """See `Counts`."""
+
+    @abstractmethod
+    def resolutions(self) -> Mapping[str, int]:
+        """The numbers of resolved findings by the reason of the resolution."""
+
+    @abstractmethod
+    def problem_totals(
+        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+    ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
+        """See `Counts`."""
+
+    @abstractmethod
+    def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+        """The numbers of open problems without waived rows by policy, action and outcome, in ascending order."""
+
+    @abstractmethod
+    def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
+        """The numbers of open problems without waived rows by namespace; the empty name stands for cluster-scoped objects."""
+
+    @abstractmethod
+    def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
+        """The same by owner; the empty name stands for objects without an owner."""
+
+    @abstractmethod
+    def candidates(self, near: Near) -> Iterator[Candidate]:
+        """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""
+
+    @abstractmethod
+    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+        """The numbers of the open findings of problems that gates count: checked ones, without previews and excepted findings."""
+
+    @abstractmethod
+    def excepted(self) -> Mapping[str, int]:
+        """The numbers of findings by the exceptions and filters that except them."""
+
+    @abstractmethod
+    def waived_checks(self) -> Sequence[WaivedCheck]:
+        """The checks of scans up to this one, as the waivers that these scans used name them."""
+
+    @abstractmethod
+    def population(self) -> Iterator[RecordedObject]:
+        """The objects that the scan examined; none for a scan of an older version."""
+
+    @abstractmethod
+    def evaluated(self) -> Iterator[EvaluatedObjects]:
+        """The objects that each check matched; none for a scan of an older version."""
+
+    @abstractmethod
+    def namespaces(self) -> Iterator[str]:
+        """The namespaces of which the scan knows that they exist."""
+
+    @abstractmethod
+    def places(self) -> Places | None:
+        """The files and lines of the objects; None if they came from no files."""
+
+    @abstractmethod
+    def register(self) -> Register:
+        """The scans of the cluster, this one included."""
+
+    @abstractmethod
+    def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
+        """The failing checks of one policy, or of each, by day."""

@@ -1,0 +1,150 @@
+"""Defaults of workloads: `pkg/apis/{apps,batch,autoscaling,scheduling}/*/defaults.go`."""
+
+from __future__ import annotations
+
+from scanner.model.json import Json, JsonObject, as_object, dig
+from scanner.mutate.walk import Rule, Rules, in_order, when_absent, when_zero, where, within
+
+_APPS = "io.k8s.api.apps.v1."
+
+
+def _rolling_update(rule: Rule) -> Rule:
+    """Set the strategy to RollingUpdate where none is given, and fill in its parameters."""
+
+    def apply(strategy: JsonObject) -> JsonObject:
+        strategy = when_zero(type="RollingUpdate")(strategy)
+        return within("rollingUpdate", rule)(strategy) if strategy["type"] == "RollingUpdate" else strategy
+
+    return apply
+
+
+def _stateful_strategy(strategy: JsonObject) -> JsonObject:
+    """Default the type to RollingUpdate, and the partition where the strategy has parameters (`SetDefaults_StatefulSet`)."""
+    if not strategy.get("type"):
+        strategy = {**strategy, "type": "RollingUpdate", "rollingUpdate": as_object(strategy.get("rollingUpdate"))}
+    if strategy["type"] != "RollingUpdate" or strategy.get("rollingUpdate") is None:
+        return strategy
+    return within("rollingUpdate", when_absent(partition=0))(strategy)
+
+
+_replicas = when_absent(replicas=1)
+_history = when_absent(revisionHistoryLimit=10)
+
+APPS_RULES: Rules = {
+    f"{_APPS}Deployment": within(  # SetDefaults_Deployment
+        "spec",
+        in_order(
+            _replicas,
+            within("strategy", _rolling_update(when_absent(maxUnavailable="25%", maxSurge="25%"))),
+            _history,
+            when_absent(progressDeadlineSeconds=600),
+        ),
+    ),
+    f"{_APPS}DaemonSet": within(  # SetDefaults_DaemonSet
+        "spec",
+        in_order(within("updateStrategy", _rolling_update(when_absent(maxUnavailable=1, maxSurge=0))), _history),
+    ),
+    f"{_APPS}StatefulSet": within(  # SetDefaults_StatefulSet
+        "spec",
+        in_order(
+            when_zero(podManagementPolicy="OrderedReady"),
+            within("updateStrategy", _stateful_strategy),
+            within("persistentVolumeClaimRetentionPolicy", when_zero(whenDeleted="Retain", whenScaled="Retain")),
+            _replicas,
+            _history,
+        ),
+    ),
+    f"{_APPS}ReplicaSet": within("spec", _replicas),  # SetDefaults_ReplicaSet
+}
+
+
+# Defaults of jobs: `pkg/apis/batch/v1/defaults.go`.
+
+_BATCH = "io.k8s.api.batch.v1."
+_RETRIES = 6
+_UNLIMITED = 2**31 - 1
+
+
+def _job_spec(spec: JsonObject) -> JsonObject:
+    """`SetDefaults_Job`."""
+    if spec.get("parallelism") is None:
+        spec = when_absent(completions=1)(spec) if spec.get("completions") is None else spec
+        spec = {**spec, "parallelism": 1}
+    limited_by_index = spec.get("backoffLimitPerIndex") is not None
+    replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
+    return when_absent(
+        backoffLimit=_UNLIMITED if limited_by_index else _RETRIES,
+        completionMode="NonIndexed",
+        suspend=False,
+        podReplacementPolicy=replaced,
+        manualSelector=False,
+    )(spec)
+
+
+def _template_labels(job: JsonObject) -> JsonObject:
+    """A job without labels has those of its template (`SetDefaults_Job`)."""
+    labels = as_object(dig(job, "spec", "template", "metadata", "labels"))
+    return within("metadata", when_zero(labels=labels))(job) if labels else job
+
+
+BATCH_RULES: Rules = {
+    f"{_BATCH}Job": in_order(within("spec", _job_spec), _template_labels),
+    f"{_BATCH}CronJob": within(  # SetDefaults_CronJob
+        "spec",
+        in_order(
+            when_zero(concurrencyPolicy="Allow"),
+            when_absent(suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1),
+        ),
+    ),
+    f"{_BATCH}PodFailurePolicyOnPodConditionsPattern": when_zero(status="True"),
+}
+
+
+# Defaults of autoscalers: `pkg/apis/autoscaling/v1/defaults.go` and `v2/defaults.go`.
+
+_AUTOSCALING = "io.k8s.api.autoscaling."
+_HALF_BUSY: Json = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+]
+_DOUBLE: JsonObject = {"type": "Percent", "value": 100, "periodSeconds": 15}
+_FOUR_PODS: JsonObject = {"type": "Pods", "value": 4, "periodSeconds": 15}
+_UP: JsonObject = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [_FOUR_PODS, _DOUBLE]}
+_DOWN: JsonObject = {"selectPolicy": "Max", "policies": [_DOUBLE]}
+
+
+def _scaling_rules(name: str, defaults: JsonObject) -> Rule:
+    """`GenerateHPAScaleUpRules`, `GenerateHPAScaleDownRules`."""
+
+    def apply(behavior: JsonObject) -> JsonObject:
+        rules = as_object(behavior.get(name))
+        return behavior if all(rules.get(key) is not None for key in defaults) else _with(behavior, name, rules)
+
+    def _with(behavior: JsonObject, name: str, rules: JsonObject) -> JsonObject:
+        return {**behavior, name: {**defaults, **{key: value for key, value in rules.items() if value is not None}}}
+
+    return apply
+
+
+AUTOSCALING_RULES: Rules = {
+    f"{_AUTOSCALING}v1.HorizontalPodAutoscaler": within("spec", when_absent(minReplicas=1)),
+    f"{_AUTOSCALING}v2.HorizontalPodAutoscaler": within(  # SetDefaults_HorizontalPodAutoscaler
+        "spec",
+        in_order(
+            when_absent(minReplicas=1),
+            when_zero(metrics=_HALF_BUSY),
+            where("behavior", in_order(_scaling_rules("scaleUp", _UP), _scaling_rules("scaleDown", _DOWN))),
+        ),
+    ),
+}
+
+
+# Defaults of priority classes and pod groups: `pkg/apis/scheduling/*/defaults.go`, and `+default` in `types.go`.
+
+_SCHEDULING = "io.k8s.api.scheduling."
+_priority = when_absent(preemptionPolicy="PreemptLowerPriority")  # SetDefaults_PriorityClass
+
+SCHEDULING_RULES: Rules = {
+    f"{_SCHEDULING}v1.PriorityClass": _priority,
+    f"{_SCHEDULING}v1beta1.PriorityClass": _priority,
+    f"{_SCHEDULING}v1alpha2.PodGroupSpec": when_absent(disruptionMode="Pod"),
+}
