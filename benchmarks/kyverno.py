@@ -19,7 +19,7 @@ from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 
 _GOAL = 1.2

@@ -18,7 +18,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from scanner.scan.workers.process import freeze_heap
 

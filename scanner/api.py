@@ -29,8 +29,7 @@ from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
 from scanner.mutate.versions import convert, relabelled
-from scanner.policies.bound_language import BindingContext
-from scanner.policies.documents import Supporting
+from scanner.policies.bound_language import BindingContext, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.language import Language, derived, documents_of, with_options

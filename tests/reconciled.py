@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from scanner.audit.tally import outcome_name
+from scanner.audit.findings import outcome_name
 from scanner.model.outcome import Check, Errored, Finding, Violated
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.scan import OutcomeName, TallyKey

@@ -16,7 +16,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, Violated
 from scanner.model.release import minor_of
 from scanner.model.resource import Kind, UserInfo
-from scanner.policies.validating.bind import read_policy
+from scanner.policies.validating.language import read_policy
 
 ACCEPTED = "accepted"
 ALLOWED = "allowed"

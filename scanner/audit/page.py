@@ -19,16 +19,14 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
 from scanner.admission.request import Request
-from scanner.audit import object_sets, packed_objects, redact
+from scanner.audit import object_sets, population, redact
 from scanner.audit.evidence import evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
 from scanner.audit.fast_policy import NotPassed
-from scanner.audit.findings import FindingForms
-from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers
+from scanner.audit.findings import FindingForms, tally_key
+from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers, page_digest
 from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
-from scanner.audit.page_digest import page_digest
 from scanner.audit.population import controllers_of, examined
-from scanner.audit.tally import tally_key
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject
 from scanner.model.outcome import (
@@ -400,7 +398,7 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         gaps=tuple(tally.gaps),
         identities=tuple(tally.identities),
         repeated=tally.repeated,
-        examined=packed_objects.packed(tally.examined),
+        examined=population.packed(tally.examined),
         sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
         places=tuple(tally.places),
         controllers=controllers_of(tally.examined),

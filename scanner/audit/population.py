@@ -10,10 +10,14 @@ password or token. An annotation is free text: it is redacted like a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final, TypeGuard
+from typing import Final, TypeGuard, TypeVar
+
+import orjson
 
 from scanner.audit.secret_values import (
     FieldsOfSecret,
@@ -27,6 +31,7 @@ from scanner.audit.sensitive_fields import MASK, names_secret, without_named_sec
 from scanner.model.json import Json, as_list, as_object, as_text
 from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
+from scanner.model.texts import clean
 
 LONGEST_VALUE: Final = 256
 """The most characters of a kept value. Labels that an API server has validated have at most 63."""
@@ -179,3 +184,59 @@ def _safe(key: str, value: str, hidden: Iterable[str]) -> str:
 
 def _is_sensitive(key: str) -> bool:
     return names_secret(key) or key == LAST_APPLIED
+
+
+# The objects that a page examined, as one value for staging.
+#
+# Within the value every namespace, controller and set of labels is written once. Texts are made fit for any database
+# on the way in, as findings are.
+
+_LEVEL: Final = 1
+_NONE: Final = -1
+
+_Value = TypeVar("_Value")
+_Texts = tuple[str, ...]
+
+
+def packed(objects: Iterable[Examined]) -> bytes:
+    """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
+    namespaces: dict[str, int] = {}
+    controllers: dict[Controller, int] = {}
+    kept: dict[tuple[Pairs, Pairs], int] = {}
+    rows = [
+        (
+            clean(each.name),
+            clean(each.uid),
+            each.template_hash and clean(each.template_hash),
+            _place(namespaces, each.namespace),
+            _NONE if each.controller is None else _place(controllers, each.controller),
+            _place(kept, (each.labels, each.annotations)),
+        )
+        for each in objects
+    ]
+    shared = (
+        [clean(namespace) for namespace in namespaces],
+        [_clean(astuple(controller)) for controller in controllers],
+        [[[_clean(pair) for pair in pairs] for pairs in both] for both in kept],
+    )
+    return zlib.compress(orjson.dumps([rows, *shared]), _LEVEL)
+
+
+def unpacked(kind: Kind, data: bytes) -> Iterator[Examined]:
+    """The objects that `packed` wrote, in their order, with their kind."""
+    rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
+    controllers = [*(Controller(*reference) for reference in references), None]
+    pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]
+    for name, uid, template_hash, namespace, controller, place in rows:
+        labels, annotations = pairs[place]
+        yield Examined(
+            kind, namespaces[namespace], name, uid, controllers[controller], labels, annotations, template_hash
+        )
+
+
+def _place(places: dict[_Value, int], value: _Value) -> int:
+    return places.setdefault(value, len(places))
+
+
+def _clean(texts: Sequence[str]) -> _Texts:
+    return tuple(map(clean, texts))

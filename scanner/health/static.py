@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import permutations
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.params import ParamSource, unserved
-from scanner.health import bindings, status
-from scanner.model.policy import ParamRef, Policy
+from scanner.model.json import JsonObject, dig
+from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind
@@ -30,15 +31,15 @@ def health_before(
     audited, rules that match no kind of `served`, and redundant bindings.
     """
     for policy in policies:
-        yield from status.of_policy(policy)
+        yield from of_policy(policy)
     for bound_policy in bound:
         yield from _compilation(bound_policy)
         yield from _params(bound_policy, context.params)
         yield from _auditability(bound_policy, context)
         yield from () if bound_policy.reading.reason else kinds.unresolved(bound_policy, served)
-        yield from bindings.redundant(bound_policy)
+        yield from redundant(bound_policy)
         for binding in bound_policy.bindings:
-            yield from status.of_binding(binding)
+            yield from of_binding(binding)
 
 
 def _compilation(bound: BoundPolicy) -> Iterator[Health]:
@@ -90,3 +91,71 @@ def _effect(reference: ParamRef, bound: BoundPolicy) -> str:
     if bound.policy.failure_policy == "Ignore":
         return "an error for every object it matches, which failurePolicy Ignore lets pass"
     return "the binding denies every object it matches"
+
+
+# Notes on policies and bindings that are being deleted, from their metadata.
+#
+# Source of truth: `metadata.deletionTimestamp`; the server evaluates an object until its last finalizer is gone.
+
+_LEAVING = "it is being deleted, and the server evaluates it until it is gone"
+
+
+def of_policy(policy: Policy) -> Iterator[Health]:
+    """A note for a policy that is being deleted."""
+    if _deleting(policy.manifest):
+        yield Health(HealthKind.NOTE, policy.name, "", _LEAVING, policy.language)
+
+
+def of_binding(binding: Binding) -> Iterator[Health]:
+    """A note for a binding that is being deleted."""
+    if _deleting(binding.manifest):
+        yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING, binding.language)
+
+
+def _deleting(manifest: JsonObject) -> bool:
+    return dig(manifest, "metadata", "deletionTimestamp") is not None
+
+
+# Bindings of one policy that are equal, or of which one covers the other.
+#
+# The matchResources and the params of a binding decide whether an object is evaluated, its actions decide the
+# consequence.
+
+
+def redundant(bound: BoundPolicy) -> Iterator[Health]:
+    """Bindings that another binding makes redundant; of two equal bindings, the later by name."""
+    real = [binding for binding in bound.bindings if not binding.assumed]
+    for first, other in permutations(real, 2):
+        if _same(first, other, bound.policy) and first.name < other.name:
+            detail = f"it equals binding {first.name}, so every object is evaluated twice"
+            yield Health(HealthKind.DUPLICATE, bound.policy.name, other.name, detail, bound.policy.language)
+        elif _covers(first, other, bound.policy) and not _same(first, other, bound.policy):
+            detail = f"binding {first.name} covers what it matches, with the same params and at least its actions"
+            yield Health(HealthKind.SHADOWED, bound.policy.name, other.name, detail, bound.policy.language)
+
+
+def _same(first: Binding, other: Binding, policy: Policy) -> bool:
+    return (
+        _match(first) == _match(other)
+        and set(first.actions) == set(other.actions)
+        and _params_of(first, policy) == _params_of(other, policy)
+    )
+
+
+def _covers(first: Binding, other: Binding, policy: Policy) -> bool:
+    """Return whether one binding covers the other. A narrower match can only be compared with an equal or an absent match."""
+    wide = _match(first) is None or _match(first) == _match(other)
+    return wide and set(first.actions) >= set(other.actions) and _params_of(first, policy) == _params_of(other, policy)
+
+
+def _match(binding: Binding) -> MatchResources | None:
+    """The match that narrows a binding, or None without one."""
+    match = binding.match
+    if match is None or match.rules or match.exclude_rules:
+        return match
+    return None if match.namespace_selector.empty and match.object_selector.empty else match
+
+
+def _params_of(binding: Binding, policy: Policy) -> ParamRef | None:
+    """The reference to params; None for a policy without paramKind, which ignores the reference."""
+    return binding.param_ref if policy.param_kind else None

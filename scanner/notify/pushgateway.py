@@ -21,7 +21,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from scanner.errors import UsageError
-from scanner.notify.failures import reason_of
+from scanner.notify.webhook import reason_of
 
 SECONDS: Final = 10.0
 """The time limit of a push, the look-up of the host included."""

@@ -23,7 +23,6 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Timeout
 
 from scanner.errors import UsageError
-from scanner.notify.failures import reason_of
 
 SECONDS: Final = 20.0
 """The time limit of a delivery, with all its attempts."""
@@ -162,3 +161,21 @@ def _fault(status: int) -> str:
     if status in _MOVED:
         return f"the server sends to another address (status {status}), which Assay does not follow: correct the URL"
     return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
+
+
+# Why a request to a receiver failed, in words that have nothing of its URL.
+
+
+def reason_of(error: Exception, seconds: float) -> str:
+    """The reason of a failure, without the texts of the error, which can have the URL. `seconds` was the time limit."""
+    match error:
+        case urllib3.exceptions.NameResolutionError():
+            return "the host cannot be found"
+        case urllib3.exceptions.NewConnectionError():
+            return "the connection was refused"
+        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
+            return f"no response within {seconds:.3g} seconds"
+        case urllib3.exceptions.SSLError():
+            return "the certificate cannot be verified"
+        case _:
+            return f"the connection failed ({type(error).__name__})"

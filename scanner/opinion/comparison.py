@@ -23,10 +23,8 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.opinion import Disagreement, Limited, Opinion
-from scanner.opinion.engine import Answer, Engine, Ours
-from scanner.opinion.limits import LIMITS, limit_of
-from scanner.opinion.traits import traits_of
-from scanner.opinion.values import same
+from scanner.opinion.engine import Answer, Engine, Ours, same
+from scanner.opinion.limits import LIMITS, limit_of, traits_of
 from scanner.policies.plan import KindPlan
 
 _MOST_DISAGREEMENTS = 100

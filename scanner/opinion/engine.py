@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
+from scanner import cel
 from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError
-from scanner.opinion.values import Inexpressible, tagged
 
 Kind = Literal["value", "error", "refused", "crash", "silent", "unsayable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of an expression. `value` is tagged, see `opinion.values`.
+    """The result of an expression. `value` is tagged, see `opinion.engine`.
 
     `refused`: the engine did not compile the expression; `crash`: it ended in an exception that is no CEL error; `silent`: it
     returned no answer, or none in time; `unsayable`: a value in the expression has a type that only Kubernetes has.
@@ -62,3 +63,77 @@ class Ours:
         except Inexpressible as inexpressible:
             return Answer("unsayable", str(inexpressible))
         return Answer("value", value=(kind, value))
+
+
+# CEL values for another process and back: JSON that keeps the types apart.
+
+Tagged: TypeAlias = "list[object]"
+"""The name of a type, and the parts of the value."""
+
+
+class Inexpressible(Exception):
+    """A value of a type that only Kubernetes has; the message is the type's name."""
+
+
+def tagged(value: cel.Value) -> Tagged:
+    """A value as a list of its type's name and its JSON, such as `["int", "1"]`. Raises Inexpressible."""
+    match value:
+        case list():
+            return ["list", [tagged(item) for item in value]]
+        case dict() | cel.KeyedMap():
+            return ["map", [[tagged(key), tagged(item)] for key, item in value.items()]]
+        case cel.Timestamp() | cel.Duration():
+            return ["timestamp" if isinstance(value, cel.Timestamp) else "duration", str(value.nanoseconds)]
+        case _:
+            return _tagged_scalar(value)
+
+
+def _tagged_scalar(value: cel.Value) -> Tagged:
+    match value:
+        case None:
+            return ["null", None]
+        case bool():
+            return ["bool", value]
+        case cel.UInt():
+            return ["uint", str(int(value))]
+        case int():
+            return ["int", str(value)]
+        case float():
+            return ["double", repr(value)]
+        case str():
+            return ["string", value]
+        case bytes():
+            return ["bytes", value.hex()]
+        case cel.Type():
+            return ["type", value.name]
+        case _:
+            raise Inexpressible(cel.type_name(value))
+
+
+def same(left: Tagged, right: Tagged) -> bool:
+    """Return whether two values are equal, types included; the order of a map's entries does not count."""
+    if left[0] != right[0]:
+        return False
+    if left[0] == "double":
+        return _same_doubles(float(str(left[1])), float(str(right[1])))
+    if left[0] == "list":
+        return _same_lists(left[1], right[1])
+    if left[0] == "map":
+        return _same_lists(_sorted(left[1]), _sorted(right[1]))
+    return left[1] == right[1]
+
+
+def _same_doubles(left: float, right: float) -> bool:
+    return left == right or (math.isnan(left) and math.isnan(right))
+
+
+def _same_lists(left: object, right: object) -> bool:
+    if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
+        return False
+    return all(same(*pair) for pair in zip(left, right, strict=True))
+
+
+def _sorted(entries: object) -> object:
+    if not isinstance(entries, list):
+        return entries
+    return [["list", pair] for pair in sorted(entries, key=lambda pair: repr(pair[0]))]

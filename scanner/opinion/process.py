@@ -16,8 +16,7 @@ from typing import Any, Self
 
 from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError, Lazy, Value
-from scanner.opinion.engine import Answer
-from scanner.opinion.values import Inexpressible, tagged
+from scanner.opinion.engine import Answer, Inexpressible, tagged
 
 _PATIENCE = 2.0
 """Seconds for one answer; the first answer takes longer, because the process has to import the engine."""

@@ -27,9 +27,9 @@ from scanner.parity.compare import SILENCE, Comparison, Difference, compared
 from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
-from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.together import invocations
-from scanner.policies.validating.bind import LANGUAGE
+from scanner.policies.validating.language import LANGUAGE
 from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scanner.admission.auditability import AUDITABLE, reading
-from scanner.admission.compiled import CompiledPolicy, compile_policy
+from scanner.admission.compiled import CompiledPolicy, Plugin, compile_policy
 from scanner.admission.dispatch import BoundPolicy, Combination
 from scanner.admission.evaluator import Evaluator
-from scanner.admission.plugin import Plugin
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
@@ -25,9 +24,8 @@ from scanner.model.scans.scan import Health
 from scanner.mutate.schema import Schemas
 from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
-from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.documents import PolicyDocuments, ReadDocument
-from scanner.policies.unknown_fields import UnknownField
+from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
+from scanner.policies.manifest import UnknownField
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,34 @@ from scanner.model.scans.scan import Health, OutOfScope
 from scanner.model.selector import Selector
 from scanner.mutate.schema import Schemas
 
+# The manifests of a policy language: a policy, a binding, or an object that its policies rely on.
+
+
+@dataclass(frozen=True, slots=True)
+class Supporting:
+    """An object that policies of one language or of a family rely on, such as an exception. `what` names its kind in sentences."""
+
+    what: str
+    name: str
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A manifest that was read."""
+
+    content: Policy | Binding | Supporting
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDocuments:
+    """The policies of one language that a scan selected, in force or not, their bindings, and the objects that they rely on."""
+
+    policies: tuple[Policy, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+    supporting: tuple[Supporting, ...] = ()
+
+
 Places: TypeAlias = Mapping[Kind, tuple[str, ...]]
 """Kinds to list, each with the namespaces to list it in; the empty string means all namespaces."""
 

@@ -17,12 +17,11 @@ from scanner.model.policy import Action, Binding, MatchResources, Policy, Policy
 from scanner.model.release import Minor
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scans.scan import Health
-from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
+from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, Supporting
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.language import KyvernoValidating
+from scanner.policies.manifest import UnknownField
 from scanner.policies.mutating.language import Mutating
-from scanner.policies.unknown_fields import UnknownField
 from scanner.policies.validating.language import Validating
 
 Derivation: TypeAlias = Callable[[Collection[JsonObject], Minor], Iterable[Policy | Binding]]

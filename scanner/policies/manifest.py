@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import cast
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, cast
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
+from scanner.model.nearest import nearest
 from scanner.model.policy import (
     Action,
     AuditAnnotation,
@@ -154,3 +157,51 @@ def _mutation(value: Json) -> Mutation:
     patch_type = as_text(dig(value, "patchType"))
     body = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
     return Mutation(cast("PatchType", patch_type), as_text(dig(value, body, "expression")))
+
+
+# Unknown fields of manifests: misspelled names that kubectl refuses, and that the API server drops with a warning.
+#
+# Source of truth: `fieldValidation` of kube-apiserver: kubectl sends `Strict`, and most other clients send `Warn`.
+
+_SHOWN: Final = 10
+_LONGEST: Final = 100
+
+
+class UnknownField(NamedTuple):
+    """A field that its type does not have: `path`, such as `spec.variables[0].type`, and the most similar field, or empty."""
+
+    path: str
+    alike: str = ""
+
+    def __str__(self) -> str:
+        """The path, and the field that the author may have meant."""
+        path = self.path if len(self.path) <= _LONGEST else f"{self.path[:_LONGEST]}…"
+        return f"{path} (did you mean {self.alike}?)" if self.alike else path
+
+
+def unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
+    """The unknown field `name` at a path, whose type has the `known` fields."""
+    return UnknownField(path, nearest(name, known))
+
+
+def shown(fields: Sequence[UnknownField]) -> str:
+    """Unknown fields as a list; of many, the first ones and the number of the others."""
+    named = ", ".join(map(str, islice(fields, _SHOWN)))
+    return f"{named} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else named
+
+
+# Specs of policies without their texts.
+
+
+def without_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
+    """A spec without some of its fields, and without some fields of its validations."""
+    kept = {key: value for key, value in spec.items() if key not in fields}
+    if "validations" in kept:
+        kept["validations"] = [_without_text(validation, of_validations) for validation in as_list(kept["validations"])]
+    return kept
+
+
+def _without_text(validation: Json, fields: Collection[str]) -> Json:
+    if not isinstance(validation, dict):
+        return validation
+    return {key: value for key, value in validation.items() if key not in fields}

@@ -17,10 +17,10 @@ from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
-from scanner.policies.documents import ReadDocument, Supporting
+from scanner.policies.bound_language import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
+from scanner.policies.manifest import shown
 from scanner.policies.served_versions import ServedVersions
-from scanner.policies.unknown_fields import shown
 from scanner.scan.param_table import param_of
 
 _BINDING: Final = "Binding"

@@ -141,7 +141,7 @@ class Store(Protocol):
         ...
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        """Keep objects that were read for the workloads or owners of others alone, packed by `audit.packed_objects`.
+        """Keep objects that were read for the workloads or owners of others alone, packed by `audit.population`.
 
         Of a kind that is evaluated, none is kept.
         """

@@ -17,7 +17,7 @@ from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, Policy, Poli
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
-from scanner.policies.documents import PolicyDocuments, Supporting
+from scanner.policies.bound_language import PolicyDocuments, Supporting
 from scanner.policies.language import Language, documents_of
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.documents import DocumentReader, Manifest

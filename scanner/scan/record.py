@@ -9,8 +9,7 @@ from datetime import datetime
 from itertools import chain, count, repeat
 from typing import Final, TypeAlias, assert_never
 
-from scanner.audit.packed_objects import packed
-from scanner.audit.population import controllers_of, examined
+from scanner.audit.population import controllers_of, examined, packed
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import Counted, health_after

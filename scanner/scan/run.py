@@ -23,9 +23,8 @@ from scanner.model.scans.scan import (
 )
 from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.scan.clocks import ScanClock, compare_clocks
-from scanner.scan.context import ScanContext
 from scanner.scan.edges import Cluster, Comparison, Progress, Store
-from scanner.scan.options import Options
+from scanner.scan.options import Options, ScanContext
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
 from scanner.scan.workers import Workers, rare_collections

@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.model.outcome import Gap
-from scanner.model.policy import MatchResources, Operation
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import MatchResources, Operation, policy_label
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.selector import Selector
 from scanner.policies.bound_language import BoundLanguage
 from scanner.posture.policy_kinds import may_match
-from scanner.scan.gaps import policy_gap
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _OBJECT: Final = "namespaceObject"
@@ -134,3 +133,11 @@ def _why(reads: Mapping[str, tuple[str, ...]]) -> str:
 def _few(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+# Gaps that concern one policy.
+
+
+def policy_gap(bound: BoundPolicy, why: str) -> Gap:
+    """The gap of a policy that Assay cannot evaluate correctly, for a reason."""
+    return Gap(GapKind.EVALUATION, policy_label(bound.policy.key), why)

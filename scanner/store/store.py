@@ -512,7 +512,7 @@ class SqlStore(SqlReader):
             writer.stage(self._engine, scan_id, result, self._clock())
 
     def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        """Keep objects that were read for the workloads of others alone, packed by `audit.packed_objects`.
+        """Keep objects that were read for the workloads of others alone, packed by `audit.population`.
 
         Raises StoreError, also if the scan does not run.
         """

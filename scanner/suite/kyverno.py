@@ -14,7 +14,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.policy import ADMISSION_API, Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
-from scanner.policies.kyverno.libraries.projections import projected
+from scanner.policies.kyverno.libraries.cluster_data import projected
 from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.spec import is_policy
 from scanner.policies.manifest import GROUP

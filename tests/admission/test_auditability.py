@@ -10,7 +10,7 @@ from scanner.admission.auditability import reading
 from scanner.admission.compiled import compile_policy
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.reading import Auditability, Reading
-from scanner.policies.validating.bind import read_policy
+from scanner.policies.validating.language import read_policy
 from tests import documents
 from tests.documents import rule
 

@@ -14,7 +14,7 @@ from scanner import cel
 from scanner.admission.compiled import Expression, compile_expression, compile_policy
 from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, CostBudget, Fault, Variables, run
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.policies.validating.bind import read_policy
+from scanner.policies.validating.language import read_policy
 from tests import documents
 from tests.admission.test_evaluate import check_results
 from tests.documents import Document, pod

@@ -13,7 +13,7 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import InvocationResult, evaluate_object
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import resource_of
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests import documents
 from tests.documents import CONFIG_MAPS, KINDS, PODS, Document, namespace, pod, thing

@@ -15,7 +15,7 @@ from scanner.admission.dispatch import evaluate_object
 from scanner.admission.request import Request, request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests import documents
 from tests.documents import KINDS, NAMESPACES, PODS, SCALERS_V1, SCALERS_V2, Document, namespace, pod, rule

@@ -15,7 +15,7 @@ from scanner.audit.evidence import evidence
 from scanner.audit.evidence.redaction import WITHHELD
 from scanner.model.outcome import CheckResult, FieldPlace, Violated
 from scanner.model.resource import resource_of
-from scanner.policies.validating.bind import read_binding, read_policy
+from scanner.policies.validating.language import read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, PODS, SECRETS, Document, binding, namespace, policy, rule, thing
 

@@ -18,7 +18,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, Document, binding, policy, rule, thing
 from tests.scan.test_promises import DOCUMENTS

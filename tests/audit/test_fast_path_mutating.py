@@ -16,7 +16,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind, UserInfo, resource_of
-from scanner.policies.mutating.bind import bind, read_binding, read_policy
+from scanner.policies.mutating.language import bind, read_binding, read_policy
 from scanner.policies.mutating.together import invocations, together
 from scanner.policies.plan import equivalents, plan
 from scanner.scan.param_table import ParamTable

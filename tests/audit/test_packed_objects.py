@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit.packed_objects import packed, unpacked
+from scanner.audit.population import packed, unpacked
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind
 

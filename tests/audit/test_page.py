@@ -18,7 +18,7 @@ from scanner.model.policy import VALIDATING, Invocation
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests import documents
 from tests.documents import KINDS, PODS, Document, namespace, pod

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from scanner.audit.page_digest import UNKNOWN, page_digest
+from scanner.audit.items import UNKNOWN, page_digest
 from scanner.model.resource import LAST_APPLIED, Kind, Page
 
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -17,7 +17,7 @@ from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
 from scanner.audit.sensitive_fields import MASK, without_named_secrets
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.policies.plan import KindPlan, equivalents, plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.documents import (
     CONFIG_MAPS,

@@ -10,7 +10,7 @@ from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.compile import compile_policy as compile_kyverno
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
-from scanner.policies.validating.bind import read_policy
+from scanner.policies.validating.language import read_policy
 from tests.documents import policy
 from tests.policies.kyverno.made import policy as kyverno_policy
 

@@ -16,8 +16,8 @@ import orjson
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
 from scanner.policies.api_validation import Undecodable, unknown_fields
-from scanner.policies.mutating import bind as mutating
-from scanner.policies.validating import bind as validating
+from scanner.policies.mutating import language as mutating
+from scanner.policies.validating import language as validating
 
 GROUP = "admissionregistration.k8s.io"
 PLURALS = {

@@ -15,9 +15,8 @@ from scanner.model.resource import Resource
 from scanner.model.scans.opinion import Opinion
 from scanner.opinion.comparison import Comparison, in_sample
 from scanner.opinion.engine import Answer
-from scanner.opinion.limits import LIMITS, limit_of
+from scanner.opinion.limits import LIMITS, limit_of, traits_of
 from scanner.opinion.process import Process
-from scanner.opinion.traits import traits_of
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing

@@ -12,9 +12,8 @@ from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
 from scanner.opinion.comparison import agree
 from scanner.opinion.engine import Answer, Ours
-from scanner.opinion.limits import limit_of
+from scanner.opinion.limits import limit_of, traits_of
 from scanner.opinion.process import Process
-from scanner.opinion.traits import traits_of
 from tests.conformance.cases import RECORDED, load
 from tests.conformance.expressions import activation_for, compiled
 

@@ -8,7 +8,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import MatchResources, Policy, PolicyKey
 from scanner.model.scans.scan import Health
-from scanner.policies.unknown_fields import UnknownField
+from scanner.policies.manifest import UnknownField
 
 
 class PlainLanguage:

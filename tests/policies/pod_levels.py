@@ -33,8 +33,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import bound_policy
-from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.documents import PolicyDocuments, ReadDocument
+from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
 from scanner.policies.manifest import digest
 from tests.policies.plain_language import PlainLanguage
 

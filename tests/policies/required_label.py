@@ -23,8 +23,14 @@ from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import bound_policy
-from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight
-from scanner.policies.documents import PolicyDocuments, ReadDocument, Supporting
+from scanner.policies.bound_language import (
+    BindingContext,
+    BoundLanguage,
+    ListRight,
+    PolicyDocuments,
+    ReadDocument,
+    Supporting,
+)
 from scanner.policies.language import LANGUAGES, Language
 from scanner.policies.manifest import digest
 from tests.policies.plain_language import PlainLanguage

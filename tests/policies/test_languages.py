@@ -11,7 +11,7 @@ from scanner.api import Auditor
 from scanner.errors import UsageError
 from scanner.model.policy import Policy
 from scanner.model.release import NEWEST
-from scanner.policies.documents import Supporting
+from scanner.policies.bound_language import Supporting
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoOptions
 from scanner.policies.language import LANGUAGES, compiled, with_options
 from scanner.scan.documents import Manifest

@@ -11,7 +11,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
 from scanner.policies.plan import equivalents, families, lists, other_versions, plan
-from scanner.policies.validating.bind import bind, read_binding, read_policy
+from scanner.policies.validating.language import bind, read_binding, read_policy
 from tests import documents
 from tests.documents import (
     DEPLOYMENTS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.policies.language import LANGUAGES
-from scanner.policies.unknown_fields import UnknownField, shown
+from scanner.policies.manifest import UnknownField, shown
 
 GROUP = "admissionregistration.k8s.io/v1"
 KYVERNO = "policies.kyverno.io/v1"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from scanner.audit.packed_objects import unpacked
+from scanner.audit.population import unpacked
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed

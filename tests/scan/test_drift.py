@@ -12,8 +12,8 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schema
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import HealthKind, OutcomeName
-from scanner.policies.mutating import bind as mutating
-from scanner.policies.mutating import mutation_order
+from scanner.policies.mutating import language
+from scanner.policies.mutating import language as mutating
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import KINDS
@@ -238,7 +238,7 @@ def test_policies_that_may_read_either_form_of_the_object_are_named(
         rules=rules,
     )
 
-    assert expected == [note.policy for note in mutation_order.of_policies(bound, KINDS, rules)]
+    assert expected == [note.policy for note in language.of_policies(bound, KINDS, rules)]
 
 
 def test_the_previous_value_is_shortened() -> None:

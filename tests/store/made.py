@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scanner.audit import object_sets, packed_objects
+from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
@@ -161,7 +161,7 @@ def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageR
         findings,
         tallies,
         {(VALIDATING, "replicas", "replicas-binding"): 9},
-        examined=packed_objects.packed([Examined(listed_kind, *identity) for identity in places]),
+        examined=population.packed([Examined(listed_kind, *identity) for identity in places]),
         sets=object_sets.packed(ObjectSets(len(places), sets)),
         places=tuple(places[identity_of(item)] for item in findings),
     )

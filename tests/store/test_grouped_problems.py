@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit import packed_objects
+from scanner.audit import population
 from scanner.model.outcome import Errored, Finding
 from scanner.model.population import Controller, Examined
 from scanner.model.resource import Kind
@@ -102,9 +102,7 @@ def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
         made = Round(found, coverage=(listed("Pod"),), cluster=cluster, state=state)
         store.begin(made.start(number))
         page = page_of(found, "v1", "Pod")
-        store.page(
-            f"scan-{number}", replace(page, examined=packed_objects.packed([pod.examined for pod in with_findings]))
-        )
+        store.page(f"scan-{number}", replace(page, examined=population.packed([pod.examined for pod in with_findings])))
         store.finish(f"scan-{number}", replace(made.end(number), controllers={("tenants.dev", "Tenant"): False}))
     return store.record(f"scan-{number}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from sqlalchemy import func, select
 
-from scanner.audit import packed_objects
+from scanner.audit import population
 from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scans.scan import PageResult, Scope, owned_census_of
@@ -51,13 +51,13 @@ class Labelled:
             deployment = Examined(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
             store.page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
         namespaces = [Examined(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces]
-        store.controllers(f"scan-{number}", NAMESPACES, packed_objects.packed(namespaces))
+        store.controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
     def _page(self, page: PageResult, examined: Examined) -> PageResult:
         page = page if self.findings else replace(page, findings=(), places=(), tallies={})
-        return replace(page, examined=packed_objects.packed([examined]))
+        return replace(page, examined=population.packed([examined]))
 
 
 def kept(record: StoredScan) -> dict[str, KeptOfObject | None]:

@@ -10,7 +10,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit import object_sets, packed_objects
+from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
@@ -110,7 +110,7 @@ def page_of(pods: list[Pod]) -> PageResult:
         len(pods),
         tuple(found),
         dict(tallies),
-        examined=packed_objects.packed([pod.examined for pod in pods]),
+        examined=population.packed([pod.examined for pod in pods]),
         sets=object_sets.packed(ObjectSets(len(pods), dict(sets))),
         places=tuple(places[identity_of(each)[:2]] for each in found),
     )
@@ -138,7 +138,7 @@ def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int
     store.begin(each.start(number))
     store.page(f"scan-{number}", page_of(pods))
     namespaces = [Examined(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team]
-    store.controllers(f"scan-{number}", NAMESPACES, packed_objects.packed(namespaces))
+    store.controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("", "Pod"): True}))
     return store.record(f"scan-{number}")
 

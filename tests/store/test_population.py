@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scanner.audit import object_sets, packed_objects
+from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING
@@ -93,7 +93,7 @@ def page(pods: Sequence[Pod]) -> PageResult:
         1,
         len(pods),
         len(pods),
-        examined=packed_objects.packed(records),
+        examined=population.packed(records),
         sets=object_sets.packed(ObjectSets(len(pods), sets)),
     )
 
@@ -190,9 +190,9 @@ def test_controllers_that_were_read_give_the_workload(store: SqlStore) -> None:
     pod = Examined(PODS, "a", "web-1-x", "p", reference)
     deployments = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
     store.begin(each.start(1))
-    store.page("scan-1", replace(page([POD]), examined=packed_objects.packed([pod])))
-    store.controllers("scan-1", SETS, packed_objects.packed([Examined(SETS, "a", "web-1", "r", above)]))
-    store.controllers("scan-1", deployments, packed_objects.packed([Examined(deployments, "a", "web", "d")]))
+    store.page("scan-1", replace(page([POD]), examined=population.packed([pod])))
+    store.controllers("scan-1", SETS, population.packed([Examined(SETS, "a", "web-1", "r", above)]))
+    store.controllers("scan-1", deployments, population.packed([Examined(deployments, "a", "web", "d")]))
     kinds = {("apps", "ReplicaSet"): True, ("apps", "Deployment"): True}
     store.finish("scan-1", replace(each.end(1), controllers=kinds))
     [recorded] = store.record("scan-1").population()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scanner.audit import packed_objects
+from scanner.audit import population
 from scanner.model.outcome import Check, CheckKind, Finding
 from scanner.model.policy import VALIDATING, Binding, Policy, Validation
 from scanner.model.population import Controller, Examined
@@ -66,7 +66,7 @@ def record_pods(store: SqlStore, number: int, pods: list[Finding]) -> None:
     kind = Kind("", "v1", "Pod", "pods", namespaced=True)
     examined = [Examined(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
     store.begin(each.start(number))
-    store.page(f"scan-{number}", replace(page, examined=packed_objects.packed(examined)))
+    store.page(f"scan-{number}", replace(page, examined=population.packed(examined)))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "ReplicaSet"): True}))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scanner.audit import packed_objects
+from scanner.audit import population
 from scanner.model.outcome import Violated
 from scanner.model.policy import VALIDATING
 from scanner.model.population import Controller, Examined, Pairs
@@ -51,7 +51,7 @@ def record_pods(
     examined = [Examined(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
     store.begin(each.start(number))
     if pods:
-        page = replace(page_of(each.findings, "v1", "Pod"), examined=packed_objects.packed(examined))
+        page = replace(page_of(each.findings, "v1", "Pod"), examined=population.packed(examined))
         store.page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Table, insert
 
-from scanner.audit import packed_objects
+from scanner.audit import population
 from scanner.model.outcome import Change, Violated, WouldChange
 from scanner.model.policy import Policy
 from scanner.model.population import Controller, Examined
@@ -59,7 +59,7 @@ def record(store: SqlStore, number: int = 1, title: str = "Few copies", cluster:
     examined = Examined(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
     store.begin(replace(each.start(number), policies=(titled("replicas", title), policy("labels"))))
     store.page(f"scan-{number}", each.page())
-    page = replace(page_of((pod,), "v1", "Pod"), examined=packed_objects.packed([examined]))
+    page = replace(page_of((pod,), "v1", "Pod"), examined=population.packed([examined]))
     store.page(f"scan-{number}", page)
     return store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 

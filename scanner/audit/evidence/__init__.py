@@ -15,7 +15,6 @@ from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, Explained
 from scanner.audit.evidence.excerpt import deciding_trail, excerpt
-from scanner.audit.evidence.inputs import evaluations
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import with_room
 from scanner.model.outcome import (
@@ -29,6 +28,25 @@ from scanner.model.outcome import (
     Reason,
     Violated,
 )
+
+Evaluation = tuple[cel.Program, Mapping[str, object]]
+
+
+def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
+    """The programs that decide a check, each with new inputs by name; none if the result has no request."""
+    if invocation_result.request is None:
+        return
+    for expression in bound.compiled.deciding(check):
+        if expression.program is not None:
+            yield expression.program, _inputs(invocation_result, check, bound)
+
+
+def _inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Mapping[str, object]:
+    request, compiled = invocation_result.request, bound.compiled
+    if request is None:
+        return {}
+    return bound.evaluator.inputs(compiled, request, invocation_result.invocation.param, check)
+
 
 MOST = 8
 """Reasons that a finding keeps."""

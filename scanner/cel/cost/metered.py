@@ -13,16 +13,18 @@ Rules: `docs/semantics/cost.md#language`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.cost import calls, folds, literals, measures
-from scanner.cel.cost.measures import Measure
+from scanner.cel.cost import calls, measures
+from scanner.cel.cost.measures import Frame, Measure, Unset
 from scanner.cel.cost.meter import Meter
-from scanner.cel.errors import EvaluationStopped
+from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation.planner import Parts, Planner, evaluates_in_turn, makes_map, may_be_sum
+from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.releases import PASSED_BY
 from scanner.cel.syntax.tree import (
@@ -36,14 +38,14 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     children,
 )
-from scanner.cel.values import equality
+from scanner.cel.values import access, equality, runtime
+from scanner.cel.values.values import KeyedMap, Optional, Value, make_map, without
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Folded
     from scanner.cel.checking.checker import Checked
     from scanner.cel.checking.env import Environment
     from scanner.cel.functions.pricing import Outcome
-    from scanner.cel.values.values import Value
 
 
 class Planned:
@@ -195,14 +197,14 @@ class _Planner(Planner[Measure]):
         match node:
             case ListLiteral(elements=elements, optional=optional):
                 entries = tuple((self.plan(element), index in optional) for index, element in enumerate(elements))
-                return literals.list_of(entries)
+                return list_of(entries)
             case MapLiteral():
-                return literals.map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
+                return map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 name = self._checked.names[node.id]
                 make = self._environment.maker(name)
-                return literals.struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
+                return struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
             case _:
                 assert_never(node)
 
@@ -225,9 +227,9 @@ class _Planner(Planner[Measure]):
         self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
-        walk = folds.one_by_one(first) if second is None else folds.in_pairs(first, second)
+        walk = one_by_one(first) if second is None else in_pairs(first, second)
         grows = node.fold.startswith("transformMap") or self._grows(node)
-        return folds.fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
+        return fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
 
     def _grows(self, node: Comprehension) -> bool:
         """Return whether only the fold itself reads its accumulator."""
@@ -235,3 +237,170 @@ class _Planner(Planner[Measure]):
 
     def _condition(self, node: Node) -> Measure | None:
         return None if self._folded.constants.get(node.id) is True else self.plan(node)
+
+
+# Counting closures of comprehensions, which run in the full form of their macros.
+#
+# A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
+#
+# Rules: `docs/semantics/cost.md#language`. Mirrors `evalFold` of cel-go's `interpreter/interpretable.go`.
+
+Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
+
+
+def one_by_one(slot: int) -> Walk:
+    """Return a walk over elements, or over the keys of a map; `slot` is that of the variable in the frame."""
+
+    def walk(frame: Frame, container: Value) -> Iterator[None]:
+        for frame[slot] in access.elements(container):
+            yield
+
+    return walk
+
+
+def in_pairs(first: int, second: int) -> Walk:
+    """Return a walk over indexes and elements, or over keys and values; `first` and `second` are slots of the frame."""
+
+    def walk(frame: Frame, container: Value) -> Iterator[None]:
+        for frame[first], frame[second] in access.pairs(container):
+            yield
+
+    return walk
+
+
+def fold(
+    over: Measure,
+    walk: Walk,
+    accumulator: tuple[int, Unset],
+    condition: Measure | None,
+    step: Measure,
+    result: Measure,
+) -> Measure:
+    """Return the closure of a comprehension in its full form; without a condition it runs to the end.
+
+    A round adds 1 to the work of the meter.
+    """
+    slot, unset = accumulator
+
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        container = over(frame, meter)
+        if isinstance(container, EvaluationError):
+            return container
+        frame[slot] = unset
+        try:
+            for _ in walk(frame, container):
+                meter.add_work(1)
+                if condition is not None and condition(frame, meter) is False:
+                    break
+                frame[slot] = step(frame, meter)
+        except EvaluationStopped:
+            raise
+        except EvaluationError as error:
+            return error
+        outcome = result(frame, meter)
+        return outcome.simplest() if type(outcome) is KeyedMap else outcome
+
+    return measure
+
+
+# Counting closures of lists, maps and objects that an expression makes.
+#
+# A closure returns a value or an error, and spends upstream's charges from the meter, in the same order.
+#
+# Rules: `docs/semantics/cost.md#language`.
+
+
+def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
+    """Return the closure of a list literal, which costs `LIST_COST` after its elements."""
+
+    def build(frame: Frame, meter: Meter) -> Outcome:
+        elements: list[Value] = []
+        for element_of, optional in entries:
+            value = element_of(frame, meter)
+            if isinstance(value, EvaluationError):
+                return value
+            if not optional:
+                elements.append(value)
+            elif type(value) is not Optional:
+                text = runtime.printed(value)
+                return EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
+            elif value.present:
+                elements.append(value.value)
+        return elements
+
+    return _built(build, LIST_COST)
+
+
+def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
+    """Return the closure of a map literal, which costs `MAP_COST` after its entries."""
+
+    def build(frame: Frame, meter: Meter) -> Outcome:
+        pairs: list[tuple[Value, Value]] = []
+        for key_of, value_of, optional in entries:
+            key = key_of(frame, meter)
+            if isinstance(key, EvaluationError):
+                return key
+            if type(key) is dict or type(key) is list:
+                # Upstream makes a new list or map at each read of one in an object, and compares keys by identity.
+                key = copy(key)
+            value = _entry(key, value_of(frame, meter), optional=optional)
+            if isinstance(value, EvaluationError):
+                return value
+            pairs = [*pairs, *((key, part) for part in value)] if value else without(pairs, key)
+        return make_map(pairs)
+
+    return _built(build, MAP_COST)
+
+
+def struct_of(
+    fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
+) -> Measure:
+    """Return the closure of an object literal, which costs `STRUCT_COST` after its fields.
+
+    `converts`: the whole content of its fields is converted, which is work.
+    """
+
+    def build(frame: Frame, meter: Meter) -> Outcome:
+        values: dict[str, Value] = {}
+        for name, value_of, optional in fields:
+            value = _entry(name, value_of(frame, meter), optional=optional)
+            if isinstance(value, EvaluationError):
+                return value
+            values.pop(name, None)
+            for part in value:
+                values[name] = part
+        if converts:
+            meter.walk(tuple(values.values()))
+        return _made(make, values)
+
+    return _built(build, STRUCT_COST)
+
+
+def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
+    try:
+        return make(fields)
+    except EvaluationStopped:
+        raise
+    except EvaluationError as error:
+        return error
+
+
+def _built(build: Measure, price: int) -> Measure:
+    def measure(frame: Frame, meter: Meter) -> Outcome:
+        value = build(frame, meter)
+        meter.spend(price)
+        return value
+
+    return measure
+
+
+def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
+    """Return a tuple of an entry's value, an empty tuple where an optional entry is absent, or an error."""
+    if isinstance(value, EvaluationError):
+        return value
+    if not optional:
+        return (value,)
+    if type(value) is not Optional:
+        shown = runtime.printed(key), runtime.printed(value)
+        return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
+    return (value.value,) if value.present else ()

@@ -8,12 +8,14 @@ Rules: `docs/semantics/cel-syntax.md#grammar`, `docs/semantics/cel-syntax.md#lim
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import TooLarge
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
-from scanner.cel.syntax import lexer, literals, macros
+from scanner.cel.syntax import lexer, macros
 from scanner.cel.syntax.lexer import END, Token
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
 from scanner.cel.syntax.syntax_errors import unexpected
@@ -29,11 +31,147 @@ from scanner.cel.syntax.tree import (
     Select,
     StructLiteral,
 )
+from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from scanner.cel.values.values import Value
+
+# Tokens to constants: numbers, and strings and bytes with their escapes.
+#
+# Rules: `docs/semantics/cel-syntax.md#tokens`.
+
+_SIMPLE = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "`": "`",
+    "?": "?",
+}
+_ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_SURROGATES = range(0xD800, 0xE000)
+_LAST_CODE_POINT = 0x10FFFF
+_SIGN_BIT = 0x80000000
+_REPLACEMENT = "\ufffd"
+
+
+class BadLiteral(Exception):
+    """A token in the form of a constant that is invalid; the message is upstream's."""
+
+
+def integer(text: str) -> int:
+    """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
+    return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
+
+
+def unsigned(text: str) -> UInt:
+    """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
+    return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
+
+
+def _ranged(text: str, low: int, high: int, message: str) -> int:
+    base = 16 if "x" in text else 10
+    if len(text) > _LONGEST_NUMBER:
+        text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
+    value = int(text, base) if len(text) <= _LONGEST_NUMBER else high + 1
+    if not low <= value <= high:
+        raise BadLiteral(message)
+    return value
+
+
+_LONGEST_NUMBER = 4000
+"""The longest literal that Python converts; leading zeros beyond it are not worth a special case."""
+
+
+def double(text: str) -> float:
+    """Return the value of a double literal. Raises BadLiteral if it is beyond the range, as Go's `strconv.ParseFloat` does."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise BadLiteral("invalid double literal")
+    return value
+
+
+def string(text: str) -> str:
+    """Return the content of a string token, without quotes and escapes. Raises BadLiteral for an escape of no code point.
+
+    Mirrors `unescape` of cel-go's `parser/unescape.go`.
+    """
+    return _string(text, _code_point)
+
+
+def lenient_string(text: str) -> str:
+    """Return the content of a string token as releases before 1.33 read it: escaped surrogates are replaced by U+FFFD.
+
+    Raises BadLiteral for an escape beyond the last code point.
+    """
+    return _string(text, _replaced_code_point)
+
+
+def _string(text: str, character: Callable[[int], str]) -> str:
+    raw, body = _unquote(text)
+    return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
+
+
+def binary(text: str) -> bytes:
+    """Return the content of a bytes token, in which an escape is one byte. Raises BadLiteral for an escape of a code point."""
+    raw, body = _unquote(text[1:])
+    if raw or "\\" not in body:
+        return body.encode()
+    parts: list[bytes] = []
+    end = 0
+    for match in _ESCAPE.finditer(body):
+        parts += [body[end : match.start()].encode(), _octets(match)]
+        end = match.end()
+    return b"".join([*parts, body[end:].encode()])
+
+
+def _unquote(text: str) -> tuple[bool, str]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    raw = text[0] in "rR"
+    if raw:
+        text = text[1:]
+    quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1  # noqa: PLR2004
+    return raw, text[quotes:-quotes]
+
+
+def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
+    simple = match.group(5)
+    if simple is not None:
+        return _SIMPLE[simple]
+    octal = match.group(4)
+    return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
+
+
+def _code_point(code: int) -> str:
+    if code > _LAST_CODE_POINT or code in _SURROGATES:
+        raise BadLiteral("invalid unicode code point")
+    return chr(code)
+
+
+def _replaced_code_point(code: int) -> str:
+    """Return a character as releases before 1.33 do; the highest bit makes a negative number, which is replaced, too."""
+    if _LAST_CODE_POINT < code < _SIGN_BIT:
+        raise BadLiteral("unable to unescape string")
+    return _REPLACEMENT if code in _SURROGATES or code >= _SIGN_BIT else chr(code)
+
+
+def _octets(match: re.Match[str]) -> bytes:
+    if match.group(2) or match.group(3):
+        raise BadLiteral("unable to unescape string")
+    simple = match.group(5)
+    if simple is not None:
+        return _SIMPLE[simple].encode()
+    octal = match.group(4)
+    return bytes([int(octal, 8) if octal else int(match.group(1), 16)])
+
 
 LONGEST = 100_000
 DEEPEST = 250
@@ -78,11 +216,11 @@ _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
-    "int": literals.integer,
-    "uint": literals.unsigned,
-    "float": literals.double,
-    "string": literals.string,
-    "bytes": literals.binary,
+    "int": integer,
+    "uint": unsigned,
+    "float": double,
+    "string": string,
+    "bytes": binary,
 }
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
@@ -334,10 +472,10 @@ class _Parser:
 
     def _literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
-        constant = literals.lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
+        constant = lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self._new_id(), offset, constant(text))
-        except literals.BadLiteral as bad:
+        except BadLiteral as bad:
             self.issues.append(Issue(offset, str(bad)))
             return Literal(self._new_id(), offset, None)
 

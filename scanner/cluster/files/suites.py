@@ -15,7 +15,7 @@ from scanner.cluster.files.streams import pieces
 from scanner.errors import UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.suite import Suite, kyverno, plain
+from scanner.suite import Suite, form, kyverno
 
 RESULTS: Final = ("pass", "fail", "warn", "error", "skip")
 _KYVERNO: Final = "Test"
@@ -30,7 +30,7 @@ _FILES: Final = {
         "userinfo": "userinfo",
         "context": "given",
     },
-    plain.KIND: {name: name for name in ("policies", "params", "resources", "namespaces")},
+    form.KIND: {name: name for name in ("policies", "params", "resources", "namespaces")},
 }
 """The fields of a suite that name files, and the names of their contents."""
 _UNREAD: Final = (
@@ -56,12 +56,12 @@ def _suites(file: Path) -> Iterator[Suite]:
         name = f"{file}, document {number}" if number > 1 else str(file)
         kind = as_text(document.get("kind"))
         if kind not in _FILES:
-            raise UsageError(f"{name}: kind {kind or '(none)'} is no suite: it must be {_KYVERNO} or {plain.KIND}")
+            raise UsageError(f"{name}: kind {kind or '(none)'} is no suite: it must be {_KYVERNO} or {form.KIND}")
         _reject_unread(document, name)
         fields: dict[str, Json] = {**_contents(file.parent, document, kind), "results": document.get("results")}
         _reject_results(document, name)
-        if kind == plain.KIND:
-            yield plain.suite_of(name, {**fields, "user": document.get("user")})
+        if kind == form.KIND:
+            yield form.suite_of(name, {**fields, "user": document.get("user")})
         else:
             yield kyverno.suite_of(name, fields)
 

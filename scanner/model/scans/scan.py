@@ -341,9 +341,9 @@ class PageResult:
     1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
     evaluated because no param exists for them.
 
-    `examined` has the examined objects in the order of the list (`audit.packed_objects`), `sets` the sets of them by invocation
+    `examined` has the examined objects in the order of the list (`audit.population`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
-    reference to each kind of their controllers. `digest` is that of the page as received: see `audit.page_digest`. A store may
+    reference to each kind of their controllers. `digest` is that of the page as received: see `audit.items`. A store may
     keep `findings` and `places` in a form of its own, `content`.
     """
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from scanner.model.json import Json, JsonObject, as_list, as_text, dig
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
 from scanner.policies.api_validation import names
 from scanner.policies.api_validation.fields import (
     Faults,
@@ -14,11 +14,12 @@ from scanner.policies.api_validation.fields import (
     each,
     forbidden,
     invalid,
+    invalid_json,
+    label_faults,
     needed_choice,
     required,
+    unsupported,
 )
-from scanner.policies.api_validation.matching import match_faults, selector_faults
-from scanner.policies.api_validation.metadata import metadata_faults
 
 _MOST_CONDITIONS = 64
 OfMatch: TypeAlias = Callable[[str, Json], Iterator[str]]
@@ -155,3 +156,182 @@ def _param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
     action = dig(value, "parameterNotFoundAction")
     missing = "Deny" if alpha and action is None else as_text(action)
     yield from needed_choice(f"{path}.parameterNotFoundAction", missing, ("Deny", "Allow"))
+
+
+# matchConstraints of policies and matchResources of bindings, with their rules and selectors.
+
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+
+
+def match_faults(path: str, value: Json, *, rules_needed: bool) -> Iterator[str]:
+    """The field errors of match constraints; a policy needs them, and at least one rule in them.
+
+    Mirrors `validateMatchResources` of `pkg/apis/admissionregistration/validation`.
+    """
+    if value is None:
+        yield from [required(path)] if rules_needed else []
+        return
+    yield from choice(f"{path}.matchPolicy", dig(value, "matchPolicy"), ("Equivalent", "Exact"))
+    for name in ("namespaceSelector", "objectSelector"):
+        yield from selector_faults(f"{path}.{name}", dig(value, name))
+    for name in ("resourceRules", "excludeResourceRules"):
+        for index, rule in enumerate(as_list(dig(value, name))):
+            yield from _rule_faults(f"{path}.{name}[{index}]", rule)
+    if rules_needed and not as_list(dig(value, "resourceRules")):
+        yield required(f"{path}.resourceRules")
+
+
+def selector_faults(path: str, value: Json) -> Iterator[str]:
+    """The field errors of a label selector (`ValidateLabelSelector`)."""
+    yield from label_faults(f"{path}.matchLabels", text_map(dig(value, "matchLabels")))
+    for index, item in enumerate(as_list(dig(value, "matchExpressions"))):
+        yield from _requirement_faults(f"{path}.matchExpressions[{index}]", item)
+
+
+def _requirement_faults(path: str, item: Json) -> Iterator[str]:
+    key, operator, values = as_text(dig(item, "key")), as_text(dig(item, "operator")), texts(dig(item, "values"))
+    if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif operator in ("In", "NotIn") and not values:
+        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    yield from each(f"{path}.key", key, names.qualified(key))
+    for number, value in enumerate(values):
+        yield from each(f"{path}.values[{number}]", value, names.label(value))
+
+
+def _rule_faults(path: str, rule: Json) -> Iterator[str]:
+    yield from _name_faults(f"{path}.resourceNames", texts(dig(rule, "resourceNames")))
+    yield from _operation_faults(f"{path}.operations", texts(dig(rule, "operations")))
+    yield from _wildcard_faults(f"{path}.apiGroups", texts(dig(rule, "apiGroups")), "API groups")
+    versions = texts(dig(rule, "apiVersions"))
+    yield from _wildcard_faults(f"{path}.apiVersions", versions, "API versions")
+    yield from (required(f"{path}.apiVersions[{index}]") for index, value in enumerate(versions) if not value)
+    yield from _resource_faults(f"{path}.resources", texts(dig(rule, "resources")))
+    yield from choice(f"{path}.scope", dig(rule, "scope"), _SCOPES)
+
+
+def _name_faults(path: str, values: Sequence[str]) -> Iterator[str]:
+    for index, value in enumerate(values):
+        yield from each(f"{path}[{index}]", value, names.segment(value))
+        if value in values[:index]:
+            yield duplicate(f"{path}[{index}]", value)
+
+
+def _operation_faults(path: str, values: Sequence[str]) -> Iterator[str]:
+    yield from _wildcard_faults(path, values, "operations")
+    for index, value in enumerate(values):
+        if value not in _OPERATIONS:
+            yield unsupported(f"{path}[{index}]", value, _OPERATIONS)
+
+
+def _wildcard_faults(path: str, values: Sequence[str], what: str) -> Iterator[str]:
+    if not values:
+        yield required(path)
+    if "*" in values and len(values) > 1:
+        yield invalid_json(path, list(values), f"if '*' is present, must not specify other {what}")
+
+
+def _resource_faults(path: str, values: Sequence[str]) -> Iterator[str]:
+    """The errors of resources that an earlier wildcard includes; a wildcard after them causes no error.
+
+    Beside `*`, only the last resource without a subresource counts (`validateResources`).
+    """
+    if not values:
+        yield required(path)
+    whole: set[str] = set()
+    everywhere: set[str] = set()
+    for index, value in enumerate(values):
+        resource, slash, subresource = value.partition("/")
+        if not value:
+            yield required(f"{path}[{index}]")
+        if not slash:
+            continue
+        if resource in whole:
+            yield invalid(f"{path}[{index}]", value, f"if '{resource}/*' is present, must not specify {value}")
+        if subresource in everywhere:
+            yield invalid(f"{path}[{index}]", value, f"if '*/{subresource}' is present, must not specify {value}")
+        whole |= {resource} if subresource == "*" else set()
+        everywhere |= {subresource} if resource == "*" else set()
+    if "*/*" in values and len(values) > 1:
+        yield invalid_json(path, list(values), "if '*/*' is present, must not specify other resources")
+    without_param = [value for value in values if value and "/" not in value]
+    if "*" in without_param and without_param[-1] != "*":
+        yield invalid_json(
+            path, list(values), "if '*' is present, must not specify other resources without subresources"
+        )
+
+
+# Validates the metadata of cluster-scoped objects.
+#
+# Source of truth: `ValidateObjectMeta` of `apimachinery/pkg/api/validation` of Kubernetes 1.36. The server silently
+# clears the fields that a create request may not set: namespace, uid, generation, resourceVersion and managedFields.
+
+_LARGEST = 256 * 1024
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_IN_A_GROUP = 1
+
+
+def metadata_faults(document: JsonObject) -> Iterator[str]:
+    """The field errors of an object's metadata, in the order of `ValidateObjectMeta`."""
+    metadata = dig(document, "metadata")
+    prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
+    if prefix:
+        # The server adds characters to the prefix, so the prefix may end in a character that may not end a name.
+        yield from each("metadata.generateName", prefix, names.subdomain(_completed(prefix)))
+    if name:
+        yield from each("metadata.name", name, names.subdomain(name))
+    else:
+        yield required("metadata.name", "name or generateName is required")
+    yield from label_faults("metadata.labels", text_map(dig(metadata, "labels")))
+    yield from _annotation_faults(text_map(dig(metadata, "annotations")))
+    yield from _owner_faults(as_list(dig(metadata, "ownerReferences")))
+    yield from _finalizer_faults(texts(dig(metadata, "finalizers")))
+
+
+def _completed(prefix: str) -> str:
+    return f"{prefix[:-1]}a" if prefix.endswith("-") and len(prefix) > 1 else prefix
+
+
+def _annotation_faults(annotations: Mapping[str, str]) -> Iterator[str]:
+    path = "metadata.annotations"
+    for key in sorted(annotations):
+        yield from each(path, key, names.qualified(key.lower()))
+    if sum(len(text.encode("utf-8", "surrogatepass")) for pair in annotations.items() for text in pair) > _LARGEST:
+        yield f"{path}: Too long: may not be more than {_LARGEST} bytes"
+
+
+def _owner_faults(owners: Sequence[Json]) -> Iterator[str]:
+    path, controller = "metadata.ownerReferences", ""
+    for owner in owners:
+        version, kind, name = (as_text(dig(owner, field)) for field in ("apiVersion", "kind", "name"))
+        if not _has_version(version):
+            yield invalid(f"{path}.apiVersion", version, "version must not be empty")
+        for field in ("kind", "name", "uid"):
+            if not as_text(dig(owner, field)):
+                yield invalid(f"{path}.{field}", "", "must not be empty")
+        if (version, kind) == ("v1", "Event"):
+            yield invalid_json(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if dig(owner, "controller") is True and controller:
+            yield invalid_json(path, owners, _two_controllers(controller, f"{kind}/{name}"))
+        elif dig(owner, "controller") is True:
+            controller = f"{kind}/{name}"
+
+
+def _has_version(text: str) -> bool:
+    """Return whether a text has a version, alone or after a group."""
+    return bool(text.rpartition("/")[2]) and text.count("/") <= _IN_A_GROUP
+
+
+def _two_controllers(first: str, second: str) -> str:
+    return f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
+
+
+def _finalizer_faults(finalizers: Sequence[str]) -> Iterator[str]:
+    path = "metadata.finalizers"
+    for finalizer in finalizers:
+        yield from each(path, finalizer, names.qualified(finalizer))
+    if {_ORPHAN, _FOREGROUND} <= {*finalizers}:
+        yield invalid_json(path, [*finalizers], f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set")

@@ -8,13 +8,252 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias, assert_never
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
-from scanner.policies.api_validation.types import METADATA, Anything, Labels, Listed, Scalar, Struct, Time, Type, kinds
-from scanner.policies.unknown_fields import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, unknown_field
+
+# The Go types of policies and bindings, as data: the JSON that each type decodes, and its name in errors.
+#
+# Source of truth: `k8s.io/api/admissionregistration` v1, v1beta1 and v1alpha1, and `metav1.ObjectMeta` of Kubernetes
+# 1.36. Versions have the same fields; names that v1beta1 and v1alpha1 only alias are those of v1.
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A text, a number or a bool; `name` is the name of the type in Go, `takes` the name in JSON."""
+
+    name: str
+    takes: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A `metav1.Time`, which has its own decoder."""
+
+    name: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """JSON without a type."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A map of texts."""
+
+    name: str = "map[string]string"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list of one type."""
+
+    item: Scalar | Struct
+
+    @property
+    def name(self) -> str:
+        """The name of the type in Go."""
+        return f"[]{self.item.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct; `embedded` maps its fields from embedded structs to the path in errors."""
+
+    name: str
+    fields: Mapping[str, Type]
+    embedded: Mapping[str, str]
+
+    @property
+    def bare_name(self) -> str:
+        """The name without the package."""
+        return self.name.rpartition(".")[2]
+
+
+Type: TypeAlias = Scalar | Time | Anything | Labels | Listed | Struct
+
+
+def _struct_type(go_name: str, /, **fields: Type) -> Struct:
+    return Struct(go_name, fields, {})
+
+
+_STRING = Scalar("string")
+_TEXTS = Listed(_STRING)
+_BOOL = Scalar("bool", "bool")
+_LONG = Scalar("int64", "number")
+_UID = Scalar("types.UID")
+_OWNER = _struct_type(
+    "v1.OwnerReference",
+    apiVersion=_STRING,
+    kind=_STRING,
+    name=_STRING,
+    uid=_UID,
+    controller=_BOOL,
+    blockOwnerDeletion=_BOOL,
+)
+_MANAGED = _struct_type(
+    "v1.ManagedFieldsEntry",
+    manager=_STRING,
+    operation=Scalar("v1.ManagedFieldsOperationType"),
+    apiVersion=_STRING,
+    time=Time(),
+    fieldsType=_STRING,
+    fieldsV1=Anything(),
+    subresource=_STRING,
+)
+METADATA = _struct_type(
+    "v1.ObjectMeta",
+    name=_STRING,
+    generateName=_STRING,
+    namespace=_STRING,
+    selfLink=_STRING,
+    uid=_UID,
+    resourceVersion=_STRING,
+    generation=_LONG,
+    creationTimestamp=Time(),
+    deletionTimestamp=Time(),
+    deletionGracePeriodSeconds=_LONG,
+    labels=Labels(),
+    annotations=Labels(),
+    ownerReferences=Listed(_OWNER),
+    finalizers=_TEXTS,
+    managedFields=Listed(_MANAGED),
+)
+_SELECTOR = _struct_type(
+    "v1.LabelSelector",
+    matchLabels=Labels(),
+    matchExpressions=Listed(
+        _struct_type(
+            "v1.LabelSelectorRequirement", key=_STRING, operator=Scalar("v1.LabelSelectorOperator"), values=_TEXTS
+        )
+    ),
+)
+_RULE = ("apiGroups", "apiVersions", "resources", "scope")
+_CONDITION = _struct_type(
+    "v1.Condition",
+    type=_STRING,
+    status=Scalar("v1.ConditionStatus"),
+    observedGeneration=_LONG,
+    lastTransitionTime=Time(),
+    reason=_STRING,
+    message=_STRING,
+)
+
+
+@cache
+def kinds(version: str) -> Mapping[str, Struct]:
+    """The four kinds in a version of the API."""
+    return {
+        **_kind("ValidatingAdmissionPolicy", version, _validating(version), _status(version)),
+        **_kind("MutatingAdmissionPolicy", version, _mutating(version)),
+        **_kind(
+            "ValidatingAdmissionPolicyBinding",
+            version,
+            {**_binding(version), "validationActions": Listed(Scalar(f"{version}.ValidationAction"))},
+        ),
+        **_kind("MutatingAdmissionPolicyBinding", version, _binding(version)),
+    }
+
+
+def _kind(name: str, version: str, spec: Mapping[str, Type], status: Struct | None = None) -> Mapping[str, Struct]:
+    fields: dict[str, Type] = {"apiVersion": _STRING, "kind": _STRING, "metadata": METADATA}
+    fields["spec"] = Struct(f"{version}.{name}Spec", spec, {})
+    return {name: _struct_type(f"{version}.{name}", **fields, **({"status": status} if status else {}))}
+
+
+def _validating(version: str) -> Mapping[str, Type]:
+    return {
+        **_of_policies(version),
+        "validations": Listed(
+            _struct_type(
+                f"{version}.Validation",
+                expression=_STRING,
+                message=_STRING,
+                reason=Scalar("v1.StatusReason"),
+                messageExpression=_STRING,
+            )
+        ),
+        "auditAnnotations": Listed(_struct_type(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
+    }
+
+
+def _mutating(version: str) -> Mapping[str, Type]:
+    return {
+        **_of_policies(version),
+        "mutations": Listed(
+            _struct_type(
+                f"{version}.Mutation",
+                patchType=Scalar(f"{version}.PatchType"),
+                applyConfiguration=_struct_type(f"{version}.ApplyConfiguration", expression=_STRING),
+                jsonPatch=_struct_type(f"{version}.JSONPatch", expression=_STRING),
+            )
+        ),
+        "reinvocationPolicy": Scalar("v1.ReinvocationPolicyType"),
+    }
+
+
+def _of_policies(version: str) -> Mapping[str, Type]:
+    return {
+        "paramKind": _struct_type(f"{version}.ParamKind", apiVersion=_STRING, kind=_STRING),
+        "matchConstraints": _match(version),
+        "matchConditions": Listed(_struct_type(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
+        "variables": Listed(_struct_type(f"{version}.Variable", name=_STRING, expression=_STRING)),
+        "failurePolicy": Scalar(f"{version}.FailurePolicyType"),
+    }
+
+
+def _binding(version: str) -> Mapping[str, Type]:
+    return {
+        "policyName": _STRING,
+        "paramRef": _struct_type(
+            f"{version}.ParamRef",
+            name=_STRING,
+            namespace=_STRING,
+            selector=_SELECTOR,
+            parameterNotFoundAction=Scalar(f"{version}.ParameterNotFoundActionType"),
+        ),
+        "matchResources": _match(version),
+    }
+
+
+def _match(version: str) -> Struct:
+    rule = Struct(
+        f"{version}.NamedRuleWithOperations",
+        {
+            "resourceNames": _TEXTS,
+            "operations": Listed(Scalar("v1.OperationType")),
+            **dict.fromkeys(_RULE[:-1], _TEXTS),
+            "scope": Scalar("v1.ScopeType"),
+        },
+        {"operations": "RuleWithOperations.operations", **{name: f"RuleWithOperations.Rule.{name}" for name in _RULE}},
+    )
+    return _struct_type(
+        f"{version}.MatchResources",
+        namespaceSelector=_SELECTOR,
+        objectSelector=_SELECTOR,
+        resourceRules=Listed(rule),
+        excludeResourceRules=Listed(rule),
+        matchPolicy=Scalar(f"{version}.MatchPolicyType"),
+    )
+
+
+def _status(version: str) -> Struct:
+    warning = _struct_type(f"{version}.ExpressionWarning", fieldRef=_STRING, warning=_STRING)
+    return _struct_type(
+        f"{version}.ValidatingAdmissionPolicyStatus",
+        observedGeneration=_LONG,
+        typeChecking=_struct_type(f"{version}.TypeChecking", expressionWarnings=Listed(warning)),
+        conditions=Listed(_CONDITION),
+    )
+
 
 _INT64 = 2**63
 _BEYOND_ASCII = 0x80

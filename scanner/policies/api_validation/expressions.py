@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from scanner import cel
-from scanner.admission.compiled import Expression, compile_expression, compile_policy
-from scanner.admission.plugin import VALIDATING, Plugin
+from scanner.admission.compiled import VALIDATING, Expression, Plugin, compile_expression, compile_policy
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor

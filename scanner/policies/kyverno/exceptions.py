@@ -9,13 +9,15 @@ Rules: `docs/semantics/kyverno.md#exceptions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
 from scanner.model.policy import NamedExpression
+from scanner.model.rule import RuleType
+from scanner.policies.bound_language import RuleDocument, Supporting
 from scanner.policies.kyverno.kinds import EXCEPTION
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schema_faults
 from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_in
@@ -124,3 +126,21 @@ def concerning(policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...]) -
     named = (policy.name, policy.kind)
     ordered = sorted(exceptions, key=lambda exception: (exception.namespace, exception.name))
     return tuple(exception for exception in ordered for reference in exception.references if reference == named)
+
+
+# The objects that decide together with Kyverno's policies: the exceptions that name them, and the global context
+# entries.
+#
+# An entry counts for every policy, because an expression can compute the name of the entry that it reads.
+
+
+def rule_documents(
+    policies: Iterable[KyvernoPolicy], exceptions: Iterable[Supporting], entries: Iterable[Supporting]
+) -> Iterator[RuleDocument]:
+    """The manifests of the exceptions and entries that the policies depend on; none without policies."""
+    named = {(policy.name, policy.kind) for policy in policies}
+    for exception in exceptions:
+        if not named.isdisjoint(read_exception(exception.body).references):
+            yield RuleDocument(RuleType.EXCEPTION, exception.name, exception.body)
+    for entry in entries if named else ():
+        yield RuleDocument(RuleType.GLOBAL_CONTEXT, entry.name, entry.body)

@@ -16,19 +16,17 @@ from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
-from scanner.policies.bound_language import BindingContext, ListRight, RuleDocument
-from scanner.policies.documents import ReadDocument, Supporting
+from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
 from scanner.policies.kyverno import spec
 from scanner.policies.kyverno.bind import KyvernoContext
-from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception
+from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception, rule_documents
 from scanner.policies.kyverno.inventory import Inventory, Parse
 from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
-from scanner.policies.kyverno.rules import rule_documents
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.policies.unknown_fields import UnknownField
+from scanner.policies.manifest import UnknownField
 
 _EXCEPTION: Final = "policy exception"
 _ENTRY: Final = "global context entry"

@@ -20,8 +20,8 @@ from scanner.model.resource import Kind, Resource
 from scanner.policies.bound_language import Places
 from scanner.policies.kyverno.bind import BoundForm
 from scanner.policies.kyverno.libraries import Call, Collection, Network, NoClusterData, Unavailable
+from scanner.policies.kyverno.libraries.cluster_data import projected
 from scanner.policies.kyverno.libraries.needs import ANY, Need, needs
-from scanner.policies.kyverno.libraries.projections import projected
 from scanner.policies.kyverno.request import with_doubles
 
 Parse = Callable[[str], Json]

@@ -16,15 +16,21 @@ from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health
 from scanner.model.selector import Selector
-from scanner.policies.bound_language import BindingContext, BoundLanguage, ListRight, Places, RuleDocument
-from scanner.policies.documents import PolicyDocuments
+from scanner.policies.bound_language import (
+    BindingContext,
+    BoundLanguage,
+    ListRight,
+    Places,
+    PolicyDocuments,
+    RuleDocument,
+)
 from scanner.policies.kyverno import health
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm, bind_forms
 from scanner.policies.kyverno.compile import compile_policy
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoScan
 from scanner.policies.kyverno.kinds import KyvernoKind
 from scanner.policies.kyverno.spec import VALIDATING, policy_of
-from scanner.policies.texts import without
+from scanner.policies.manifest import without_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class KyvernoValidating(KyvernoLanguage):
         """
         whole = check in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION)
         expressions = () if whole else ("messageExpression",)
-        return without(spec, fields=(), of_validations=("message", *expressions))
+        return without_texts(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
         """See Language: those of the policy as it is written, and of its autogen variants."""

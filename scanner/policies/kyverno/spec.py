@@ -18,7 +18,7 @@ from scanner.policies.api_validation import unknown_metadata
 from scanner.policies.kyverno.autogen import Variant, variants
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, ENTRY, GROUP, VERSIONS, KyvernoKind, versions_of
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
-from scanner.policies.unknown_fields import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, unknown_field
 
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {

@@ -15,9 +15,8 @@ from typing import Final
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.conditions import before_checks
 from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
-from scanner.admission.evaluate import inputs
+from scanner.admission.evaluate import before_checks, inputs
 from scanner.admission.request import Request, typed_object
 from scanner.admission.results import left_out
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS

@@ -8,23 +8,39 @@ Rules: `docs/semantics/evaluation.md#order`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from scanner.admission.compiled import VALIDATING
 from scanner.admission.dispatch import BoundPolicy
-from scanner.model.json import JsonObject
+from scanner.admission.match import could_match
+from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health
+from scanner.model.scans.scan import Health, HealthKind
+from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
-from scanner.policies.bound_language import BindingContext
-from scanner.policies.documents import PolicyDocuments
-from scanner.policies.texts import without
-from scanner.policies.validating import native_comparisons, status
-from scanner.policies.validating.bind import API
-from scanner.policies.validating.wrapped import WrappedEvaluator
+from scanner.policies.bound_language import BindingContext, PolicyDocuments
+from scanner.policies.manifest import without_texts
+from scanner.policies.validating.wrapped import WrappedEvaluator, evaluator_of
+
+# ValidatingAdmissionPolicy: its names and its rules in the admission API.
+#
+# Source of truth: `admissionregistration.k8s.io` v1 of Kubernetes 1.36.
+
+LANGUAGE = "ValidatingAdmissionPolicy"
+API = PolicyKind(
+    language=LANGUAGE,
+    policies="validatingadmissionpolicies",
+    plugin=VALIDATING,
+    evaluator=evaluator_of,
+    policy_faults=api_validation.policy_faults,
+    binding_faults=api_validation.binding_faults,
+)
+read_policy, read_binding, bind = API.read_policy, API.read_binding, API.bind
+
 
 _EVALUATES_ANNOTATIONS: Final = frozenset({CheckKind.AUDIT_ANNOTATION, CheckKind.CONFIGURATION})
 """The kinds of checks that an audit annotation decides: it can fail, or exhaust the budget of an invocation."""
@@ -44,7 +60,7 @@ class Validating(AdmissionLanguage):
     def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: all but the actions of bindings, messages, reasons and, for other checks, audit annotations."""
         annotations = () if check in _EVALUATES_ANNOTATIONS else ("auditAnnotations",)
-        return without(spec, fields=("validationActions", *annotations), of_validations=("message", "reason"))
+        return without_texts(spec, fields=("validationActions", *annotations), of_validations=("message", "reason"))
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         """See Language."""
@@ -61,6 +77,77 @@ class BoundValidating(BoundByApi):
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage: the problems that the server reports, and the expressions that 1.37 may evaluate differently."""
         for policy in self.documents.policies:
-            yield from status.of_policy(policy)
+            yield from of_policy(policy)
         if isinstance(self.evaluator, WrappedEvaluator):
-            yield from native_comparisons.of_policies(evaluable, self.evaluator, served)
+            yield from of_policies(evaluable, self.evaluator, served)
+
+
+# Expressions that Kubernetes 1.37 could evaluate differently from Assay: those that compare whole native structures.
+#
+# 1.37 compares structures by their meaning (`1k` is `1000`, an empty list is none), and not field by field. Assay evaluates every
+# other effect of wrapped values; it names each of these expressions, for the kinds that its policy matches.
+
+
+def of_policies(bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+    """A health entry for each expression that 1.37 could evaluate differently."""
+    for bound_policy in bound:
+        yield from _of_policy(bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind)))
+
+
+def _matches(policy: Policy, kind: Kind) -> bool:
+    rules = policy.match.rules if policy.match else ()
+    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
+
+
+def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+    places: dict[str, str] = {}
+    for kind in kinds:
+        for path, differences in evaluator.differences(bound_policy.compiled, kind).items():
+            for difference in differences:
+                if not difference.evaluated:
+                    places.setdefault(path, f"for objects such as {kind.kind} ({difference.text})")
+    for path, where in places.items():
+        detail = (
+            f"{path}: Kubernetes 1.37 may answer otherwise {where}, because it compares native structures by what they "
+            "mean; they were compared field by field"
+        )
+        yield Health(HealthKind.NOTE, bound_policy.policy.name, "", detail, bound_policy.policy.language)
+
+
+# The server's own reports of a validating policy: its type check, and its conditions.
+#
+# Source of truth: `status` of ValidatingAdmissionPolicy; no other policy has an `observedGeneration`, and
+# MutatingAdmissionPolicy has no status at all. kube-controller-manager checks the types of the version that
+# `observedGeneration` names; its warnings are about the policy as it is only when that is the current generation.
+
+
+def of_policy(policy: Policy) -> Iterator[Health]:
+    """The health entries from `status.typeChecking`, `status.conditions` and `status.observedGeneration` of a policy."""
+    name = policy.name
+    if _stale(policy):
+        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
+    else:
+        warnings = as_list(dig(policy.manifest, "status", "typeChecking", "expressionWarnings"))
+        for item in warnings:
+            where, warning = as_text(dig(item, "fieldRef")), as_text(dig(item, "warning")).strip()
+            yield Health(HealthKind.TYPE_WARNING, name, "", f"{where}: {warning}", policy.language)
+    for item in as_list(dig(policy.manifest, "status", "conditions")):
+        if as_text(dig(item, "status")) != "True":
+            message = ": ".join(filter(None, (as_text(dig(item, "reason")), as_text(dig(item, "message")))))
+            what = f"{as_text(dig(item, 'type'))} is {as_text(dig(item, 'status')) or 'not known'}"
+            yield Health(HealthKind.CONDITION, name, "", f"{what} ({message})" if message else what, policy.language)
+
+
+def _stale(policy: Policy) -> bool:
+    """Return whether the status is about another generation; a file that was never on a server has neither."""
+    generation = dig(policy.manifest, "metadata", "generation")
+    observed = dig(policy.manifest, "status", "observedGeneration")
+    return isinstance(generation, int) and observed != generation
+
+
+def _generations(manifest: JsonObject) -> str:
+    generation = dig(manifest, "metadata", "generation")
+    observed = dig(manifest, "status", "observedGeneration")
+    if not isinstance(observed, int):
+        return f"no controller has checked its types yet (its generation is {generation}): is kube-controller-manager well?"
+    return f"its types were checked as of generation {observed}, and it is at {generation}: the warnings are not shown"

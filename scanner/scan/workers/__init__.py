@@ -1,9 +1,8 @@
 """Evaluation on several cores: processes evaluate raw pages, and their results return in the order of the pages."""
 
 from scanner.scan.workers.cores import cores
-from scanner.scan.workers.heap import return_freed_memory
 from scanner.scan.workers.pool import FORK_AFTER_BYTES, Job, JobResult, Workers
-from scanner.scan.workers.process import rare_collections
+from scanner.scan.workers.process import rare_collections, return_freed_memory
 from scanner.scan.workers.relay import Relay
 
 __all__ = [

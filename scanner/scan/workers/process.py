@@ -6,13 +6,14 @@ import ctypes
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
+from scanner.audit.items import page_digest
 from scanner.audit.page import PageEvaluator
-from scanner.audit.page_digest import page_digest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import PageResult
@@ -114,3 +115,22 @@ def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Ki
         parent.send(packed(result))
     except (ValueError, TypeError, AttributeError) as error:
         parent.send(unevaluated(page, f"internal error: {type(error).__name__}; please report it"))
+
+
+# Returns freed memory to the system: the C library would keep the memory of pages of several megabytes.
+#
+# Source of truth: mallopt(3). By default the first large block that is freed raises the size from which blocks are
+# returned to the system, and every thread has a heap of its own. Only Linux is changed.
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_SETTINGS: Final = {_MMAP_THRESHOLD: 512 << 10, _TRIM_THRESHOLD: 256 << 10, _ARENA_MAX: 1}
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system from now on."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        for setting, value in _SETTINGS.items():
+            library.mallopt(setting, value)

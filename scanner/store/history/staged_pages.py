@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from sqlalchemy import ColumnElement, Connection, select, update
 
-from scanner.audit import object_sets, packed_objects
+from scanner.audit import object_sets, population
 from scanner.audit.object_sets import ObjectSets, SetKey
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
@@ -280,7 +280,7 @@ class StagedList:
         """The examined objects of each page."""
         kind = self._kind()
         pages = self._values(STAGED_PAGES.c.objects)
-        return (tuple(packed_objects.unpacked(kind, data)) if data else () for data in pages)
+        return (tuple(population.unpacked(kind, data)) if data else () for data in pages)
 
     def sets(self) -> Iterator[ObjectSets[SetKey]]:
         """The sets of each page. A page that could not be evaluated has no objects and no sets."""

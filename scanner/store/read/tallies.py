@@ -211,7 +211,7 @@ def _grouped(
 
 
 def _outcome_of(outcome: str, *, would_deny: bool, excepted: bool) -> OutcomeName:
-    """The name under which a finding is counted: see `audit.tally.counted_as`."""
+    """The name under which a finding is counted: see `audit.findings.counted_as`."""
     if outcome == "wouldChange":
         return OutcomeName.WOULD_CHANGE
     if excepted:

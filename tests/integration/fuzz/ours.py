@@ -15,7 +15,7 @@ from scanner.model.resource import Kind, resource_of
 from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import Operation as Step
 from scanner.mutate.operations import apply
-from scanner.policies.mutating import bind as mutating
+from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.evaluator import refusal
 from scanner.policies.mutating.together import Answer, answers, invocations
 from scanner.scan.param_table import ParamTable

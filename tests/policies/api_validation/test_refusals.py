@@ -12,7 +12,7 @@ import pytest
 
 from scanner.errors import InvalidManifest
 from scanner.policies.api_validation import Undecodable
-from scanner.policies.validating.bind import read_binding, read_policy
+from scanner.policies.validating.language import read_binding, read_policy
 from tests.documents import Document, binding, policy
 from tests.policies.api_validation.refused import cases
 from tests.server_words import until_syntax_error

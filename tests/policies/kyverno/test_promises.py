@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanner.api import Auditor, InvocationResult
-from scanner.audit.tally import outcome_name
+from scanner.audit.findings import outcome_name
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.scans.scan import OutcomeName
 from tests.documents import KINDS

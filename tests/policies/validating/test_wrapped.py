@@ -14,10 +14,8 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
 from scanner.model.scans.scan import HealthKind
-from scanner.policies.bound_language import BindingContext
-from scanner.policies.documents import PolicyDocuments
-from scanner.policies.validating.bind import bind, read_binding, read_policy
-from scanner.policies.validating.language import Validating
+from scanner.policies.bound_language import BindingContext, PolicyDocuments
+from scanner.policies.validating.language import Validating, bind, read_binding, read_policy
 from tests import documents
 from tests.documents import (
     CONFIG_MAPS,

@@ -15,7 +15,6 @@ from scanner.policies.kyverno.libraries import (
     certificates,
     documents,
     encodings,
-    global_context,
     images,
     network,
     numbers,
@@ -54,7 +53,7 @@ EXEMPTED: Fields = (("exceptions", EXCEPTIONS),)
 """The variable of a policy's expressions with the values that partial exceptions allow."""
 RECEIVERS: Fields = (
     ("resource", resources.RESOURCE),
-    ("globalContext", global_context.GLOBAL_CONTEXT),
+    ("globalContext", resources.GLOBAL_CONTEXT),
     ("http", network.HTTP),
     ("image", network.IMAGE_DATA),
     ("json", documents.JSON),
@@ -70,7 +69,7 @@ _LIBRARIES = (
     encodings.LIBRARY,
     numbers.LIBRARY,
     patterns.LIBRARY,
-    global_context.LIBRARY,
+    resources.LIBRARY,
     network.LIBRARY,
     images.LIBRARY,
     records.LIBRARY,
@@ -96,7 +95,7 @@ def library_values(cluster_data: ClusterData, now: Timestamp, namespace: str = "
     """Return the values of the libraries' variables; `namespace` is a namespaced policy's own."""
     return {
         "resource": resources.ResourceReader(cluster_data, namespace),
-        "globalContext": global_context.GlobalContext(cluster_data),
+        "globalContext": resources.GlobalContext(cluster_data),
         "http": network.Http(cluster_data, namespace),
         "image": network.ImageData(cluster_data),
         "json": documents.JsonReader(),

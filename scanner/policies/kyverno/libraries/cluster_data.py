@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
+
+import jmespath
+from jmespath.exceptions import JMESPathError, UnknownFunctionError
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Value
@@ -134,3 +137,21 @@ class SecretSafe(NoClusterData):
     def request(self, call: Call, /) -> Value:
         """See ClusterData. Raises Unavailable."""
         raise Unavailable(f"it makes an HTTP {call.method} about a Secret, whose values stay in this process")
+
+
+# Evaluates JMESPath, the language in which global context entries project their data.
+#
+# Mirrors go-jmespath within the specification of JMESPath. Functions that Kyverno adds to it are not evaluated: a
+# check that depends on such a function cannot be audited.
+
+_FAILED = "failed to get global reference"
+
+
+def projected(data: Value, path: str) -> Value:
+    """Return the result of a path on some data. Raises EvaluationError and Unavailable."""
+    try:
+        return cast("Value", jmespath.search(path, data))
+    except UnknownFunctionError as error:
+        raise Unavailable(f"it projects by a function of Kyverno's own: {error}") from None
+    except (JMESPathError, ValueError, TypeError) as error:
+        raise EvaluationError(f"{_FAILED}: {error}") from None

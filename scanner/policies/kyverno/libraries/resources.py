@@ -189,3 +189,37 @@ NAMESPACED = Library(
         *_TO_GVR,
     ),
 )
+
+
+# `globalContext.Get`: the data of GlobalContextEntry objects.
+#
+# Mirrors Kyverno's globalcontext library: an entry that does not exist is null.
+#
+# Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
+
+GLOBAL_CONTEXT = opaque("globalcontext.Context")
+
+
+class GlobalContext(Opaque):
+    """The value of `globalContext`."""
+
+    __slots__ = ("cluster_data",)
+    TYPE: ClassVar[Type] = GLOBAL_CONTEXT
+    GO_TYPE: ClassVar[str] = "globalcontext.Context"
+
+    def __init__(self, cluster_data: ClusterData) -> None:
+        self.cluster_data = cluster_data
+
+
+def _get_entry(context: GlobalContext, name: str, projection: str = "") -> Value:
+    return context.cluster_data.entry(name, projection)
+
+
+_OVERLOADS = (
+    member("globalcontext_get_string", (GLOBAL_CONTEXT, STRING), DYN, _get_entry),
+    member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get_entry),
+)
+LIBRARY = Library(
+    "kyverno.globalcontext",
+    tuple(Function(name, _OVERLOADS, cost=ONE, flow=ArgumentFlow.READS) for name in ("Get", "get")),
+)
