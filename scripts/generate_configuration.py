@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from scanner.cli.catalog import settings
+from scanner.cli.commands.catalog import settings
 from scanner.config.schema import schema_of
 from scanner.config.setting import Setting
 from scanner.config.unflagged import UNFLAGGED_KEYS

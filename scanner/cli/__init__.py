@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from scanner.cli.conclusion import Conclusion, concluding
-from scanner.cli.escaped_stderr import escaped
-from scanner.cli.logs import restored
-from scanner.cli.program import NAMES
+from scanner.cli.scanning.conclusion import Conclusion, concluding
+from scanner.cli.terminal.program import NAMES
+from scanner.cli.terminal.stderr import escaped, restored
 
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
         conclusion.end(code)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    from scanner.cli.output import flush_streams
+    from scanner.cli.terminal.stdout import flush_streams
 
     flush_streams()
     sys.exit(code)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
+from typer.core import TyperCommand
 from typer.main import get_command
 
-from scanner.cli import (
+from scanner.cli.commands import (
     config,
     controls,
     db,
@@ -30,13 +32,47 @@ from scanner.cli import (
     version,
     waiver,
 )
-from scanner.cli.configured import configure
-from scanner.cli.help_format import GroupedCommand
+from scanner.cli.commands.catalog import configure
 
 EPILOG = (
     "Exit codes: 0 complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
     "4 could not run (cluster, credentials, database)."
 )
+
+
+# Help with the options in groups, in plain text that a page of documentation can show.
+
+
+class Formatter(Protocol):
+    """The part of click's formatter that writes lists of options."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """A titled block."""
+        ...
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Terms and their meanings."""
+        ...
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help groups the options by `rich_help_panel`, in order of appearance."""
+
+    def format_options(self, ctx: Any, formatter: Formatter) -> None:
+        """Write one block for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                title = "Arguments" if param.param_type_name == "argument" else _group(param)
+                groups.setdefault(title, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _group(param: object) -> str:
+    return getattr(param, "rich_help_panel", None) or "Options"
+
 
 application = typer.Typer(
     name="assay",

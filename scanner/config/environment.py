@@ -19,7 +19,7 @@ CONFIG: Final = "ASSAY_CONFIG"
 DEBUG: Final = "ASSAY_DEBUG"
 """The variable that prints details of internal errors."""
 _DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
-"""The variable of the container image: see `cli.database`."""
+"""The variable of the container image: see `config.current`."""
 PUSH_METRICS_TOKEN: Final = "ASSAY_PUSH_METRICS_TOKEN"  # noqa: S105 - a name
 """The variable with the token for the Pushgateway, which has no flag: every user of a machine can read its command lines."""
 _OWN: Final = (CONFIG, DEBUG, _DEFAULT_DB, PUSH_METRICS_TOKEN)

@@ -13,10 +13,8 @@ from typing import Final, TypeVar
 from scanner.config.environment import CONFIG
 from scanner.config.masking import shown_document
 from scanner.config.notifications import routes_of
-from scanner.config.posture import settings_of
 from scanner.config.setting import Plain, Setting, from_node
-from scanner.config.tokens import tokens_of
-from scanner.config.unflagged import UNFLAGGED_KEYS
+from scanner.config.unflagged import UNFLAGGED_KEYS, settings_of, tokens_of
 from scanner.documents.nodes import BadDocument, Node, Place, key_shown
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken

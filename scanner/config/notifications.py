@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from scanner.config.environment import is_foreign
-from scanner.config.file_key import FileKey
-from scanner.config.setting import PREFIX
+from scanner.config.setting import PREFIX, FileKey
 from scanner.documents.nodes import Node
 from scanner.model.json import JsonObject
 from scanner.notify.receiver_url import fault_of_url

@@ -1,4 +1,4 @@
-"""A setting: a key of the file and a variable of the environment, which follow from a flag; and how its values are read.
+"""A setting: a key of the file and a variable of the environment, which follow from a flag; how its values are read; and a key without a flag.
 
 `--fail-on` has the key `failOn` and the variable `ASSAY_FAIL_ON`.
 """
@@ -13,6 +13,7 @@ from typing import Final, NoReturn, TypeAlias, assert_never
 
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
+from scanner.model.json import Json, JsonObject
 from scanner.model.nearest import did_you_mean
 
 PREFIX: Final = "ASSAY_"
@@ -202,3 +203,19 @@ def _text_at(setting: Setting, node: Node) -> str:
 
 def _fail_choice(setting: Setting, node: Node, text: str) -> NoReturn:
     node.fail(_choices(setting, text))
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey:
+    """A key of the file without a flag. `field` is that of the record that gets the value, `schema` the JSON Schema of its values.
+
+    `read` raises BadDocument. `default` is the value without the key; None for none.
+    """
+
+    key: str
+    field: str
+    help: str
+    example: str
+    schema: JsonObject
+    read: Callable[[Node], object]
+    default: Json = None

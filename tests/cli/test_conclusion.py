@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scanner.cli.conclusion import Conclusion
+from scanner.cli.scanning.conclusion import Conclusion
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_gates import Write

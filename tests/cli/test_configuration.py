@@ -11,14 +11,12 @@ import orjson
 import pytest
 import typer
 
-from scanner.cli import runs
 from scanner.cli.application import application
-from scanner.cli.catalog import DEFINERS, SCHEDULE, defining_flags, key_of_flag, settings
-from scanner.cli.combinations import RULES
-from scanner.cli.configured import configured
-from scanner.cli.flags import flags_of
-from scanner.config.combinations import Needs
+from scanner.cli.commands import runs
+from scanner.cli.commands.catalog import DEFINERS, SCHEDULE, configured, defining_flags, key_of_flag, settings
+from scanner.config.combinations import FLAG_RULES, Needs
 from scanner.config.environment import is_foreign
+from scanner.config.flags import flags_of
 from scanner.config.setting import Form, Setting
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.composer import compose
@@ -107,7 +105,7 @@ def test_flags_of_both_commands_have_one_type() -> None:
 def test_rules_are_about_flags_that_exist() -> None:
     """A renamed flag must not lose its rules."""
     names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in flags_of(command)}
-    named = {rule.flag for rule in RULES} | {rule.needed for rule in RULES if isinstance(rule, Needs)}
+    named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Needs)}
     assert {"RUN", *named} <= {"RUN", *names}
 
 
@@ -118,7 +116,7 @@ def test_a_variable_and_a_key_have_the_value_of_the_flag(
     """The command cannot tell the three apart."""
     app, calls = probe({**DEFINERS, "runs": runs.command}[setting.commands[0]])
     # A flag that needs another one finds that one in the file.
-    needed = {rule.needed: rule.values for rule in RULES if isinstance(rule, Needs) and rule.flag == setting.flag}
+    needed = {rule.needed: rule.values for rule in FLAG_RULES if isinstance(rule, Needs) and rule.flag == setting.flag}
     others = [yaml_of(each, (needed[each.flag] or (sample(each),))[0]) for each in settings() if each.flag in needed]
     text = sample(setting)
     own = yaml_of(setting, text)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.interruption import Interruption
+from scanner.cli.scanning.interruption import Interruption
 from scanner.errors import AssayError
 from scanner.model.json import Json, as_list, as_object, dig
 from scanner.model.scans.scan import ScanState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cli.kept import kept_keys
+from scanner.cli.flags.kept_labels import kept_keys
 from scanner.errors import UsageError
 from scanner.model.population import DEFAULT_KEYS
 from scanner.scan.options import Options

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scanner.cli.logs import JsonLines, log
+from scanner.cli.terminal.stderr import JsonLines, log
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.program import program
+from scanner.cli.terminal.program import program
 
 Put = Callable[[str], Path]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from rich.cells import cell_len
 
-from scanner.cli.progress import Progress
+from scanner.cli.terminal.progress import Progress
 from scanner.model.scans.scan import Coverage, CoverageState
 
 

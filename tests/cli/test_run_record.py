@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.run_record import RunRecord
+from scanner.cli.scanning.run_record import RunRecord
 from scanner.model.scans.run import Run
 from scanner.store import open_reader, open_store
 from tests.cli.conftest import Assay

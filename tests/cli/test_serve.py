@@ -17,10 +17,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from scanner.cli import catalog
-from scanner.cli.access_flags import assertion_of, oidc_of, public_url_of, session_key_of
-from scanner.cli.settings import current, expectation
+from scanner.cli.commands import catalog
+from scanner.cli.flags.access import assertion_of, oidc_of, public_url_of, session_key_of
 from scanner.config.configuration import read
+from scanner.config.current import current, expectation
 from scanner.errors import UsageError
 from scanner.report.runs.document import Expectation
 from tests.cli.conftest import Assay

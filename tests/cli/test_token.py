@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.catalog import settings
+from scanner.cli.commands.catalog import settings
 from scanner.config.configuration import read
 from tests.cli.conftest import Assay
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cli.values import assumption, seconds
+from scanner.config.values import assumption, seconds
 from scanner.errors import UsageError
 
 

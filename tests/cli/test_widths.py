@@ -9,7 +9,7 @@ import orjson
 import pytest
 from rich.cells import cell_len
 
-from scanner.cli import terminal
+from scanner.cli.terminal import stdout
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
@@ -131,6 +131,6 @@ def test_a_table_changes_its_form_with_the_width(
     """Columns, columns of which the last is wrapped, or the cells of each row one after the other."""
     monkeypatch.setenv("COLUMNS", width)
 
-    terminal.table(HEAD, [ROW])
+    stdout.table(HEAD, [ROW])
 
     assert lines == capsys.readouterr().out.splitlines()

@@ -10,8 +10,7 @@ import pytest
 
 from scanner.config.configuration import errors, read
 from scanner.config.file import file_at, find
-from scanner.config.file_key import FileKey
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import FileKey, Form, Setting
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
 from scanner.posture.owners import OwnerKey

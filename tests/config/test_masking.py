@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scanner.cli.catalog import settings
+from scanner.cli.commands.catalog import settings
 from scanner.config.masking import SHOWING, Showing, shown_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig

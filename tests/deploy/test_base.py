@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.cli.values import seconds
+from scanner.config.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scans.scan import SILENCE
 from scanner.policies.language import LANGUAGES

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.cli.catalog import settings
+from scanner.cli.commands.catalog import settings
 from scanner.config.schema import schema_of
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scripts.generate_chart_readme import PAGE, page, values

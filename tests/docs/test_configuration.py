@@ -8,7 +8,7 @@ import re
 import jsonschema
 import pytest
 
-from scanner.cli.catalog import settings
+from scanner.cli.commands.catalog import settings
 from scanner.config.file import file_at
 from scanner.documents.composer import compose
 from scripts.generate_configuration import PAGE, SCHEMA, page, schema

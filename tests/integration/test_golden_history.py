@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.named_cluster import NamedCluster
+from scanner.cli.scanning.named_cluster import NamedCluster
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import UsageError
 from scanner.model.population import GroupKind

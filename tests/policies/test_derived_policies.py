@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scanner.audit.fast_path import FastPath
-from scanner.cli.inputs import policy_files
+from scanner.cli.scanning.inputs import policy_files
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.errors import UsageError
 from scanner.model.json import dig

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from scanner.cli.inputs import policy_files
+from scanner.cli.scanning.inputs import policy_files
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.model.scans.scan import OutcomeName, ScanState, Scope, Unneeded
 from scanner.policies.language import LANGUAGES, Language

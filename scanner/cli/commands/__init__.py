@@ -1,0 +1,1 @@
+"""The commands, one file each; `catalog` has the settings that follow from their flags."""

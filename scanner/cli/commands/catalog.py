@@ -1,0 +1,213 @@
+"""The settings, which follow from the flags of `scan`, `report` and `serve` and from the schedule of `runs`; and their values for every command."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+from scanner.cli.commands import report, runs, scan, serve
+from scanner.config.current import current
+from scanner.config.flags import Flag, flags_of, key_of, plain
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.config.setting import Form, Setting
+
+DEFINERS: Final[Mapping[str, Callable[..., None]]] = {
+    "scan": scan.command,
+    "report": report.command,
+    "serve": serve.command,
+}
+"""The commands whose flags are settings."""
+SCHEDULE: Final = {"--expect": "schedule.cron", "--time-zone": "schedule.timeZone", "--tolerance": "schedule.tolerance"}
+"""The keys of flags of `runs`: the schedule at which runs are expected."""
+_EVERYWHERE: Final = frozenset({"--cluster-name"})
+"""Flags of other commands that are settings although their help differs."""
+_CHOICES: Final = re.compile(r"<(.+)>")
+
+
+@cache
+def defining_flags() -> Mapping[str, Mapping[str, Flag]]:
+    """The flags that define settings, by their long names and the names of the commands."""
+    flags: dict[str, dict[str, Flag]] = {}
+    for name, command in DEFINERS.items():
+        for flag in flags_of(command):
+            if flag.is_option:
+                flags.setdefault(flag.name, {})[name] = flag
+    return flags
+
+
+def key_of_flag(flag: Flag) -> str:
+    """The key from which a flag of any command takes its value; empty for a flag that is no setting.
+
+    A flag of another command is a setting if it has the definition that `scan`, `report` or `serve` has, and not only its name.
+    """
+    if flag.name in SCHEDULE:
+        return SCHEDULE[flag.name]
+    definitions = tuple(defining_flags().get(flag.name, {}).values()) if flag.is_option else ()
+    shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
+    return key_of(flag.name) if definitions and shared else ""
+
+
+@cache
+def settings() -> tuple[Setting, ...]:
+    """Every setting: those of `scan`, of `report`, of `serve`, and the schedule."""
+    of_flags = [
+        _setting(next(iter(flags.values())), key_of(name), tuple(flags)) for name, flags in defining_flags().items()
+    ]
+    schedule = [
+        _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in flags_of(runs.command) if flag.name in SCHEDULE
+    ]
+    return (*of_flags, *schedule)
+
+
+def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
+    from scanner.config.setting import Setting
+
+    info = flag.info
+    return Setting(
+        key=key,
+        flag=flag.name,
+        form=_form(flag),
+        many=flag.many,
+        choices=_choices(flag),
+        least=info.min,
+        most=info.max,
+        default=plain(flag.default) or None if flag.type is str or flag.many else plain(flag.default),
+        metavar=info.metavar or "",
+        help=info.help or "",
+        commands=commands,
+        check=_checks().get(info.metavar or ""),
+    )
+
+
+def _form(flag: Flag) -> Form:
+    from scanner.config.setting import Form
+
+    return {bool: Form.BOOLEAN, int: Form.INTEGER, float: Form.NUMBER}.get(flag.type, Form.STRING)
+
+
+def _choices(flag: Flag) -> tuple[str, ...]:
+    """The values that a flag accepts: members of its enumeration, or those that its metavar lists."""
+    from enum import StrEnum
+
+    if issubclass(flag.type, StrEnum):
+        return tuple(member.value for member in flag.type)
+    listed = _CHOICES.fullmatch(flag.info.metavar or "")
+    return tuple(listed[1].split("|")) if listed else ()
+
+
+def _checks() -> Mapping[str, Callable[[str, str], object]]:
+    """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
+    from scanner.config.values import end_of, kubernetes_version, namespace_label, seconds, time_zone
+    from scanner.web.requests.listen import address_of
+
+    return {
+        "DURATION": lambda text, name: seconds(text, f"{name}:"),
+        "DATE": lambda text, name: end_of(text, f"{name}:"),
+        "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
+        "NS=KEY=VALUE": lambda text, name: namespace_label(text, f"{name}:"),
+        "ZONE": lambda text, name: time_zone(text, f"{name}:"),
+        "SCHEDULE": _check_schedule,
+        "LABELS": _check_selector,
+        "HOST:PORT": lambda text, name: address_of(text, f"{name}:"),
+    }
+
+
+def _check_schedule(text: str, name: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    from scanner.model.schedule import schedule_of
+
+    _named(name, lambda: schedule_of(text, ZoneInfo("Etc/UTC")))
+
+
+def _check_selector(text: str, name: str) -> None:
+    from scanner.cluster.labels import parse_selector
+
+    _named(name, lambda: parse_selector(text))
+
+
+def _named(name: str, parse: Callable[[], object]) -> None:
+    """Put a name before the message of a parser. Raises UsageError."""
+    from scanner.errors import UsageError
+
+    try:
+        parse()
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+# Gives every command the values of the environment and of `assay.yaml` for the flags that the user leaves out.
+
+Command: TypeAlias = Callable[..., None]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="PATH",
+        help="Configuration file. Default: ASSAY_CONFIG, ./assay.yaml, assay/assay.yaml in $XDG_CONFIG_HOME.",
+        show_default=False,
+    ),
+]
+_CONFIG: Final = "config"
+_CONTEXT: Final = "context_of_flags"
+
+
+def configure(application: typer.Typer) -> None:
+    """Configure every command of an application and of its groups."""
+    for command in application.registered_commands:
+        if command.callback is not None:
+            command.callback = configured(command.callback)
+    for group in application.registered_groups:
+        if group.typer_instance is not None:
+            configure(group.typer_instance)
+
+
+def configured(command: Command) -> Command:
+    """A command with the flag `--config`; the same command if none of its flags is a setting."""
+    signature = inspect.signature(command, eval_str=True)
+    flags = flags_of(command)
+    own_context = next((name for name, each in signature.parameters.items() if each.annotation is typer.Context), None)
+    if _CONFIG in signature.parameters or not any(map(key_of_flag, flags)):
+        return command
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        from scanner.config.configuration import read
+        from scanner.config.sources import Sources
+
+        context: typer.Context = values[own_context] if own_context else values.pop(_CONTEXT)
+        configuration = read(settings(), str(values.pop(_CONFIG) or ""), os.environ)
+        sources = Sources(flags, _typed(context, values), key_of_flag, configuration=configuration)
+        try:
+            with current(configuration, sources.used()):
+                command(**(values | sources.values()))
+        except UsageError as error:
+            raise sources.placed(error) from error
+
+    added = [*([] if own_context else [_keyword(_CONTEXT, typer.Context)]), _keyword(_CONFIG, ConfigOption, None)]
+    run.__signature__ = inspect.Signature([*signature.parameters.values(), *added])  # type: ignore[attr-defined]
+    # typer would evaluate the annotations of the command a second time.
+    run.__annotations__ = {}
+    return run
+
+
+def _keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _typed(context: typer.Context, values: Mapping[str, object]) -> dict[str, object]:
+    """The values of the flags that the user typed, by parameter."""
+    sources = {name: context.get_parameter_source(name) for name in values}
+    return {
+        name: values[name] for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    }

@@ -1,0 +1,151 @@
+"""`assay controls`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
+
+import typer
+
+from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.report_formats import ControlsOption
+from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
+from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.terminal.stdout import standard_output, table
+from scanner.config.current import settings
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scanner.report.document.by_control import ControlSection, FrameworkSection
+    from scanner.report.document.document import Document
+
+EPILOG: Final = (
+    "Examples: `assay controls --controls mappings/` · `assay controls --controls cis.yaml --at 2026-03-31 -o csv`. "
+    "Exit codes: 0 · 2 usage or a mapping with an error · 4 the database cannot be read."
+)
+
+
+class Output(StrEnum):
+    """The forms of the list."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def command(
+    scan: ScanOption = LAST,
+    output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
+    at: AtOption = "",
+    controls: ControlsOption = None,
+    waivers: WaiversOption = None,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """List the controls of mappings, and what a stored scan shows about each of them."""
+    from scanner.report.document.document import document_of
+
+    posture = Posture(settings(controls or ()), waivers, at=at)
+    if not posture.settings.frameworks:
+        raise UsageError("there is no control mapping: name a file or folder with --controls PATH")
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name, at)
+        document = document_of(record, posture.of(store, record), posture.day)
+    match output:
+        case Output.TABLE:
+            _print_table(document)
+        case Output.CSV:
+            _print_csv(document)
+        case Output.JSON:
+            _print_json(document)
+        case _ as never:
+            assert_never(never)
+
+
+_HEAD: Final = ("CONTROL", "STATE", "OBJECTS", "OPEN", "NEW", "KINDS", "SCORE", "TITLE")
+_COLUMNS: Final = (
+    *("framework", "version", "control", "title", "state", "stateWithWaivers", "why", "policies", "unmatched"),
+    *("objects", "findings", "new", "kinds", "kindsListed", "score", "scoreLow", "scoreHigh"),
+)
+
+
+def _print_table(document: Document) -> None:
+    """Print a table of the controls of all frameworks; the sums, and the reasons of what is not shown, on stderr."""
+    from scanner.cli.terminal.stdout import visible
+    from scanner.report.document.sentences import control_notes, controls_line
+
+    table(_HEAD, (_cells(document, framework, control) for framework, control in _controls(document)))
+    for framework in document.controls:
+        sys.stderr.write(visible(f"assay: {framework.heading}: {controls_line(framework)}") + "\n")
+    for _, control in _controls(document):
+        for note in control_notes(control):
+            sys.stderr.write(visible(f"assay: {control.id}: {note}") + "\n")
+
+
+def _controls(document: Document) -> Iterator[tuple[FrameworkSection, ControlSection]]:
+    for framework in document.controls:
+        for control in framework.controls:
+            yield framework, control
+
+
+def _cells(document: Document, framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
+    from scanner.report.document.sentences import control_score
+    from scanner.report.text.titles import CONTROL_STATES
+
+    several = len(document.controls) > 1
+    return (
+        f"{framework.name}/{control.id}" if several else control.id,
+        CONTROL_STATES[control.state],
+        "not known" if control.objects is None else f"{control.objects:,}",
+        f"{control.findings.total:,}",
+        f"{control.findings.new:,}",
+        f"{control.coverage.listed:,}/{control.coverage.kinds:,}",
+        control_score(control) or "-",
+        control.title,
+    )
+
+
+def _print_csv(document: Document) -> None:
+    from scanner.report.formats import csv
+
+    with standard_output() as out:
+        csv.write(out, _COLUMNS, (_columns(*each) for each in _controls(document)))
+
+
+def _columns(framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
+    score = control.score
+    return (
+        framework.name,
+        framework.version,
+        control.id,
+        control.title,
+        control.state,
+        control.state_with_waivers,
+        "; ".join(control.why),
+        ", ".join(policy.name if policy.bound else f"{policy.name} (not bound)" for policy in control.policies),
+        ", ".join(control.unmatched),
+        "" if control.objects is None else str(control.objects),
+        str(control.findings.total),
+        str(control.findings.new),
+        str(control.coverage.kinds),
+        str(control.coverage.listed),
+        *("" if share is None else f"{share:.4f}" for share in (score.value, score.low, score.high)),
+    )
+
+
+def _print_json(document: Document) -> None:
+    """Print one object with the scan and the frameworks, in the form of the section `controls` of the JSON report."""
+    from scanner.report.formats.json import section
+    from scanner.report.text.json_text import dump
+    from scanner.report.text.times import iso
+
+    provenance = document.provenance
+    finished = iso(provenance.finished_at) if provenance.finished_at else None
+    head = {"scan": provenance.scan_id, "cluster": provenance.cluster.name, "finishedAt": finished}
+    with standard_output() as out:
+        out.write(
+            dump({**head, "complete": document.complete, "controls": section(document, "controls")}).decode() + "\n"
+        )

@@ -1,0 +1,264 @@
+"""`assay db`: upgrade, prune, rename-cluster, check, reindex, stats, vacuum, backup."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scanner.cli.flags.completion import clusters
+from scanner.cli.flags.database import DbOption, reader_at
+from scanner.cli.terminal.stdout import Form, FormOption, standard_output, table, text
+from scanner.config.current import database_address
+from scanner.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from scanner.store.rows.sizes import Stats
+    from scanner.store.upkeep.integrity import Problem
+    from scanner.store.upkeep.retention_plan import Rule
+
+_UNIT = 1024
+_CHECK_EPILOG = (
+    "Exit codes: 0 no problem · 2 usage, or no scan in the database · 4 the database has a problem or cannot be read."
+)
+
+application = typer.Typer(help="Manage the database.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@application.callback()
+def _root() -> None:
+    """Manage the database."""
+
+
+@application.command()
+def upgrade(
+    db: DbOption = "",
+    no_backup: Annotated[
+        bool, typer.Option("--no-backup", help="Make no copy of a SQLite file before the upgrade.")
+    ] = False,
+) -> None:
+    """Upgrade the database to this version of Assay. A SQLite file is copied first; copy PostgreSQL yourself with pg_dump."""
+    from scanner.store import upgrade as run
+    from scanner.store.database.address import address_of
+
+    url = database_address(db)
+    upgraded = run(url, backup=not no_backup)
+    place = address_of(url)
+    result = "was upgraded to" if upgraded else "already has"
+    sys.stderr.write(f"The database {place.shown} {result} the schema of this version.\n")
+    if upgraded.backup:
+        sys.stderr.write(
+            f"A copy from before the upgrade is {upgraded.backup}. "
+            "To go back: install the earlier version of Assay, end all scans, and run: "
+            f"rm -f {quote(f'{place.shown}-wal')} {quote(f'{place.shown}-shm')} && "
+            f"mv {quote(str(upgraded.backup))} {quote(place.shown)}\n"
+        )
+    elif upgraded.migrated and not place.path:
+        sys.stderr.write("To go back: install the earlier version of Assay, and restore the dump of pg_dump.\n")
+
+
+@application.command(
+    short_help="Delete the bodies of old scans.",
+    epilog="A pruned scan stays in `assay scans` with its time, state and totals, but has no report. The time since when a "
+    "finding is known, and the daily tallies of `assay trend`, stay true. The newest scan of each cluster and scope is never "
+    "pruned. A prune can be interrupted and run again.",
+)
+def prune(
+    db: DbOption = "",
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", min=1, metavar="N", help="Keep the scans of the last N days.", show_default=False),
+    ] = None,
+    keep_monthly: Annotated[
+        int,
+        typer.Option(
+            "--keep-monthly",
+            min=0,
+            metavar="M",
+            help="Of older scans, keep the last complete scan of each of M months.",
+        ),
+    ] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the scans that would be pruned, and change nothing.")
+    ] = False,
+) -> None:
+    """Delete the bodies of old scans: their reports, objects and evidence."""
+    from scanner.store import prune as run
+    from scanner.store import would_prune
+
+    rule = _rule(keep_days, keep_monthly)
+    if dry_run:
+        planned = would_prune(database_address(db), rule)
+        if planned.scans:
+            rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
+            table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
+        size = "" if planned.bytes is None else f", about {_size(planned.bytes)}"
+        text([f"Would prune {_plural(len(planned.scans), 'scan')}: {_plural(planned.rows, 'row')}{size}."])
+        return
+    pruned = run(database_address(db), rule)
+    text([f"Pruned {_plural(pruned.scans, 'scan')}: {_plural(pruned.rows, 'row')}{_freed(pruned.bytes)}."])
+    if not pruned.finished:
+        sys.stderr.write(
+            "Texts to which no row refers any more are left, because scans began or ended all the time. "
+            "Run the command again when no scan runs.\n"
+        )
+
+
+@application.command(
+    name="rename-cluster",
+    short_help="Give the history of a cluster another name.",
+    epilog="Scans, findings, runs and reports stay, and show the new name. The old name is free: a scan with it begins a new "
+    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written.",
+)
+def rename_cluster(
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=clusters
+        ),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Name that later scans pass as --cluster-name.")],
+    db: DbOption = "",
+) -> None:
+    """Give the history of a cluster another name. `assay scan --cluster-name NEW` continues the history."""
+    from datetime import UTC, datetime
+
+    from scanner.store.upkeep.renaming import rename_cluster as run
+
+    renamed = run(database_address(db), old, new, datetime.now(UTC))
+    if not renamed.changed:
+        text([f"The history is named {renamed.name} already: nothing changed."])
+        return
+    scans = _plural(renamed.scans, "scan")
+    text(
+        [
+            f"Renamed the history of {renamed.before} to {renamed.name}: {scans}.",
+            "Scans continue it with this flag: " + f"--cluster-name {quote(renamed.name)}",
+            "Change the name also in waivers, the file of a fleet, and routes of notifications that have the old one.",
+        ]
+    )
+
+
+@application.command(short_help="Check the database for damage.", epilog=_CHECK_EPILOG)
+def check(
+    db: DbOption = "",
+    every_word: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Compare the words of all rows with the index of the search, not only of the newest 1,000 of each table.",
+        ),
+    ] = False,
+) -> None:
+    """Check the database: the file, references, intervals of history, digests, and the sums of what scans wrote."""
+    from scanner.store.upkeep.integrity import check_database
+
+    _print_problems(check_database(database_address(db), all_words=every_word))
+
+
+@application.command(short_help="Make the index of the search anew.")
+def reindex(db: DbOption = "") -> None:
+    """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
+    from scanner.store.upkeep.maintenance import reindex as run
+
+    run(database_address(db))
+    text(["Made the index of the search anew."])
+
+
+@application.command(short_help="Print the size of the database.")
+def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
+    """Print the size of the database: rows and bytes of each table, scans of each cluster."""
+    with reader_at(db) as store:
+        sizes = store.stats()
+    if output is Form.JSON:
+        _print_json(sizes)
+        return
+    table(
+        ("TABLE", "ROWS", "SIZE"),
+        ((row.name, f"{row.rows:,}", "" if row.bytes is None else _size(row.bytes)) for row in sizes.tables),
+    )
+    text([""])
+    table(
+        ("CLUSTER", "SCANS", "PRUNED", "OLDEST", "NEWEST"),
+        (
+            (row.name, f"{row.scans:,}", f"{row.pruned:,}", f"{row.oldest:%Y-%m-%d}", f"{row.newest:%Y-%m-%d}")
+            for row in sizes.clusters
+        ),
+    )
+    free = "" if sizes.free is None else f", {_size(sizes.free)} of them free"
+    text(["", f"{_size(sizes.bytes)}{free}; {_size(sizes.per_day)} for each day."])
+
+
+@application.command()
+def vacuum(db: DbOption = "") -> None:
+    """Give free space back to the disk, as after a prune. SQLite needs as much free space as the database has."""
+    from scanner.store.upkeep.maintenance import vacuum as run
+
+    vacuumed = run(database_address(db))
+    text([f"The database has {_size(vacuumed.after)}; it had {_size(vacuumed.before)}."])
+
+
+@application.command()
+def backup(
+    copy: Annotated[Path, typer.Argument(metavar="PATH", help="File of the copy, which must not exist.")],
+    db: DbOption = "",
+) -> None:
+    """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
+    from scanner.store.upkeep.maintenance import backup as run
+
+    run(database_address(db), copy)
+    text([f"The copy of the database is {copy}."])
+
+
+def _rule(days: int | None, months: int) -> Rule:
+    from scanner.store.upkeep.retention_plan import Rule
+
+    if days is None:
+        raise UsageError("--keep-days is missing. Pass the number of days whose scans stay, such as --keep-days 90.")
+    return Rule(days, months)
+
+
+def _print_problems(problems: Sequence[Problem]) -> None:
+    if not problems:
+        text(["The database has no problem."])
+        return
+    text(f"{problem.where}: {problem.what}. {problem.remedy}" for problem in problems)
+    raise StoreError(f"the database has {_plural(len(problems), 'problem')}; see above for what to do")
+
+
+def _freed(freed: int | None) -> str:
+    if freed is None:
+        return ". PostgreSQL uses their space for later rows"
+    return f", {_size(freed)} for later scans. `assay db vacuum` gives them back to the disk" if freed else ""
+
+
+def _print_json(sizes: Stats) -> None:
+    import orjson
+
+    document = {
+        "bytes": sizes.bytes,
+        "freeBytes": sizes.free,
+        "bytesPerDay": sizes.per_day,
+        "tables": [row._asdict() for row in sizes.tables],
+        "clusters": [row._asdict() for row in sizes.clusters],
+    }
+    with standard_output() as out:
+        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _size(number: int) -> str:
+    """A number of bytes as text: `812 bytes`, `4.2 MiB`."""
+    size = float(number)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < _UNIT:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= _UNIT
+    return f"{size:.1f} TiB"

@@ -1,0 +1,120 @@
+"""`assay diff`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
+
+import typer
+
+from scanner.cli.flags.completion import scans
+from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.stored_scan import LAST, SCAN_HELP, name_chosen_cluster
+from scanner.cli.flags.waivers import Posture
+from scanner.cli.terminal.stdout import text
+from scanner.config.current import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scanner.posture.history.scan_diff import ScanDiff
+    from scanner.posture.score import SeverityOf
+    from scanner.posture.waivers.waiving import WaiverChanges
+    from scanner.store import SqlReader
+
+EPILOG: Final = (
+    "Examples: `assay diff` · `assay diff last~7 last` · `assay diff last -o markdown --limit 20`. "
+    "Without scans, the two newest comparable scans, complete or not; with one scan, that scan and the newest earlier comparable one. "
+    "Comparable scans have the same scope, operation, requester and options, and the earlier one is no preview. "
+    "Exit codes: 0 compared · 2 usage · 4 the database cannot be read."
+)
+
+
+class DiffForm(StrEnum):
+    """The forms of a difference."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def command(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="[A]",
+            help=f"Earlier scan; alone, the later one. {SCAN_HELP}",
+            show_default=False,
+            autocompletion=scans,
+        ),
+    ] = "",
+    second: Annotated[
+        str, typer.Argument(metavar="[B]", help=f"Later scan. {SCAN_HELP}", show_default=False, autocompletion=scans)
+    ] = "",
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit",
+            min=0,
+            metavar="N",
+            help="Problems of each cause to print, and rules, in a table or Markdown; 0 prints all.",
+        ),
+    ] = 50,
+    output: Annotated[DiffForm, typer.Option("-o", "--output", help="Output format.")] = DiffForm.TABLE,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
+    with reader_at(db) as store:
+        diff = store.diff(*_scans(store, first, second, cluster_name))
+        text(_lines(diff, output, limit or None, _severity(store, diff), _waivers(store, diff)))
+
+
+def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
+    """The ids of the scans to compare, the earlier one first. Raises UsageError."""
+    if not first or any(each.startswith(LAST) for each in (first, second)):
+        cluster = store.cluster(cluster_name or None)
+        if not cluster_name:
+            name_chosen_cluster(store, cluster.name)
+        cluster_name = cluster.identity
+        if not first:
+            return store.newest_scans_to_compare(cluster)
+    named = store.find_scan(first, cluster_name or None).id
+    if not second:
+        return store.earlier_scan_to_compare(named), named
+    return named, store.find_scan(second, cluster_name or None).id
+
+
+def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
+    """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
+    from scanner.posture.severity import describe, described
+
+    overrides = settings().descriptions
+    used = (each.policy for scan in (diff.before, diff.now) for each in store.record(scan.id).policies)
+    severities = {policy.key: describe(policy, overrides).severity for policy in used}
+    return lambda policy: severities.get(policy) or described(policy, {}, overrides).severity
+
+
+def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
+    """The problems that the stored waivers cover in one of both scans only."""
+    from scanner.posture.waivers.waiving import waiver_changes
+
+    before, now = (store.record(scan.id) for scan in (diff.before, diff.now))
+    posture = Posture(settings())
+    return waiver_changes(before, now, posture.triage(store, before).waived, posture.triage(store, now).waived)
+
+
+def _lines(
+    diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf, waivers: WaiverChanges
+) -> Iterator[str]:
+    from scanner.report.diff import json, markdown, table
+
+    match output:
+        case DiffForm.TABLE:
+            return table.lines(diff, limit, severity, waivers)
+        case DiffForm.JSON:
+            return json.lines(diff, severity, waivers)
+        case DiffForm.MARKDOWN:
+            return markdown.lines(diff, limit, severity, waivers)
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,289 @@
+"""`assay findings`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_never
+
+import typer
+
+from scanner.cli.flags.completion import ids as finding_ids
+from scanner.cli.flags.completion import policies as policy_names
+from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.report_formats import ControlsOption
+from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
+from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.terminal.stdout import standard_output, table
+from scanner.config.current import settings
+from scanner.errors import UsageError
+from scanner.model.list_fields import Action, Sort, Status
+from scanner.posture.severity import Severity
+
+if TYPE_CHECKING:
+    from scanner.model.outcome import Check
+    from scanner.model.policy import PolicyKey
+    from scanner.model.scans.scan import StoredFinding
+    from scanner.model.scans.stored_scan import StoredScan
+    from scanner.posture.problem_rows import Problem
+    from scanner.posture.triage import Triage
+    from scanner.report.lists.chosen_rows import ChosenRows
+    from scanner.report.lists.columns import Columns
+
+_Row = TypeVar("_Row")
+EPILOG: Final = (
+    "Examples: `assay findings --namespace 'team-*' --status new` · `assay findings --problems --action Deny` · "
+    "`assay findings --at 2026-03-31 -o csv --limit 0`. "
+    "Exit codes: 0 · 2 usage · 4 the database cannot be read."
+)
+
+
+class Output(StrEnum):
+    """The forms of the list."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def command(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...",
+            help="Ids of findings, or the beginnings of them, or ids of problems.",
+            autocompletion=finding_ids,
+        ),
+    ] = None,
+    text: Annotated[
+        str,
+        typer.Option(
+            "--text",
+            metavar="WORDS",
+            help="Only findings that have all of these words in a message, a name, a workload, a policy, an owner or an id.",
+            show_default=False,
+        ),
+    ] = "",
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only the policy with this name or title; accepts globs (repeatable).",
+            autocompletion=policy_names,
+        ),
+    ] = None,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Only this namespace; accepts globs. `_cluster` chooses cluster-scoped objects (repeatable).",
+        ),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="Only objects of this kind; accepts globs (repeatable)."),
+    ] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            metavar="KIND/NAME",
+            help="Only objects of this workload, such as Deployment/web or 'Deployment shop/web'; accepts globs (repeatable).",
+        ),
+    ] = None,
+    statuses: Annotated[
+        list[Status] | None,
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help=(
+                "Only findings with this status: unresolved; open, new or reopened, neither waived nor excepted; waived, "
+                "excepted, unchecked, preview, outdated or resolved (repeatable). Default: unresolved."
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    actions: Annotated[
+        list[Action] | None,
+        typer.Option(
+            "--action",
+            help=(
+                "Only findings with this strictest action of their bindings; refused: what admission would refuse, "
+                "Errored: errors, change: drift (repeatable)."
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    owners: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner",
+            metavar="TEAM",
+            help="Only objects of this owner; accepts globs. `unowned` or an empty name chooses objects without an owner (repeatable).",
+        ),
+    ] = None,
+    severities: Annotated[
+        list[Severity] | None,
+        typer.Option("--severity", help="Only policies of this severity (repeatable).", show_default=False),
+    ] = None,
+    min_severity: Annotated[
+        Severity | None,
+        typer.Option("--min-severity", help="Only policies of this severity or a worse one.", show_default=False),
+    ] = None,
+    sort: Annotated[
+        Sort | None,
+        typer.Option("--sort", help="Order of the list. Default: by policy, namespace and name.", show_default=False),
+    ] = None,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
+    ] = False,
+    scan: ScanOption = LAST,
+    at: AtOption = "",
+    controls: ControlsOption = None,
+    waivers: WaiversOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
+    output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
+    db: DbOption = "",
+    cluster_name: ClusterNameOption = "",
+) -> None:
+    """List the findings of a stored scan, or its problems."""
+    from scanner.report.lists.chosen_rows import ChosenRows
+    from scanner.report.lists.filters import ListFilter
+
+    begins = tuple(each.lower() for each in ids or ())
+    wanted = ListFilter(
+        text=text,
+        policy=tuple(policies or ()),
+        namespace=tuple(namespaces or ()),
+        owner=tuple(owners or ()),
+        severity=tuple(severities or ()),
+        action=tuple(action.value for action in actions or ()),
+        status=tuple(status.value for status in statuses or ()) or (() if begins else (Status.UNRESOLVED.value,)),
+        workload=tuple(map(_workload, workloads or ())),
+        kind=tuple(kinds or ()),
+        min_severity=min_severity,
+        sort=sort.value if sort else "",
+    )
+    posture = Posture(settings(controls or ()), waivers, at=at)
+    with reader_at(db) as store:
+        record = stored_scan(store, scan, cluster_name, at)
+        triage = posture.triage(store, record)
+        titles = [triage.description(used.policy.key).title for used in record.policies]
+        reject_unknown_names(record, policies=wanted.policy, namespaces=wanted.namespace, titles=titles)
+        chosen = ChosenRows(wanted, begins, record, triage)
+        if problems:
+            _print_problems(record, chosen, output, limit)
+        else:
+            _print_findings(record, chosen, output, limit)
+
+
+def _workload(text: str) -> str:
+    kind, mark, name = text.partition(" " if " " in text else "/")
+    if not (kind and mark and name):
+        raise UsageError(f"--workload {text}: write KIND/NAME, such as Deployment/web, or 'KIND NAMESPACE/NAME'")
+    return text
+
+
+def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
+    from scanner.report.lists.finding_columns import FINDINGS
+    from scanner.report.text.names import object_name, owner_title
+
+    triage = chosen.triage
+
+    def cells(stored: StoredFinding) -> tuple[str, ...]:
+        finding = stored.finding
+        place = f"{finding.kind} {object_name(finding)}"
+        severity, owner = str(triage.severity(finding.policy_key)), owner_title(triage.owner(stored))
+        status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
+        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
+
+    form = _Form("findings", _FINDING, cells, FINDINGS, _Context(triage, record))
+    _print(record, chosen.findings(limit), form, output, limit)
+
+
+def _print_problems(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
+    from scanner.report.lists.problem_columns import PROBLEMS
+    from scanner.report.text.names import owner_title
+
+    triage = chosen.triage
+
+    def cells(problem: Problem) -> tuple[str, ...]:
+        top = problem.workload
+        place = f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}"
+        return (
+            problem.id,
+            f"{problem.status}, waived" if problem.waiver else problem.status,
+            f"{problem.first_seen:%Y-%m-%d}",
+            str(problem.findings),
+            str(triage.severity(problem.policy_key)),
+            owner_title(triage.owner(problem)),
+            problem.policy,
+            place,
+        )
+
+    form = _Form("problems", _PROBLEM, cells, PROBLEMS, _Context(triage, record))
+    _print(record, chosen.problems(limit), form, output, limit)
+
+
+_FINDING: Final = ("FINDING", "STATUS", "SINCE", "SEVERITY", "OWNER", "POLICY", "OBJECT")
+_PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "SEVERITY", "OWNER", "POLICY", "WORKLOAD")
+
+
+@dataclass(frozen=True)
+class _Context:
+    """The parts of a scan that rows need."""
+
+    triage: Triage
+    record: StoredScan
+
+    @property
+    def check_ids(self) -> Mapping[tuple[PolicyKey, Check], str]:
+        """The ids of the checks."""
+        return self.record.check_ids
+
+    @cached_property
+    def requester_checks(self) -> frozenset[tuple[PolicyKey, Check]]:
+        """The checks whose outcomes may differ for another user."""
+        return frozenset((key.policy_key, key.check) for key in self.record.tallies if key.requester)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form(Generic[_Row]):
+    """The forms of a row: the cells of the table, and the columns of CSV and JSON."""
+
+    name: str
+    head: tuple[str, ...]
+    cells: Callable[[_Row], tuple[str, ...]]
+    columns: Columns[_Row]
+    context: _Context
+
+
+def _print(record: StoredScan, rows: Iterator[_Row], form: _Form[_Row], output: Output, limit: int) -> None:
+    """Print the first rows, and on stderr how many are left out."""
+    shown = islice(rows, limit or None)
+    match output:
+        case Output.TABLE:
+            table(form.head, map(form.cells, shown))
+        case Output.CSV:
+            from scanner.report.formats import csv
+
+            with standard_output() as out:
+                csv.write(out, form.columns.titles, (form.columns.cells(row, form.context) for row in shown))
+        case Output.JSON:
+            from scanner.report.text.json_text import write_rows
+
+            with standard_output() as out:
+                write_rows(out, record.scan, form.name, (form.columns.json(row, form.context) for row in shown))
+        case _ as never:
+            assert_never(never)
+    if more := sum(1 for _ in rows):
+        sys.stderr.write(
+            f"assay: {more:,} more {form.name} are left out: choose with filters, or print all with --limit 0\n"
+        )

@@ -1,0 +1,95 @@
+"""`assay verify-parity`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scanner.cli.flags.connection import (
+    AsGroupsOption,
+    AsOption,
+    Connection,
+    ContextOption,
+    KubeconfigOption,
+    RequestTimeoutOption,
+)
+from scanner.cli.flags.scope import KindsOption, NamespacesOption, SkipKindsOption, scope_of
+from scanner.cli.flags.simulated_request import Operation
+from scanner.cli.terminal.progress import Progress
+from scanner.cli.terminal.stdout import Form, FormOption, QuietOption
+
+if TYPE_CHECKING:
+    from scanner.cluster.live.cluster import LiveCluster
+    from scanner.model.scans.scan import Scope
+    from scanner.parity import Parity
+
+EPILOG = (
+    "Needs scan permissions plus get, create and update on the sampled kinds; the API server checks write permission even "
+    "for dry runs. Every write carries dryRun=All and changes nothing; webhooks that have side effects reject it. "
+    "Exit codes: 0 no difference · 1 a difference · 2 usage or configuration · 3 incomplete: a permission or an answer is missing · "
+    "4 could not run."
+)
+_DIFFERENT = 1
+_INCOMPLETE = 3
+
+
+def command(
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, max=100_000, metavar="N", help="Number of objects to write.")
+    ] = 100,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the sample.")] = 0,
+    operation: Annotated[
+        Operation, typer.Option("--operation", help="Writes to replay. auto: both a CREATE and an UPDATE.")
+    ] = Operation.AUTO,
+    namespaces: NamespacesOption = None,
+    kinds: KindsOption = None,
+    skip_kinds: SkipKindsOption = None,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    as_user: AsOption = "",
+    as_groups: AsGroupsOption = None,
+    request_timeout: RequestTimeoutOption = "60s",
+    output: FormOption = Form.TABLE,
+    quiet: QuietOption = False,
+) -> None:
+    """Replay a sample of objects as dry-run writes, and compare the API server's verdicts with Assay's."""
+    scope = scope_of(operation=operation.value, namespaces=namespaces, kinds=kinds, skip_kinds=skip_kinds)
+    connection = Connection(
+        kubeconfig, context, as_user, tuple(as_groups or ()), request_timeout, "0", concurrency=0, qps=0, burst=0
+    )
+    with Progress(quiet=quiet) as progress:
+        parity = _verified(connection.cluster(), scope, sample, seed, progress)
+    _print_parity(parity, output)
+    raise typer.Exit(_code(parity))
+
+
+def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
+    from scanner.parity import verify
+    from scanner.scan.options import Options
+    from scanner.scan.prepare import prepare
+
+    prepared = prepare(cluster, Options(scope=scope), datetime.now(UTC))
+    progress.print_line(
+        f"Writing up to {sample:,} objects of {prepared.cluster.name} as dry runs, which change nothing"
+    )
+    return verify(prepared, cluster.dry_runs(), sample=sample, seed=seed)
+
+
+def _print_parity(parity: Parity, output: Form) -> None:
+    from scanner.cli.terminal.stdout import standard_output, text
+    from scanner.report.formats.parity import json_of, lines_of
+
+    if output is Form.TABLE:
+        text(lines_of(parity))
+        return
+    with standard_output() as out:
+        out.write(json.dumps(json_of(parity), indent=1) + "\n")
+
+
+def _code(parity: Parity) -> int:
+    if not parity.complete:
+        return _INCOMPLETE
+    return _DIFFERENT if parity.differences else 0

@@ -1,0 +1,78 @@
+"""`assay version`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from scanner import __version__
+from scanner.cli.terminal.stdout import Form, FormOption, standard_output
+
+if TYPE_CHECKING:
+    from scanner.model.json import JsonObject
+
+
+def command(output: FormOption = Form.TABLE) -> None:
+    """Print the version; as JSON, with the build, the schema of the database, Kubernetes' release and the dependencies."""
+    with standard_output() as out:
+        if output is Form.JSON:
+            import json
+
+            out.write(json.dumps(_document(), indent=2) + "\n")
+        else:
+            out.write(f"assay {__version__}\n")
+
+
+def flag(show: bool) -> None:
+    """`assay --version`."""
+    if show:
+        command()
+        raise typer.Exit
+
+
+def _document() -> JsonObject:
+    """The version, and what it was built from and runs on. The commit and the time of the build are null outside a release."""
+    import platform
+
+    from scanner.model.release import NEWEST, shown
+    from scanner.store.rows.tables import HEAD
+
+    return {
+        "version": __version__,
+        **_build(),
+        "schema": HEAD,
+        "kubernetes": shown(NEWEST),
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "dependencies": dict(_dependencies()),
+    }
+
+
+def _build() -> JsonObject:
+    """The file that a release puts beside this package: see RELEASING.md."""
+    import json
+    from importlib import resources
+
+    try:
+        build = json.loads(resources.files("scanner").joinpath("build.json").read_text())
+    except (OSError, ValueError):
+        build = {}
+    return {"commit": build.get("commit"), "built": build.get("built")}
+
+
+def _dependencies() -> Iterator[tuple[str, str]]:
+    """The installed versions of the packages that this one names, also for its extras."""
+    import re
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    try:
+        names = {match[0].lower() for text in requires("kube-assay") or () if (match := re.match(r"[\w.-]+", text))}
+    except PackageNotFoundError:
+        return
+    for name in sorted(names):
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue  # a package of an extra that is not installed

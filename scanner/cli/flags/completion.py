@@ -1,0 +1,103 @@
+"""Shell completion of policies, problems, findings, scans, clusters and contexts: fast, and silent in every trouble."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from scanner.config.current import database_address
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KUBECONFIG: Final = "~/.kube/config"
+_LARGEST: Final = 4_000_000
+"""The size in bytes of the largest kubeconfig that is read while a shell waits."""
+
+
+def scans(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of scans, the newest first, and `last`."""
+    from scanner.store.completion import Names, names
+
+    return _matching(incomplete, lambda: ["last", *names(_database(context), Names.SCANS)])
+
+
+def clusters(context: typer.Context, incomplete: str) -> list[str]:
+    """The names of the clusters of scans."""
+    from scanner.store.completion import Names, names
+
+    return _matching(incomplete, lambda: names(_database(context), Names.CLUSTERS))
+
+
+def policies(context: typer.Context, incomplete: str) -> list[str]:
+    """The names of policies."""
+    from scanner.store.completion import Names, names
+
+    return _matching(incomplete, lambda: names(_database(context), Names.POLICIES))
+
+
+def ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of problems and findings that begin with what is typed; none before the first character."""
+    from scanner.store.completion import ids as stored
+
+    return _matching(incomplete, lambda: stored(_database(context), incomplete) if incomplete else ())
+
+
+def subjects(context: typer.Context, incomplete: str) -> list[str]:
+    """What a user may ask to explain: policies, problems, findings, and objects after the slash."""
+    from scanner.store.completion import objects
+
+    named = _matching(incomplete, lambda: objects(_database(context), incomplete))
+    return [*policies(context, incomplete), *ids(context, incomplete), *named]
+
+
+def contexts(context: typer.Context, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfig that the command will read."""
+    named = str(context.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or _KUBECONFIG)
+    return _matching(incomplete, lambda: _contexts(named.split(os.pathsep)))
+
+
+def _contexts(paths: Iterable[str]) -> list[str]:
+    from pathlib import Path
+
+    return sorted({name for path in filter(None, paths) for name in _contexts_in(Path(path).expanduser())})
+
+
+def _contexts_in(path: Path) -> list[str]:
+    from scanner.cluster import yaml
+    from scanner.files import read_text
+    from scanner.model.json import as_list, as_text, dig
+
+    try:
+        config = yaml.load(read_text(path, _LARGEST))
+    except (OSError, ValueError):
+        return []
+    return [as_text(dig(each, "name")) for each in as_list(dig(config, "contexts"))]
+
+
+def _matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:
+    """The texts that begin with what is typed; none if they cannot be read, because a shell would print the trouble."""
+    try:
+        return [text for text in read() if text.startswith(incomplete) and text.isprintable()]
+    except Exception:  # noqa: BLE001 - whatever is wrong, the command itself reports it
+        return []
+
+
+def _database(context: typer.Context) -> str:
+    """The database of the command: the flag, the variable, the configuration file, or the default."""
+    typed = context.params.get("db") or os.environ.get("ASSAY_DB")
+    return database_address(str(typed)) if typed else database_address(_configured(context))
+
+
+def _configured(context: typer.Context) -> str:
+    """The database that the configuration file names, or an empty string."""
+    from pathlib import Path
+
+    from scanner.config.file import file_at, find
+    from scanner.config.setting import Setting
+
+    path = find(str(context.params.get("config") or ""), os.environ, Path())
+    return str(file_at(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""

@@ -1,0 +1,231 @@
+"""The formats of a report: the flags that choose them, from the table `scanner.report.FORMATS`, and their rendering.
+
+`-o` names the format of standard output. `--export FORMAT=PATH` writes a format into a file or folder, and some formats
+have a flag of their own, too: `--html DIR`. All of them are checked before a scan begins.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from scanner.cli.terminal.stdout import standard_output
+from scanner.errors import UsageError
+from scanner.report import FORMATS
+
+if TYPE_CHECKING:
+    from scanner.model.gate import Gate
+    from scanner.posture.severity import Severity
+    from scanner.report.document.document import Document, ReportOptions
+    from scanner.report.text.screen import Screen
+
+STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
+FLAGS: Final = {name: form.flag.replace("-", "_") for name, form in FORMATS.items() if form.flag}
+"""The formats with a flag of their own, and the names of its parameter."""
+DEFAULT: Final = STREAMS[0]
+STDIN: Final = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format and the file or folder to write it into."""
+
+    name: str
+    path: Path
+
+
+Exports: TypeAlias = tuple[Export, ...]
+
+
+def _stream(name: str) -> str:
+    if name not in STREAMS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, STREAMS))}.")
+    return name
+
+
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar=f"<{'|'.join(STREAMS)}>",
+        parser=_stream,
+        autocompletion=lambda: list(STREAMS),
+        help="Report format on standard output.",
+    ),
+]
+
+
+JunitFailAllOption = Annotated[
+    bool,
+    typer.Option(
+        "--junit-fail-all",
+        help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
+        rich_help_panel="Gates",
+    ),
+]
+
+
+ControlsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--controls",
+        metavar="PATH",
+        help="Report by control: a file or folder of control mappings (repeatable).",
+        show_default=False,
+    ),
+]
+
+
+def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool) -> ReportOptions:
+    """The options of the formats for pipelines."""
+    from scanner.report.document.document import ReportOptions
+
+    return ReportOptions(frozenset(gates or ()), fail_all, minimum)
+
+
+def has_pages(exports: Exports) -> bool:
+    """Whether the pages of the HTML report are among the exports."""
+    return any(export.name == "html" for export in exports)
+
+
+def reject_without_files(source: Sequence[Path] | None, output: str, exports: Exports) -> None:
+    """Reject a format of findings in files, if a scan has none. Raises UsageError."""
+    if any(place != STDIN for place in source or ()):
+        return
+    if any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
+        from scanner.report.formats.sarif import NO_FILES, STDIN_ALONE
+
+        raise UsageError(STDIN_ALONE if source else NO_FILES)
+
+
+def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's parameter `exports` by `--export` and by the flags of formats that have one of their own."""
+    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
+    place = [parameter.name for parameter in parameters].index("exports")
+
+    @wraps(command)
+    def run(**values: object) -> None:
+        given = values.pop("export")
+        exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
+        places = {name: values.pop(parameter) for name, parameter in FLAGS.items()}
+        exports += [Export(name, Path(str(place))) for name, place in places.items() if place]
+        command(**values, exports=_checked(exports))
+
+    flags = [_export_flag(), *map(_own_flag, FLAGS)]
+    run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
+    return run
+
+
+def _export_flag() -> inspect.Parameter:
+    option = typer.Option(
+        "--export",
+        metavar="FORMAT=PATH",
+        autocompletion=lambda: [f"{name}=" for name in FORMATS],
+        help=f"Also write the report into a file or folder (repeatable). Formats: {', '.join(FORMATS)}.",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        "export", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, option]
+    )
+
+
+def _own_flag(name: str) -> inspect.Parameter:
+    folder = FORMATS[name].target == "folder"
+    place = "DIR" if folder else "FILE"
+    option = typer.Option(
+        f"--{FORMATS[name].flag}",
+        metavar=place,
+        help=f"{'Folder' if folder else 'File'} for the report; the same as --export {name}={place}.",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        FLAGS[name], inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, option]
+    )
+
+
+def _read(text: str) -> Export:
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise typer.BadParameter(f"{text!r} is not FORMAT=PATH, such as json=report.json.", param_hint="--export")
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}.", param_hint="--export")
+    if path == "-":
+        raise typer.BadParameter(f"{text!r} names no file: write to standard output with -o.", param_hint="--export")
+    return Export(name, Path(path).expanduser())
+
+
+def _checked(exports: Iterable[Export]) -> Exports:
+    """The exports, if each can be written to a place of its own."""
+    places: dict[Path, Export] = {}
+    for export in exports:
+        place = export.path.expanduser().resolve()
+        if (other := places.setdefault(place, export)) is not export:
+            raise typer.BadParameter(
+                f"{other.name} and {export.name} would both be written to {export.path}.", param_hint="--export"
+            )
+        _reject_unwritable(export)
+    return tuple(places.values())
+
+
+def _reject_unwritable(export: Export) -> None:
+    if FORMATS[export.name].target == "folder":
+        from scanner.report.output import reject_occupied
+
+        reject_occupied(export.path)
+        return
+    if export.path.is_dir():
+        raise typer.BadParameter(f"{export.path} is a folder: name a file for {export.name}.", param_hint="--export")
+    if not export.path.resolve().parent.is_dir():
+        raise typer.BadParameter(f"The folder of {export.path} does not exist: create it.", param_hint="--export")
+
+
+def to_stdout(document: Document, name: str, screen: Screen) -> None:
+    """Render the format of that name onto standard output, which carries nothing else."""
+    report_format = FORMATS[name]
+    with standard_output() as out:
+        if name == DEFAULT:
+            from scanner.report.formats import table
+
+            table.render(document, out, screen=screen)
+            return
+        report_format.render(document, out.buffer if report_format.target == "binary" else out)
+
+
+def to_exports(document: Document, exports: Exports) -> None:
+    """Render each format into its file or folder, and print where it is.
+
+    Raises UsageError for what could not be written, after everything else is.
+    """
+    failures: list[str] = []
+    for export in exports:
+        try:
+            _export(document, export)
+        except UsageError as error:
+            failures.append(str(error))
+        else:
+            sys.stderr.write(f"Report: {export.path / FORMATS[export.name].first_page}\n")
+    if failures:
+        raise UsageError(" ".join(failures))
+
+
+def _export(document: Document, export: Export) -> None:
+    from scanner.report.output import binary_file, text_file
+
+    report_format = FORMATS[export.name]
+    match report_format.target:
+        case "folder":
+            report_format.render(document, export.path)
+        case "binary":
+            with binary_file(export.path) as binary:
+                report_format.render(document, binary)
+        case "text":
+            with text_file(export.path) as text:
+                report_format.render(document, text)

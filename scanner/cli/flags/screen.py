@@ -1,0 +1,78 @@
+"""The flags of the summary on a terminal, and the options that its recommended commands need to work as printed."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Final
+
+import typer
+
+from scanner.cli.terminal.program import program
+from scanner.report.text.screen import Color, Screen
+
+ColorOption = Annotated[
+    Color,
+    typer.Option(
+        "--color",
+        help="Colours in the table: on a terminal without NO_COLOR (auto), always or never.",
+    ),
+]
+WideOption = Annotated[
+    bool,
+    typer.Option(
+        "--wide", help="In the table, also print namespaces, owners, controls, policy health and further columns."
+    ),
+]
+_TYPED: Final = "COMMANDLINE"
+
+
+def screen_of(
+    context: typer.Context,
+    db: str,
+    *,
+    wide: bool = False,
+    color: Color = Color.AUTO,
+    pages: bool = False,
+    rights: str = "",
+) -> Screen:
+    """The screen of a command: later commands need the database, the configuration, controls and waivers that the user typed.
+
+    A database URL with a password is not printed. `rights` are the arguments of the command that names missing rights.
+    """
+    named = _database_flags(context, db)
+    secret = is_typed(context, "db") and not named
+    return Screen(
+        wide=wide,
+        color=color,
+        command=program(),
+        options=shlex.join([*named, *_typed(context, "config")]),
+        rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
+        note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
+        pages=pages,
+        rights=rights,
+    )
+
+
+def _database_flags(context: typer.Context, db: str) -> list[str]:
+    """`--db` and its value if the user typed it; nothing for a URL with a password."""
+    from scanner.store.database.address import address_of
+
+    if not is_typed(context, "db") or not address_of(db).is_shown_whole:
+        return []
+    return ["--db", db]
+
+
+def _typed(context: typer.Context, parameter: str) -> list[str]:
+    """The flag of a parameter and its value, for each time that the user typed it."""
+    if not is_typed(context, parameter):
+        return []
+    value = context.params[parameter]
+    values = value if isinstance(value, list | tuple) else [value]
+    flag = f"--{parameter.replace('_', '-')}"
+    return [part for each in values for part in (flag, str(each))]
+
+
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Return whether the user typed a parameter on the command line."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == _TYPED

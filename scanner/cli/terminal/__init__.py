@@ -1,0 +1,1 @@
+"""Standard output, standard error, and the shell in which a command runs."""

@@ -1,0 +1,154 @@
+"""Messages on standard error: lines of text, or for machines one JSON object with a time for each line.
+
+The members are `time` (RFC 3339, UTC), `level` (info, warning or error), `message`, and those of the event. Control characters are
+printed as escapes: text from a cluster must not steer the terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from io import TextIOBase
+from typing import Annotated, Final, TextIO, TypeAlias, cast
+
+import typer
+
+from scanner.cli.terminal.stdout import visible
+
+Value: TypeAlias = str | int
+_PREFIX: Final = "assay: "
+_ERROR: Final = "Error: "
+"""How the parser of command lines begins a message."""
+_VARIABLE: Final = "ASSAY_LOG_FORMAT"
+
+
+class LogFormat(StrEnum):
+    """The form of messages."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="Form of the messages on stderr: text, or a JSON object with a time for each."),
+]
+
+
+class JsonLines(TextIOBase):
+    """A stream that writes each line as a JSON object into another one."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """Write into `stream`."""
+        self.stream = stream
+        self._clock = clock
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        """Write the complete lines, and keep the rest.
+
+        A message that begins with the name of the program is a warning, one about the usage of a command an error. Raises
+        TypeError for bytes, as every stream of text does: the parser of command lines tries them to find out what a stream takes.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a stream of text takes no {type(text).__name__}")
+        *lines, self._rest = f"{self._rest}{text}".split("\n")
+        for line in filter(None, lines):
+            self.event(_level(line), line.removeprefix(_PREFIX).removeprefix(_ERROR), {})
+        return len(text)
+
+    def event(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+        """Write one object."""
+        import json
+
+        time = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.stream.write(f"{json.dumps({'time': time, 'level': level, 'message': message, **fields})}\n")
+
+    def end_line(self) -> None:
+        """Write a line that has no end yet."""
+        if self._rest:
+            self.write("\n")
+
+    def flush(self) -> None:
+        """Flush the other stream."""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Never a terminal: nothing is drawn."""
+        return False
+
+    def fileno(self) -> int:
+        """The number of the other stream."""
+        return self.stream.fileno()
+
+
+def _level(line: str) -> str:
+    if line.startswith(_ERROR):
+        return "error"
+    return "warning" if line.startswith(_PREFIX) else "info"
+
+
+def log(stream: TextIO, message: str, fields: Mapping[str, Value], level: str = "info") -> None:
+    """Write a message; the fields are for machines."""
+    if isinstance(stream, JsonLines):
+        stream.event(level, message.removeprefix(_PREFIX), fields)
+    else:
+        stream.write(f"{message}\n")
+
+
+def use(form: LogFormat) -> None:
+    """Write the messages of this process in a form from now on."""
+    if form is LogFormat.JSON and not isinstance(sys.stderr, JsonLines):
+        sys.stderr = cast("TextIO", JsonLines(sys.stderr))
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """A block at whose end stderr is what it was before; it begins in the form that the environment names."""
+    before = sys.stderr
+    if os.environ.get(_VARIABLE, "").lower() == LogFormat.JSON:
+        use(LogFormat.JSON)
+    try:
+        yield
+    finally:
+        if isinstance(sys.stderr, JsonLines):
+            sys.stderr.end_line()
+        sys.stderr = before
+
+
+# A stderr that prints control characters as escapes: text from a cluster must not steer the terminal.
+
+
+class EscapedStream(io.TextIOWrapper):
+    """Writes characters that do not print as escapes, except line ends and tabs."""
+
+    def write(self, text: str) -> int:
+        """Write text, and return the number of its characters before escaping."""
+        plain = text.replace("\n", "").replace("\t", "").isprintable()
+        super().write(text if plain else visible(text, lines=True))
+        return len(text)
+
+    def write_control(self, sequence: str) -> None:
+        """Write a control sequence of our own for the terminal, unescaped."""
+        super().write(sequence)
+
+
+def escaped(stream: TextIO) -> TextIO:
+    """The process's own stderr with escaping; any other stream, such as a test's, unchanged."""
+    if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
+        return stream
+    encoding = stream.encoding
+    return EscapedStream(stream.detach(), encoding=encoding, errors="backslashreplace", line_buffering=True)
+
+
+def write_control(stream: TextIO, sequence: str) -> None:
+    """Write a control sequence for the terminal behind a stream."""
+    if isinstance(stream, EscapedStream):
+        stream.write_control(sequence)
+    else:
+        stream.write(sequence)
