@@ -28,7 +28,7 @@ from scanner.model.scans.scan import OutcomeName, TallyKey
 
 
 class FindingForm:
-    """What all findings of one check of an invocation have in common: names, actions, and the beginning of the fingerprint."""
+    """The facts that all findings of one check of an invocation share: names, actions, and the beginning of the fingerprint."""
 
     __slots__ = ("_check", "_denies_violations", "_identity", "_invocation", "_param_name", "_param_namespace")
 

@@ -44,7 +44,7 @@ _VALUE: Final = itemgetter(1)
 
 
 class _KeptNames(dict[str, bool]):
-    """Whether the label of a key is kept. Most objects have the same few keys, so the answers are remembered.
+    """Return whether the label of a key is kept. Most objects have the same few keys, so the answers are remembered.
 
     `sensitive` are the kept keys whose values are never shown.
     """

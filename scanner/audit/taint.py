@@ -51,7 +51,7 @@ class Taint(NamedTuple):
 
     @property
     def hides(self) -> bool:
-        """Whether the result may contain a secret in a form that cannot be recognised."""
+        """Return whether the result may contain a secret in a form that cannot be recognised."""
         return self.computes or bool(self.elsewhere)
 
 

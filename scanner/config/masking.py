@@ -1,4 +1,4 @@
-"""What a configuration shows of its values: a value is withheld unless its key is known to hold no secret.
+"""The values that a configuration shows: a value is withheld unless its key is known to hold no secret.
 
 Every key of the file, each field of the objects in it, and so every flag and variable has a class here.
 """
@@ -20,7 +20,7 @@ _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
 
 
 class Showing(Enum):
-    """What is shown of a value."""
+    """The part of a value that is shown."""
 
     AS_WRITTEN = auto()
     """The text, without what looks like a secret."""

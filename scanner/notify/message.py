@@ -138,7 +138,7 @@ def _list(items: Iterable[JsonObject]) -> JsonObject:
 
 
 def _not_checked(notice: Notice) -> Json:
-    """What an incomplete scan did not check; null for a complete one."""
+    """The parts that an incomplete scan did not check; null for a complete one."""
     if notice.diff.now.state is ScanState.COMPLETE:
         return None
     return {"gaps": _list(map(_gap, notice.gaps)), "findings": notice.diff.unchecked}

@@ -163,7 +163,7 @@ def _fault(status: int) -> str:
     return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
 
 
-# Why a request to a receiver failed, in words that have nothing of its URL.
+# The reason of a failed request to a receiver, in words that have nothing of its URL.
 
 
 def reason_of(error: Exception, seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What a scan shows about its policies, for the states of controls: outcomes, and the reasons why objects may be missing.
+"""The facts of a scan about its policies, for the states of controls: outcomes, and the reasons why objects may be missing.
 
 A gap concerns a policy unless its place is a kind that the policy cannot match, or another policy.
 """
@@ -98,7 +98,7 @@ def _concerns(gap: Gap, policy: PolicyKey, matches: Sequence[MatchResources], ot
 
 
 def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
-    """What a scan shows about its policies. `waived` are those of its tallies whose findings are waived."""
+    """The facts of a scan about its policies. `waived` are those of its tallies whose findings are waived."""
     counts, accepted = _in_force(record), _by_outcome(waived)
     return ScanFacts(
         policies={

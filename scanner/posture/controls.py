@@ -86,7 +86,7 @@ class Framework:
 
 
 class ControlState(StrEnum):
-    """What a scan shows about a control."""
+    """The state of a control in a scan."""
 
     MET = "met"
     VIOLATED = "violated"
@@ -97,7 +97,7 @@ class ControlState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
-    """What a scan shows about one policy, without the bindings that `--assume-bound` added.
+    """The facts of a scan about one policy, without the bindings that `--assume-bound` added.
 
     `outcomes` counts its checks. `passed` are the validations and mutations among them that passed for every user, and
     `requester` the passed and skipped checks that may fail for another user. `accepted` counts the checks whose findings are
@@ -119,7 +119,7 @@ class PolicyFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScanFacts:
-    """What a scan shows about all of its policies.
+    """The facts of a scan about all of its policies.
 
     `obstacles` are reasons why it shows no control as met, and `unread` reasons why policies or bindings may be missing from it.
     """
@@ -131,7 +131,7 @@ class ScanFacts:
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
-    """What a scan shows about a control.
+    """The state of a control in a scan.
 
     `state_with_waivers` is the state if waivers and exceptions are accepted. `policies` are those that the control selects, in
     order of language and name, and `unbound` those among them that no binding puts into force. `unmatched` are its selectors that
@@ -159,7 +159,7 @@ _ERRORED = (OutcomeName.ERRORED_DENY, OutcomeName.ERRORED_ADMIT)
 def control_results(
     controls: Iterable[Control], policies: Collection[Policy], facts: ScanFacts
 ) -> Iterator[ControlResult]:
-    """What a scan shows about each control, in the order of the controls. The order of policies does not matter."""
+    """The result of each control in a scan, in the order of the controls. The order of policies does not matter."""
     for control in controls:
         yield _result(control, policies, facts)
 

@@ -1,4 +1,4 @@
-"""What a route is notified about: the changes between two scans that concern its teams, severities and clusters.
+"""The content of a notification: the changes between two scans that concern its teams, severities and clusters.
 
 A problem counts here as in gates: one that is excepted or waived is no news. Changes of rules and lost coverage belong to no team: a
 notification of any route has them, and they alone are a reason to notify only routes for all teams.
@@ -64,7 +64,7 @@ class Notice:
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to notify about."""
+        """Return whether there is something to notify about."""
         return bool(self.owners) or (not self.route.owners and bool(self.lost or self.diff.rules))
 
     def add(self, problem: DifferingProblem, severity: Severity) -> None:

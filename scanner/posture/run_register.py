@@ -208,7 +208,7 @@ def expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
     return ExpectedRun(times[-1], following, max(lengths, default=None))
 
 
-# When a cluster has gone silent: its last run began longer ago than one and a half times the interval between runs.
+# Detect a cluster without runs: its last run began longer ago than one and a half times the interval between runs.
 #
 # With a schedule, the interval is that between the two next expected times after the run, so that a schedule without
 # runs at weekends calls no cluster silent on a Sunday. Without a schedule, runs are expected daily. A cluster that is
@@ -220,7 +220,7 @@ FACTOR: Final = 1.5
 
 
 class ClusterState(StrEnum):
-    """What is wrong with the runs of a cluster, whatever they found. A cluster may have both states."""
+    """The faults of the runs of a cluster, independent of their findings. A cluster may have both states."""
 
     SILENT = "silent"
     NEVER_COMPLETE = "neverComplete"

@@ -46,7 +46,7 @@ class GroupWriter:
 
 
 class GroupReader:
-    """What several writers wrote, as one: the rows of a group are those of the first folder, then those of the next."""
+    """The rows of several writers as one: the rows of a group are those of the first folder, then those of the next."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)

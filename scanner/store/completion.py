@@ -19,7 +19,7 @@ _POSTGRESQL: Final = ("postgresql+psycopg://", "postgresql://", "postgres://")
 
 
 class Names(Enum):
-    """What to complete: the query of the names, or of numbers between two bounds, for the newest scan's policies and all ids."""
+    """The names to complete: the query of the names, or of numbers between two bounds, for the newest scan's policies and all ids."""
 
     SCANS = "SELECT id FROM scans ORDER BY number DESC LIMIT 100"
     CLUSTERS = "SELECT DISTINCT name FROM clusters ORDER BY 1 LIMIT 100"

@@ -122,7 +122,7 @@ class EvidenceRedaction:
             self._documents.shown[self._key(direct)] = direct, evidence
 
     def _key(self, direct: cel.DirectParts) -> tuple[int, frozenset[str], frozenset[str]]:
-        """What the evidence of the parts of an object depends on. An entry keeps the parts alive, so that no others get their id."""
+        """The key of the evidence of the parts of an object. An entry keeps the parts alive, so that no others get their id."""
         return id(direct), self._compiled.open_roots, self._compiled.object_roots
 
     def reason(self, reason: cel.Reason) -> Reason:

@@ -50,7 +50,7 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user named: a name, and a kind, a namespace or both. `kinds` is None for any kind, `namespace` for any namespace."""
+    """The subject that a user named: a name, and a kind, a namespace or both. `kinds` is None for any kind, `namespace` for any namespace."""
 
     text: str
     name: str
@@ -84,7 +84,7 @@ class WorkloadExplanation:
         yield from self._listed(found)
 
     def _wanted(self, subject: str, namespace: str) -> Wanted:
-        """What the user named: a kind that the cluster serves comes before a namespace of that name. Raises UsageError."""
+        """Return the subject that the user named: a kind that the cluster serves comes before a namespace of that name. Raises UsageError."""
         first, slash, name = subject.rpartition("/")
         if not name or (slash and not first) or "/" in first:
             raise UsageError(f"{subject!r} names no object: write KIND/NAME, NAMESPACE/NAME, or NAME with -n NAMESPACE")
@@ -365,7 +365,7 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
 
 
 def _events(explained: ExplainedFinding) -> Iterator[str]:
-    """What scans changed about the finding, and why."""
+    """The changes of the finding by scans, with their causes."""
     from scanner.report.text import titles
 
     for event in explained.events:

@@ -221,7 +221,7 @@ def log_is_json() -> bool:
 
 
 def _reading(access: AccessSettings) -> str:
-    """Who can read, in words."""
+    """The readers, in words."""
     methods = list(access.methods())
     return f"with authentication by {', '.join(methods)}" if methods else "without authentication"
 

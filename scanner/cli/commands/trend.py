@@ -358,7 +358,7 @@ def _print_tallies_csv(cluster: str, recorded: Trend) -> None:
 
 
 def _changed(day: Day) -> str:
-    """Whether the rules changed since the day before; empty if that is not known."""
+    """Return whether the rules changed since the day before; empty if that is not known."""
     return "" if day.rules_changed is None else str(bool(day.rules_changed)).lower()
 
 

@@ -47,7 +47,7 @@ def ids(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def subjects(context: typer.Context, incomplete: str) -> list[str]:
-    """What a user may ask to explain: policies, problems, findings, and objects after the slash."""
+    """The subjects that a user can explain: policies, problems, findings, and objects after the slash."""
     from scanner.store.completion import objects
 
     named = _matching(incomplete, lambda: objects(_database(context), incomplete))

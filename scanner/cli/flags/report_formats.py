@@ -92,7 +92,7 @@ def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fa
 
 
 def has_pages(exports: Exports) -> bool:
-    """Whether the pages of the HTML report are among the exports."""
+    """Return whether the pages of the HTML report are among the exports."""
     return any(export.name == "html" for export in exports)
 
 

@@ -67,7 +67,7 @@ class Ending:
 def ending_of(
     record: StoredScan, gates: Verdict, min_coverage: float, exit_zero_on: ExitZeroOn | None, *, allow_empty: bool
 ) -> Ending:
-    """How a scan ends. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away.
+    """Return the end of a scan. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away.
 
     An interrupted scan keeps code 3: Kubernetes would not repeat a pod that ends with code 0 when its node is drained.
     """
@@ -103,7 +103,7 @@ def _is_enough(record: StoredScan, min_coverage: float, *, allow_empty: bool) ->
 
 @dataclass(slots=True)
 class Conclusion:
-    """What is known of the end of a command: its verdict, and the error that ended it."""
+    """The known facts about the end of a command: its verdict, and the error that ended it."""
 
     path: Path | None = None
     verdict: str = ""

@@ -135,7 +135,7 @@ def _unneeded(item: Unread) -> OutOfScope:
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """What the user states about the cluster that manifests stand for, because no manifest has it.
+    """The statements of the user about the cluster that manifests stand for, which no manifest has.
 
     `namespace_labels` are the labels of namespaces that no file describes, by namespace.
     """

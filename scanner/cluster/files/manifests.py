@@ -127,7 +127,7 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
 
 
 def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[Document | Unread]:
-    """What `read_documents` returns, one file in memory at a time: gaps of folders come first. Raises UsageError.
+    """The documents of `read_documents`, one file in memory at a time: gaps of folders come first. Raises UsageError.
 
     A file of `read` is not read again.
     """

@@ -58,7 +58,7 @@ _WHY: Final = {
 
 
 class Recognised(NamedTuple):
-    """What a file of another tool is, and a sentence for users without its full stop."""
+    """The kind of a file of another tool, and a sentence for users without its full stop."""
 
     kind: Unneeded
     why: str

@@ -196,7 +196,7 @@ class _Run:
         self.stopped = Event()
 
     def output(self) -> bytes:
-        """What the program printed. Raises PluginFailed."""
+        """The output of the program. Raises PluginFailed."""
         if isinstance(self._result, Exception):
             raise self._result
         return self._result

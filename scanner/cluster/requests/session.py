@@ -395,7 +395,7 @@ def _reason(error: BaseException) -> str:
     return getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
 
 
-# What identifies a cluster whose kube-system namespace may not be read: the CA and the URL of its API server.
+# The identity of a cluster whose kube-system namespace may not be read: the CA and the URL of its API server.
 #
 # The URL alone does not: in every cluster with default settings, pods reach the API server at the same address.
 

@@ -1,4 +1,4 @@
-"""Why a finding or a problem appeared, changed or was resolved."""
+"""The causes for which a finding or a problem appeared, changed or was resolved."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from scanner.model.scans.cause import Cause
 
 
 class CommonFacts(NamedTuple):
-    """What many findings have in common. `check` and `verdict` are ids of the store.
+    """Facts that many findings share. `check` and `verdict` are ids of the store.
 
     `opened` is the beginning of the problem's latest episode in seconds since 1970. `status`, `cause` and `resolution` are as in
     `StoredFinding`, `episode` as in `ProblemFinding`.
@@ -33,7 +33,7 @@ class CommonFacts(NamedTuple):
 
 
 class CommonPlace(NamedTuple):
-    """Where the objects of some findings are. `workload_row` (0 for none) and `kept` are ids of the store.
+    """The place of the objects of some findings. `workload_row` (0 for none) and `kept` are ids of the store.
 
     `kind` and `workload` (`namespace/name`) are those of the workload; `workload` is empty for objects that are their own workload.
     `object_kind` is that of the objects.

@@ -50,7 +50,7 @@ class ClockDifferences:
 
     @property
     def differ(self) -> bool:
-        """Whether two of the clocks differed by more than five minutes."""
+        """Return whether two of the clocks differed by more than five minutes."""
         return self.latest - min(0, self.api_server or 0, self.database or 0) > _MOST
 
 
@@ -88,5 +88,5 @@ class Method:
 
     @property
     def policy_sources(self) -> tuple[str, ...]:
-        """Where the policies were read: the paths of files, and `cluster`."""
+        """The sources of the policies: the paths of files, and `cluster`."""
         return (*sorted(self.policy_files), *([] if self.without_cluster_policies else ["cluster"]))

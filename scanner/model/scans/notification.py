@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class NotificationState(StrEnum):
-    """What became of a notification.
+    """The state of a notification.
 
     A `pending` one was not delivered yet, and a `lost` one never will be: it waited too long, or one of its scans was pruned.
     Nothing was to be delivered for the `first` scan of a cluster, nor for an `unchanged` one.
@@ -25,7 +25,7 @@ COUNTED: Final = (NotificationState.PENDING, NotificationState.DELIVERED, Notifi
 
 
 class Notification(NamedTuple):
-    """What changed from the scan `before_id` to the scan `scan_id`, for a route."""
+    """The changes from the scan `before_id` to the scan `scan_id`, for a route."""
 
     scan_id: str
     before_id: str

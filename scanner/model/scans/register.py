@@ -1,4 +1,4 @@
-"""What a database knows about the scans of a cluster, besides the one that a report describes."""
+"""Facts of a database about the scans of a cluster, besides the one that a report describes."""
 
 from __future__ import annotations
 

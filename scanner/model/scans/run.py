@@ -28,7 +28,7 @@ class Run:
 
     @property
     def open(self) -> bool:
-        """Whether the end of the run is not recorded: it still runs, or its process was killed."""
+        """Return whether the end of the run is not recorded: it still runs, or its process was killed."""
         return self.exit_code is None
 
 
@@ -48,5 +48,5 @@ class RunDetails:
 
     @property
     def still_runs(self) -> bool:
-        """Whether its scan, if one began, has not ended."""
+        """Return whether its scan, if one began, has not ended."""
         return self.run.open and self.last_sign is None and self.complete is None

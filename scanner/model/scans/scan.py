@@ -94,7 +94,7 @@ class CoverageState(StrEnum):
 
 
 class Emptiness(StrEnum):
-    """What a scan that had nothing to evaluate had none of."""
+    """The things that a scan lacked so that it had nothing to evaluate."""
 
     NONE = ""
     POLICIES = "policies"
@@ -183,7 +183,7 @@ class Scope:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the scan shows a chosen part alone. What the user excludes may be excluded from every scan: it limits none."""
+        """Return whether the scan shows a chosen part alone. What the user excludes may be excluded from every scan: it limits none."""
         return bool(self.namespaces or self.kinds or self.policies or self.bindings or self.selector)
 
 
@@ -535,7 +535,7 @@ def _bucket(stored: StoredFinding) -> Bucket:
 
 @dataclass(frozen=True, slots=True)
 class ScanRecord:
-    """What a store knows of a scan besides its findings and its population: see `model.scans.stored_scan`.
+    """Facts of a stored scan besides its findings and its population: see `model.scans.stored_scan`.
 
     `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is the second opinion, if any.
     `rules`, `uncovered` and `method` are empty or None for a scan of an older version. `check_ids` are the ids of the checks
@@ -572,11 +572,11 @@ def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> Outcome
     return OutcomeName(outcome)
 
 
-# Whether a scan had nothing to evaluate: such a scan is not complete, because silence is never success.
+# Detect a scan that had nothing to evaluate: such a scan is not complete, because silence is never success.
 
 
 def emptiness(*, bound: bool, objects: int, scope: Scope) -> Emptiness:
-    """What a scan had none of: no policy is bound, or no object was listed although the user narrowed nothing."""
+    """Return the things that a scan lacked: no policy is bound, or no object was listed although the user narrowed nothing."""
     if not bound:
         return Emptiness.POLICIES
     return Emptiness.OBJECTS if not objects and scope == Scope() else Emptiness.NONE

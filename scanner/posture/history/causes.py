@@ -1,4 +1,4 @@
-"""What changed between two scans in everything that decides about one finding.
+"""The changes between two scans of everything that decides about one finding.
 
 Without a change that may decide besides the object, a finding that is gone was fixed. Otherwise nothing is known about the
 object: its rules changed. A text, as the message of a check, changes a finding that is open and decides nothing.
@@ -110,7 +110,7 @@ def coordinates_of(invocation: Invoked, check: str, place: tuple[str, str, str, 
 
 
 class Comparison:
-    """What changed between two scans besides objects. The cost of a question does not depend on the number of rules."""
+    """The changes between two scans besides objects. The cost of a question does not depend on the number of rules."""
 
     def __init__(self, before: Circumstances, now: Circumstances) -> None:
         """Compare all parts once. `policies` and `bindings` are those that differ.
@@ -138,7 +138,7 @@ class Comparison:
 
     @property
     def kinds(self) -> tuple[CauseKind, ...]:
-        """What changed for any finding, in the order of `CauseKind`."""
+        """The kinds of changes for any finding, in the order of `CauseKind`."""
         parts = {
             CauseKind.POLICY: self.policies,
             CauseKind.BINDING: self.bindings,
@@ -154,7 +154,7 @@ class Comparison:
         return bool(self.kinds)
 
     def changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
-        """What changed for a finding, in the order of `CauseKind`."""
+        """The kinds of changes for a finding, in the order of `CauseKind`."""
         return (*self._of_rules(finding), *self._everywhere)
 
     def deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
@@ -356,7 +356,7 @@ def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> fro
     return frozenset(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
 
 
-# Whether a change of a rule may decide another verdict: each policy language knows which parts of its rules are
+# The changes of a rule that may decide another verdict: each policy language knows which parts of its rules are
 # texts.
 #
 # The manifests of both scans are compared as this version reads them, and no stored digest: so scans of every version

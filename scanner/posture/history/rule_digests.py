@@ -27,7 +27,7 @@ class RulesPart(StrEnum):
 
 
 class RulesVersion(NamedTuple):
-    """What decided in a scan besides objects, as its tombstone keeps it. An empty digest is not known."""
+    """The digests of everything that decided in a scan besides objects, as its tombstone keeps them. An empty digest is not known."""
 
     policy_set_digest: str
     server: str

@@ -1,4 +1,4 @@
-"""What changed between two scans of a cluster: its problems, by cause, and the numbers of its findings.
+"""The changes between two scans of a cluster: its problems, by cause, and the numbers of its findings.
 
 A problem is new if none of its findings was open in the earlier scan, and resolved if none is open in the later one. A problem
 whose findings only were replaced, as in a rollout, has changed if its outcome, its message, its action or an exception has. A
@@ -118,13 +118,13 @@ class Explanation(Protocol):
     """Finds what changed between the two scans for a finding."""
 
     def appeared(self, finding: ComparedFinding) -> Kinds:
-        """What changed for a finding of the later scan that was not open in the earlier one."""
+        """The changes of a finding of the later scan that was not open in the earlier one."""
 
     def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
-        """What changed for a finding that is not open any more; `end` is its last interval."""
+        """The changes of a finding that is not open any more; `end` is its last interval."""
 
     def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
-        """What changed for a finding that is open in both scans."""
+        """The changes of a finding that is open in both scans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _end(row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFindin
 
 
 def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
-    """What changed for a problem: for its findings that changed, else for those that came and went."""
+    """The changes of a problem: of its findings that changed, else for those that came and went."""
     changed = [kinds for status, kinds in changes if status is FindingChange.CHANGED]
     others = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
     return frozenset[CauseKind]().union(*(changed or others))
@@ -376,7 +376,7 @@ class DifferingProblem:
 
     @property
     def unchecked_before(self) -> bool:
-        """Whether the problem appeared, and the earlier scan did not evaluate an object of it: the problem may have existed then."""
+        """Return whether the problem appeared, and the earlier scan did not evaluate an object of it: the problem may have existed then."""
         return self.change in _APPEARED and CauseKind.COVERAGE in self.cause.kinds
 
 

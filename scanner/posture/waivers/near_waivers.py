@@ -1,4 +1,4 @@
-"""Why a waiver does not apply to a finding: the fields that differ, and what the finding has instead."""
+"""Reasons for which a waiver does not apply to a finding: the fields that differ, and what the finding has instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the check of a waiver still asks what the author of the waiver accepted.
+"""Compare the check of a waiver with the check that the author of the waiver accepted.
 
 A check keeps its id from version to version of its policy, also when it asks about something else. A waiver is about what was
 asked: about the question that its digest names, or else about that of the first scan that used the waiver and had its check.

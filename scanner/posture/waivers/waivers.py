@@ -1,4 +1,4 @@
-"""Which waivers apply on a day, and to which findings.
+"""The waivers that apply on a day, and the findings to which they apply.
 
 A waiver is never stored as applied: its state follows from the file, the day of the report and the findings of the scan. So an
 edited waiver changes no earlier report, and a waiver that expires needs no scan to end.

@@ -79,7 +79,7 @@ class WaivedProblem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waived:
-    """What waivers change about the counts of a scan. Previewed, excepted and unchecked findings count nowhere.
+    """The changes that waivers make to the counts of a scan. Previewed, excepted and unchecked findings count nowhere.
 
     `rows` are the numbers in the database of all waived findings. `problems` are those whose findings are all waived. `tallies`
     has the outcomes of the waived findings, `by_problem` the waived problems by number. `lapsed` are the waivers that waive

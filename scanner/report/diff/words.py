@@ -88,7 +88,7 @@ class DiffWarning(NamedTuple):
 
 
 def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
-    """What the scans of a difference did not check, the later one first, and whether they are previews."""
+    """The parts that the scans of a difference did not check, the later one first, and whether they are previews."""
     earlier_gaps, gaps = diff.gaps
     if diff.now.state is ScanState.INCOMPLETE:
         left = problem_counts(diff)[ProblemChange.NOT_CHECKED]

@@ -1,4 +1,4 @@
-"""What Markdown, JUnit and SARIF leave out: the findings of policies below the severity that a user asks for, which they count."""
+"""The findings that Markdown, JUnit and SARIF leave out: the findings of policies below the severity that a user asks for, which they count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NEW: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a summary shows: the worst of `total` open problems, policies, and the findings and problems by namespace and by owner.
+    """The content of a summary: the worst of `total` open problems, policies, and the findings and problems by namespace and by owner.
 
     `new` are the worst of the `total_new` problems that are new since a baseline, if there is one.
     """
@@ -65,7 +65,7 @@ def findings_left_out(document: Document) -> int:
 
 
 def shown_in_summary(document: Document) -> Shown:
-    """What a summary of the report shows, without the policies below the severity that the user asks for."""
+    """Return the content of a summary of the report, without the policies below the severity that the user asks for."""
     below = policies_below(document)
     if document.options.minimum is None:
         shown = Shown(

@@ -42,7 +42,7 @@ class ControlCoverage:
 
 @dataclass(frozen=True, slots=True)
 class ControlSection:
-    """What a scan shows about a control. See `ControlResult` for the states and the reasons in `why`.
+    """The state of a control in a scan. See `ControlResult` for the states and the reasons in `why`.
 
     `objects` is the number of different objects that a validation or mutation of its policies was evaluated on, None if an older
     version recorded the scan. `findings` are those of its policies in force, and `score` counts their checks, waived ones included.

@@ -116,7 +116,7 @@ def _missed(record: ScanRecord) -> Iterable[str]:
             yield from (f"{_MISSED[kind]}: {gap.where}: {gap.why}" for gap in of_kind)
 
 
-# What the user left out of a scan, of all that its bound policies can match: a complete scan is complete without it.
+# The parts that the user left out of a scan, of all that its bound policies can match: a complete scan is complete without it.
 
 _NAMED_KINDS: Final = 5
 """The kinds that are named. Rules that match all kinds can leave out hundreds."""
@@ -124,7 +124,7 @@ _OTHER_OPERATION: Final = {"create": "UPDATE requests", "update": "CREATE reques
 
 
 def left_out_of(scope: Scope, coverage: Iterable[Coverage], method: Method | None) -> tuple[str, ...]:
-    """What the options of a scan left out, each part as a noun: `Ingresses`, `all namespaces but shop`; nothing for a whole scan."""
+    """The parts that the options of a scan left out, each as a noun: `Ingresses`, `all namespaces but shop`; nothing for a whole scan."""
     return tuple(_parts(scope, coverage, method))
 
 

@@ -56,7 +56,7 @@ def verdict_of(document: Document) -> str:
 
 
 def _extent(document: Document) -> str:
-    """What was scanned, as a clause."""
+    """The extent of the scan, as a clause."""
     if document.complete:
         is_bound = any(policy.bindings for policy in document.policies)
         return "Everything that a bound policy can match was scanned" if is_bound else "Nothing was evaluated"

@@ -141,7 +141,7 @@ def _lists(document: Document, shown: Shown) -> Iterator[_List]:
 
 
 def _missed(document: Document) -> _List:
-    """What the scan could not examine: an incomplete report must not look clean."""
+    """The parts that the scan could not examine: an incomplete report must not look clean."""
     number = gaps_of(document)
     items = (
         [] if document.complete else [f"- {escaped_markdown(cut(text, _MESSAGE))}" for text in document.coverage.unseen]

@@ -46,7 +46,7 @@ _TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a finding of OSCAL is about: `id` is a token, `why` a sentence if the target is not satisfied."""
+    """The target of a finding of OSCAL: `id` is a token, `why` a sentence if the target is not satisfied."""
 
     id: str
     title: str

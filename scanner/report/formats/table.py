@@ -133,7 +133,7 @@ def _banner(console: Console, word: str, sentence: str, style: str) -> None:
 
 
 def _incomplete(console: Console, document: Document) -> None:
-    """What the scan missed, and what the user left out."""
+    """The parts that the scan missed, and those that the user left out."""
     if not document.complete or document.left_out:
         console.print()
         line(console, verdict_of(document), style="" if document.complete else "bold")

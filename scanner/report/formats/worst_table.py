@@ -50,7 +50,7 @@ def worst_problems(console: Console, document: Document) -> None:
 
 
 def effect(worst: WorstProblem) -> str:
-    """What would become of the object: `refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
+    """The effect on the object: `refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
     if worst.problem.denies:
         return "refused"
     match worst.example.finding.outcome:

@@ -141,7 +141,7 @@ _STATUSES: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rule:
-    """What the findings of one check under one binding and param share, as texts, and the numbers of its texts on the page."""
+    """The texts that the findings of one check under one binding and param share, and the numbers of its texts on the page."""
 
     number: int
     check_number: int
@@ -282,7 +282,7 @@ class Places:
         )
 
     def _admission(self, stored: StoredFinding, rule: _Rule) -> str:
-        """What admission would decide about a write of the object, and for which user."""
+        """The decision of admission about a write of the object, and the user of the write."""
         request = f"{_OPERATIONS[stored.finding.operation]} of this object"
         if stored.status == "resolved":
             return f"{request} was last evaluated before this scan resolved the finding"
@@ -341,7 +341,7 @@ def _minute(moment: datetime) -> str:
 
 
 def _limits(section: PolicySection, finding: Finding) -> str:
-    """How far the check stands for admission, if not fully; empty also for a scan of an older version."""
+    """The difference between the check and admission, if there is one; empty also for a scan of an older version."""
     classes = next((each.auditability for each in section.checks if each.check == finding.check), ())
     return auditability(classes) if classes and classes != (Auditability.FULL,) else ""
 

@@ -63,7 +63,7 @@ _CHIPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """What a user chooses of a list: the rows that have one of the values of each field. An empty field chooses everything.
+    """The choice of a user in a list: the rows that have one of the values of each field. An empty field chooses everything.
 
     Values of `policy`, `namespace`, `owner`, `kind` and `workload` may be globs. A policy has its name and its title. A workload is
     `Deployment/web`, in any namespace, or `Deployment shop/web`. `kind` is that of objects. `text` are words, all of which are in
@@ -89,7 +89,7 @@ class ListFilter:
 
     @property
     def has_resolved(self) -> bool:
-        """Whether resolved findings are chosen."""
+        """Return whether resolved findings are chosen."""
         return not self.status or Status.RESOLVED in self.status
 
     def has_facts(self, each: CommonProblem, names: str) -> bool:

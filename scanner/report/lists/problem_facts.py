@@ -1,4 +1,4 @@
-"""What a list shows of a problem, given the facts of its findings: which of these count, its chip, and its place in the list.
+"""The facts of a problem in a list, by the facts of its findings: which of these count, its chip, and its place in the list.
 
 The numbers of a report leave out waived, excepted and previewed findings, and those that the scan did not check
 (`posture.worst_problems`): a problem that has others is what these are, and comes before the problems that have none.
@@ -111,7 +111,7 @@ class ProblemFacts(NamedTuple):
 
 
 class CommonProblem(NamedTuple):
-    """What many problems of a list have in common. `severity` is a rank, 0 for the worst."""
+    """The facts that many problems of a list share. `severity` is a rank, 0 for the worst."""
 
     policy: PolicyKey
     severity: int
@@ -125,12 +125,12 @@ class CommonProblem(NamedTuple):
 
     @property
     def is_preview(self) -> bool:
-        """Whether such problems are those of an assumed binding."""
+        """Return whether such problems are those of an assumed binding."""
         return self.facts.status in ALONE
 
     @property
     def counted(self) -> bool:
-        """Whether the verdict counts such problems."""
+        """Return whether the verdict counts such problems."""
         return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 

@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 
 class Color(StrEnum):
-    """When a summary has colours."""
+    """The times at which a summary has colours."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -22,7 +22,7 @@ class Color(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What the user asked for. `rights` are the arguments of the command that names missing rights, empty where none can be missing.
+    """The choices of the user. `rights` are the arguments of the command that names missing rights, empty where none can be missing.
 
     `pages` is true if the same command writes HTML pages, which need no recommendation then.
 

@@ -34,7 +34,7 @@ class StoredCluster(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether the user gave the name."""
+        """Return whether the user gave the name."""
         return self.identity.startswith(_GIVEN)
 
     @property
@@ -177,7 +177,7 @@ def _reject_given(name: str, alike: list[StoredCluster], marks: tuple[str, ...])
 def _note(
     cluster: ClusterIdentity, key: str, alike: list[StoredCluster], stored: list[StoredCluster], marks: tuple[str, ...]
 ) -> str:
-    """What the user should know about earlier scans that this new history does not continue."""
+    """A note for the user about earlier scans that this new history does not continue."""
     earlier = [row for row in alike if row.given and not row.observed]
     others = [row for row in alike if row not in earlier]
     itself = [row for row in stored if row.observed and _agree(row.marks, _by_kind(marks))]

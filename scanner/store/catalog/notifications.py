@@ -1,4 +1,4 @@
-"""Which routes were notified about which scans, so that each is notified once, also if a process is killed.
+"""The notifications of scans that were sent to each route, so that each is sent once, also if a process is killed.
 
 A row is `pending` before anything is sent, and has the scan that the notification compares with. So a later run sends the same
 notification again if it does not know that the receiver accepted it, and what changed in between is in the next notification.

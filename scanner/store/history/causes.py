@@ -96,7 +96,7 @@ class EarlierScan:
         self._recorded_objects = bool(self._examined) or not any(line.objects for line in coverage)
 
     def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
-        """What changed since then for a finding that the scan does not have. If nothing else did, its object changed."""
+        """The changes since then of a finding that the scan does not have. If nothing else did, its object changed."""
         rules = self.comparison.deciding(finding.coordinates)
         yield from rules
         if self.examined(finding.api_version, finding.kind, finding.object_id):
@@ -144,7 +144,7 @@ def appeared(comparison: Comparison) -> CauseKind:
 def ended_kinds(
     comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
 ) -> frozenset[CauseKind]:
-    """What changed for a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
+    """The changes of a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
 
     An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
     """
@@ -159,7 +159,7 @@ def ended_kinds(
 
 
 def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
-    """What changed for a finding that is open before and after, texts included: if nothing else did, its object.
+    """The changes of a finding that is open before and after, texts included: if nothing else did, its object.
 
     An error of a configuration that lacks a param changes with the param or its kind, unless the object changed.
     """
@@ -200,7 +200,7 @@ class Causes:
         return self._ids[cause]
 
     def since(self, revision: int) -> Comparison:
-        """What changed since the scan of a revision."""
+        """The changes since the scan of a revision."""
         return self._scan(revision).comparison
 
     @property

@@ -151,7 +151,7 @@ _SCANS_AT_ONCE: Final = 100
 
 
 class Difference(NamedTuple):
-    """What is wrong, and in which rows of which scan; the key of the sum, and the sum of the rows that are there. A scan may lack both."""
+    """A fault, and its rows of a scan; the key of the sum, and the sum of the rows that are there. A scan may lack both."""
 
     what: str
     where: str

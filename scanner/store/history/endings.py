@@ -55,7 +55,7 @@ class SimulatedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergedLists:
-    """What a scan did: its reach, the requests that it simulated, and the workloads that it listed.
+    """The reach of a scan, the requests that it simulated, and the workloads that it listed.
 
     `later` are the scans that began after this one and were merged before it.
     """

@@ -39,7 +39,7 @@ class NewerLists:
     scans: Mapping[int, EarlierScan]
 
     def __bool__(self) -> bool:
-        """Whether there is such a list."""
+        """Return whether there is such a list."""
         return bool(self.scans)
 
     def have(self, object_id: int, since: int) -> bool:
@@ -81,7 +81,7 @@ class LaterScans:
         ]
 
     def __bool__(self) -> bool:
-        """Whether there is a later scan."""
+        """Return whether there is a later scan."""
         return bool(self._scans)
 
     def overtook(self, finding: FindingPlace, ended: int) -> bool:

@@ -83,7 +83,7 @@ class _KnownWorkloads(NamedTuple):
 
 
 class _Newer(NamedTuple):
-    """What a newer list has of an object: the ids of its workload and labels, and the key of the workload."""
+    """The facts of a newer list about an object: the ids of its workload and labels, and the key of the workload."""
 
     content: Content
     key: int
@@ -223,7 +223,7 @@ class PopulationWriter:
                 yield Identity(*names), number
 
     def _newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _Newer]]:
-        """What newer lists have of the objects of a list, by the places of those of which they have something else."""
+        """The facts of newer lists about the objects of a list, by the places of those of which they have something else."""
         own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
         identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
         itself = {

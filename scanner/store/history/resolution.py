@@ -227,7 +227,7 @@ class WorkloadState:
 
 @dataclass(frozen=True, slots=True)
 class Decisive:
-    """What decides about the findings of some coordinates besides their objects.
+    """The rules that decide about the findings of some coordinates.
 
     `bound` tells whether policy and binding exist, `invoked` whether there can be an invocation of the param, or of none; `matched`
     are the objects that the policy still matches; `changed` tells whether the rules changed in a part that may decide; `failed`

@@ -47,7 +47,7 @@ class _Gone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedWorkloads:
-    """What a scan listed: the kinds listed to the end, as objects or as metadata, and the controllers that it read.
+    """The lists of a scan: the kinds listed to the end, as objects or as metadata, and the controllers that it read.
 
     `examined` returns whether the scan examined an object, by id, and `unserved` whether the cluster does not serve a kind.
     """

@@ -267,7 +267,7 @@ def _merge(
 
 
 def _emptiness_before(connection: Connection, number: int, revision: int) -> Emptiness:
-    """What the newest comparable scan before a scan had none of."""
+    """The things that the newest comparable scan before a scan lacked."""
     before = newest_comparable(connection, number, revision)
     this = select(SCANS.c.cluster).where(SCANS.c.number == number).scalar_subquery()
     wanted = select(SCANS.c.emptiness).where(SCANS.c.cluster == this, SCANS.c.revision == before)

@@ -127,7 +127,7 @@ def select_findings() -> Select[*tuple[Any, ...]]:
 
 
 class Beside(NamedTuple):
-    """What stands beside a row: its evidence and its excerpt, as templates, and the interval of its object, None if it is not known."""
+    """The parts of a row that are kept apart: its evidence and its excerpt, as templates, and the interval of its object, None if it is not known."""
 
     evidence: str
     excerpt: str
@@ -225,7 +225,7 @@ def _beside(evidence: str | None, excerpt: str | None, there: int | None, *colum
 def _beside_gone(
     connection: Connection, rows: Iterable[FindingRow], beside: Mapping[int, Beside], revision: int
 ) -> Iterator[tuple[int, Beside]]:
-    """What stands beside the rows whose objects were gone before the scan of a revision: with their last intervals."""
+    """The parts kept apart of the rows whose objects were gone before the scan of a revision: with their last intervals."""
     gone = {row.history.id: row.columns.object for row in rows if beside[row.history.id].interval is None}
     last = intervals_at(connection, set(gone.values()), revision) if gone else {}
     return ((number, beside[number]._replace(interval=last.get(of))) for number, of in gone.items())
@@ -426,7 +426,7 @@ def with_findings(
 
 
 def _read_beside(connection: Connection, rows: Sequence[FindingRow], revision: int) -> dict[int, Beside]:
-    """What stands beside some rows, by their ids, the intervals being those at a revision."""
+    """The parts kept apart of some rows, by their ids, the intervals being those at a revision."""
     evidence = _texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
     excerpts = _texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
     intervals = intervals_at(connection, {row.columns.object for row in rows}, revision)
@@ -447,7 +447,7 @@ def _workload(row: FindingRow, interval: IntervalOfObject | None) -> Workload | 
 
 
 def _place(row: FindingRow, interval: IntervalOfObject | None) -> PlaceOfObject | None:
-    """Where the labels of the object of a row are; None if they are not known."""
+    """The place of the labels of the object of a row; None if they are not known."""
     if interval is None or interval.kept is None:
         return None
     return PlaceOfObject(row.columns.kind, row.identity.namespace, interval.workload_id, interval.kept)

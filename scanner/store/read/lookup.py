@@ -49,7 +49,7 @@ _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class FindingEvent:
-    """What a scan changed about a finding: `event` is new, changed, reopened, continued or a reason of resolution.
+    """A change of a finding by a scan: `event` is new, changed, reopened, continued or a reason of resolution.
 
     `continues` is the id of the finding that goes on under this one's id.
     """

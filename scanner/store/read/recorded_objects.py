@@ -24,7 +24,7 @@ _CHUNK: Final = 1000
 
 
 class IntervalOfObject(NamedTuple):
-    """What the population has of an object at a revision. `workload` is None for an object that is its own workload.
+    """The facts of the population about an object at a revision. `workload` is None for an object that is its own workload.
 
     `workload_id` and `kept` are ids of rows, or 0; `kept` is None for an object that is gone, whose labels are those of another time.
     """

@@ -212,7 +212,7 @@ class _Row(NamedTuple):
 
 
 class _Explanation:
-    """What changed for a finding between two scans; the rows of the present problem are known by their numbers."""
+    """The changes of a finding between two scans; the rows of the present problem are known by their numbers."""
 
     def __init__(self, earlier: EarlierScan) -> None:
         self.earlier = earlier
@@ -247,7 +247,7 @@ class _Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is compared: a cluster, the revisions of both scans, and the findings that each of them left unchecked.
+    """The sides of a comparison: a cluster, the revisions of both scans, and the findings that each of them left unchecked.
 
     `in_scope` tells whether a finding is in the scope of the later scan. `moved` are the fingerprints of the findings that moved to
     another problem between the scans, and are open in the later one.
@@ -306,7 +306,7 @@ def _gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
 
 
 def _scope_of(connection: Connection, number: int) -> Callable[[UnseenFinding], bool]:
-    """Whether a finding is in the scope of a scan, however much of its scope the scan could list."""
+    """Return whether a finding is in the scope of a scan, however much of its scope the scan could list."""
     own = COVERAGE.c
     scope = codec.from_text(
         Scope, connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()

@@ -66,7 +66,7 @@ NAMESPACE: Final = "NAMESPACE"
 
 
 class Asked(NamedTuple):
-    """What is searched: the words, the clusters by id, and the number of hits of each kind."""
+    """The input of a search: the words, the clusters by id, and the number of hits of each kind."""
 
     words: Sequence[Word]
     clusters: Clusters

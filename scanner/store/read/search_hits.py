@@ -1,4 +1,4 @@
-"""What a search over all clusters finds: hits of each kind, with their clusters."""
+"""The results of a search over all clusters: hits of each kind, with their clusters."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from scanner.store.upkeep.retention_plan import Needed
 
 
 class IntervalProblem(Enum):
-    """What can be wrong with an interval."""
+    """The faults of an interval."""
 
     ENDS = "rows end before they begin"
     FUTURE = "rows begin or end with a scan that does not exist"
@@ -55,7 +55,7 @@ class _Interval:
 
     @property
     def may_end_chain(self) -> bool:
-        """Whether another finding may continue this one after the row."""
+        """Return whether another finding may continue this one after the row."""
         return self.superseded == self.until and self.last_seen is None
 
 

@@ -23,7 +23,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Difference(NamedTuple):
-    """What is wrong with the index, and of which rows."""
+    """A fault of the index, and its rows."""
 
     what: str
     where: str

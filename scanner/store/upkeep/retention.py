@@ -51,7 +51,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a prune would delete: scans, the number of rows, and about how many bytes; None if the bytes are not known."""
+    """The rows that a prune would delete: scans, the number of rows, and about how many bytes; None if the bytes are not known."""
 
     scans: tuple[Scan, ...]
     rows: int

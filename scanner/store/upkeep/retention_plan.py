@@ -1,4 +1,4 @@
-"""Which scans of a cluster a rule of retention keeps, and which intervals of revisions the kept scans need; without any SQL.
+"""The scans of a cluster that a rule of retention keeps, and the intervals of revisions that these scans need; without any SQL.
 
 A scan that is not kept is pruned: its body goes, and its row in `scans` stays as a tombstone.
 """

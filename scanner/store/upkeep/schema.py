@@ -44,7 +44,7 @@ class Upgraded:
     backup: Path | None = None
 
     def __bool__(self) -> bool:
-        """Whether the database changed."""
+        """Return whether the database changed."""
         return self.changed
 
 

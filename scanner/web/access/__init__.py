@@ -1,4 +1,4 @@
-"""Who may read the pages: the users of a provider (OIDC), the holders of tokens, and the users of a proxy that signs assertions.
+"""The readers of the pages: the users of a provider (OIDC), the holders of tokens, and the users of a proxy that signs assertions.
 
 Every authenticated user reads everything; there are no roles. See docs/adr/0039. The names are imported when they are used:
 `assay token create` needs none of the packages of the extra `serve`.

@@ -36,7 +36,7 @@ By: TypeAlias = Literal["session", "token", "assertion"]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who reads, and how this is known."""
+    """The user of a request, and the way of the sign-in."""
 
     name: str
     subject: str

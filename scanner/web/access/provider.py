@@ -31,7 +31,7 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What discovery tells of a provider. `userinfo` is empty if it has none, `posts_secret` whether it wants the secret in the body."""
+    """The endpoints of a provider by its discovery document. `userinfo` is empty if it has none, `posts_secret` whether it wants the secret in the body."""
 
     authorization: str
     token: str

@@ -1,4 +1,4 @@
-"""What the configuration decides about access. Nothing here needs the packages of the extra `serve`."""
+"""The settings of access in the configuration. Nothing here needs the packages of the extra `serve`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AssertionSettings:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Who may read, and by which names this server may be called.
+    """The readers, and the names of this server.
 
     `public_url` is the address that users see, without a path and without a final slash. `hosts` are the names that a Host header may
     have; None for any. `session_key` signs the cookies of sessions, which last `session_seconds`.

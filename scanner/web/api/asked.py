@@ -113,7 +113,7 @@ class Asked(Generic[QueryT_co]):
 
     @property
     def names_scan(self) -> bool:
-        """Whether the request names its scan by an id: its answer never changes."""
+        """Return whether the request names its scan by an id: its answer never changes."""
         return bool(self.query.moment.scan or self.cursor)
 
 

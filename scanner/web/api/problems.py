@@ -32,7 +32,7 @@ class Problems(ScanPage, frozen=True, kw_only=True):
 
 
 class ProblemEvent(Answer, frozen=True, kw_only=True):
-    """What one scan changed about the findings of a problem."""
+    """The changes of the findings of a problem by one scan."""
 
     at: Annotated[str, Meta(description="End of the scan. RFC 3339, UTC.")]
     kind: Literal["opened", "changed", "resolved"]

@@ -51,7 +51,7 @@ _ERRORS: Final[Mapping[str, str]] = {
 
 
 class ErrorFacts(Answer, frozen=True, kw_only=True):
-    """What is wrong with a request."""
+    """The fault of a request."""
 
     status: int
     message: str

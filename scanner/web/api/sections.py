@@ -31,7 +31,7 @@ class PolicyQuery(ScanListQuery, frozen=True, kw_only=True):
 
 
 class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
-    """What a scan examined, and what not. `/gaps` lists the gaps one by one."""
+    """The parts that a scan examined, and those that it did not examine. `/gaps` lists the gaps one by one."""
 
     complete: Annotated[bool, Meta(description="Whether everything in scope was scanned.")]
     coverage: CoverageJson

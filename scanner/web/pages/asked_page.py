@@ -42,7 +42,7 @@ class AskedPage:
 
     @cached_property
     def shell(self) -> Shell:
-        """What stands around the page."""
+        """The frame of the page."""
         cluster = f"{self.root}{cluster_path(self.library, self.cluster)}"
         day = self.moment.day or (self.scan.finished_at or self.scan.started_at).astimezone(UTC).date()
         return Shell(

@@ -128,7 +128,7 @@ class CompareClusters:
 
 
 def _same_set(sides: list[Side]) -> str:
-    """Whether the policy sets are equal, in words; empty without two sides."""
+    """Return whether the policy sets are equal, in words; empty without two sides."""
     digests = [side.counts.scan.policy_set_digest for side in sides]
     if len(digests) < 2:  # noqa: PLR2004 - left and right
         return ""

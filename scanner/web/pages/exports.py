@@ -38,7 +38,7 @@ def export(view: ScanView, file: str, request: Request) -> Response:
 
 
 def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
-    """What a function writes, as a download. It is complete before its first byte is sent: an error is an answer of its own.
+    """The output of a function as a download. It is complete before its first byte is sent: an error is an answer of its own.
 
     With `head`, only the headers are sent. Raises Busy and BadRequest.
     """

@@ -91,7 +91,7 @@ class FleetPages:
 
 
 def rows_key(rows: Sequence[FleetRow]) -> list[tuple[object, ...]]:
-    """What the content of a page with these rows follows from, besides the time."""
+    """The key of the content of a page with these rows, without the time."""
     return [
         (row.cluster, row.newest, row.usable, row.complete, row.last_run, row.counts is not None, row.why_not)
         for row in rows

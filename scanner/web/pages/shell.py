@@ -1,4 +1,4 @@
-"""What every page of the application shows around its content: the search, and the moment that the page is about."""
+"""The frame of every page of the application: the search, and the moment that the page is about."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shell:
     formats: tuple[tuple[str, str], ...] = ()
     """The formats of the report for downloads: their names and file names."""
     accounts: bool = False
-    """Whether readers sign in. Pages are kept for all readers, so none has the name of one."""
+    """Return whether readers sign in. Pages are kept for all readers, so none has the name of one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def after_key(request: Request, keys: Sequence[str]) -> int:
 
 
 def query_of(request: Request) -> Hashable:
-    """What an answer can depend on besides its path: the parameters, and the path of the application."""
+    """The parts of a request on which an answer depends besides its path: the parameters, and the path of the application."""
     return tuple(sorted(request.query_params.items())), root_of(request)
 
 

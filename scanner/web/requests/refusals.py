@@ -1,4 +1,4 @@
-"""What can be wrong with a request, as exceptions: each becomes a page or a JSON answer with its status."""
+"""Faults of a request as exceptions: each becomes a page or a JSON answer with its status."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def _not_ready(reason: str) -> Response:
 
 
 def _patience(request: Request) -> float:
-    """How long a request may wait, in seconds: Prometheus sends how long it waits itself."""
+    """The longest time that a request may wait, in seconds: Prometheus sends how long it waits itself."""
     sent = request.headers.get(_TIMEOUT_HEADER, "")
     timeout = float(sent) if _SECONDS.fullmatch(sent) else _TIMEOUT
     return max(0.0, min(timeout, _LONGEST) - _SPARE)

@@ -82,7 +82,7 @@ def _complete(headers: MutableHeaders) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where a server listens, and what it allows. `certificate` may be a file that has the private key, too."""
+    """The addresses at which a server listens, and its limits. `certificate` may be a file that has the private key, too."""
 
     listen: Address
     access: AccessSettings
@@ -99,7 +99,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a server tells: the access log, events, and the addresses at which it answers once it does (the second for metrics)."""
+    """The output of a server: the access log, events, and the addresses at which it answers once it does (the second for metrics)."""
 
     log: TextIO
     events: Events
@@ -108,7 +108,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a server shows: the database at a URL, with settings of posture, and the times at which scans are expected."""
+    """The content of a server: the database at a URL, with settings of posture, and the times at which scans are expected."""
 
     url: str
     posture: Settings

@@ -31,7 +31,7 @@ class PolicyInCluster:
 
     @property
     def state(self) -> str:
-        """Whether the policy is bound. A policy that a scan did not read may exist: only a complete list shows that it is missing."""
+        """Return whether the policy is bound. A policy that a scan did not read may exist: only a complete list shows that it is missing."""
         if self.policy is not None:
             return BOUND if self.policy.bound else NOT_BOUND if self.policy.digest else NOT_RECORDED
         if self.counts.limits_policies:

@@ -109,7 +109,7 @@ MOST_PROBLEMS: Final = 1_000_000
 
 
 class View(Protocol):
-    """What the memory must know of a view: its cluster, the end of its scan, and its number of problems."""
+    """The facts of a view by which the memory keeps it: its cluster, the end of its scan, and its number of problems."""
 
     @property
     def cluster(self) -> Hashable:

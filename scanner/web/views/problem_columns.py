@@ -73,7 +73,7 @@ def _taken(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT
 
 
 class _State(NamedTuple):
-    """What is known of all findings with equal facts that are checked alike, and waived alike."""
+    """The facts of all findings that are checked alike and waived alike."""
 
     facts: FindingFacts
     common: CommonFacts
@@ -154,7 +154,7 @@ class _Joined:
 
     @property
     def common_problems(self) -> Collection[CommonProblem]:
-        """What problems have in common."""
+        """Return the facts that problems share."""
         return self._numbered
 
     def members(self, problem: int) -> Sequence[int]:

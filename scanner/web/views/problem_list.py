@@ -45,12 +45,12 @@ class ListedProblem(NamedTuple):
 
     @property
     def is_preview(self) -> bool:
-        """Whether the problem is that of an assumed binding."""
+        """Return whether the problem is that of an assumed binding."""
         return self.facts.status in ALONE
 
     @property
     def key(self) -> str:
-        """What tells the problem from all others of the list: a preview has the number of the problem that it would be."""
+        """The key of the problem in the list: a preview has the number of the problem that it would be."""
         return f"preview-{self.number}" if self.is_preview else str(self.number)
 
 
@@ -78,7 +78,7 @@ class ProblemList:
 
     @property
     def places(self) -> Iterator[CommonPlace]:
-        """Where the problems are, each place once."""
+        """The places of the problems, each once."""
         return map(self._columns.common_places.__getitem__, set(self._columns.where))
 
     def at(self, place: int) -> ListedProblem:

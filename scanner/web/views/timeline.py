@@ -19,7 +19,7 @@ Change: TypeAlias = Literal["opened", "changed", "resolved"]
 
 
 class Moment(NamedTuple):
-    """What one scan changed about a problem: `kind` is opened, changed or resolved, `objects` names some of the objects."""
+    """A change of a problem by one scan: `kind` is opened, changed or resolved, `objects` names some of the objects."""
 
     at: datetime
     kind: Change
