@@ -15,6 +15,7 @@ from scanner.admission.dispatch import BoundPolicy, Exempts
 from scanner.cel import Timestamp, TooLarge
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
+from scanner.model.release import Minor
 from scanner.model.selector import EVERYTHING
 from scanner.policies.kyverno.autogen import Variant
 from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
@@ -23,6 +24,7 @@ from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
+from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 AS_WRITTEN = "as-written"
@@ -34,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class KyvernoContext:
     """The context of the evaluation besides policies and objects: the mode, the time, and the cluster data.
 
-    `configuration` is Kyverno's own: the requests that never reach the webhook.
+    `configuration` is Kyverno's own: the requests that never reach the webhook. `release` is that of Kyverno.
     """
 
     now: datetime
@@ -42,6 +44,7 @@ class KyvernoContext:
     cluster_data: ClusterData = field(default_factory=NoClusterData)
     operations: tuple[Operation, ...] = AUDITABLE
     configuration: Configuration = NOTHING
+    release: Minor = NEWEST
 
 
 @dataclass(frozen=True, slots=True)

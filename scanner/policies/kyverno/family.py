@@ -25,6 +25,7 @@ from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
+from scanner.policies.kyverno.releases import NEWEST, release_of
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.manifest import UnknownField
 
@@ -38,14 +39,23 @@ class KyvernoOptions:
 
     `compat` is empty for the evaluation of admission, or `controller` or `cli` for that of Kyverno's reports. `parse` reads YAML
     for expressions, `network` makes their requests. `configuration` is the source of Kyverno's own configuration, which filters
-    requests. `context` replaces everything that otherwise depends on these options and on the cluster.
+    requests. `version` is the version of Kyverno whose rules are applied; empty for that of the cluster. `context` replaces
+    everything that otherwise depends on these options and on the cluster.
     """
 
     compat: str = ""
     parse: Parse | None = None
     network: Network | None = None
     configuration: ConfigurationSource = field(default_factory=ConfigurationSource)
+    version: str = ""
     context: KyvernoContext | None = None
+
+    @property
+    def release(self) -> Minor:
+        """The release whose rules are applied where no cluster tells it: the newest by default."""
+        if self.context:
+            return self.context.release
+        return release_of(self.version).rules if self.version else NEWEST
 
     def at(
         self, policies: tuple[KyvernoPolicy, ...], supporting: Iterable[Supporting], context: BindingContext
@@ -60,7 +70,8 @@ class KyvernoOptions:
             exceptions=tuple(read_exception(exception.body) for exception in exceptions),
             inventory=inventory,
             configuration=own,
-            context=self.context or KyvernoContext(context.now, mode, inventory, context.operations, own.configuration),
+            context=self.context
+            or KyvernoContext(context.now, mode, inventory, context.operations, own.configuration, self.release),
             rights=(self.configuration.right(),) if wanted else (),
             rules=tuple(rule_documents(policies, exceptions, entries)),
         )
