@@ -13,25 +13,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-Version: TypeAlias = tuple[int, int]
+Version: TypeAlias = tuple[int, ...]
+"""Major and minor version of Kubernetes; then the minor version of cel-go, if a program links another one with that release."""
 FIRST: Final[Version] = (1, 0)
 LAST: Final[Version] = (2, 0)
+_KUBERNETES_ALONE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change of one minor release.
 
-    It holds from `since`, a pair of major and minor version, to before `until`. `what` describes it in a sentence.
+    It holds from `since`, a pair of major and minor version, to before `until`. `what` describes it in a sentence. A change that
+    came with a release of `cel_go`, given as its minor version, holds where that is linked.
     """
 
     name: str
     what: str
     since: Version = FIRST
     until: Version = LAST
+    cel_go: int = 0
 
     def holds(self, version: Version) -> bool:
-        """Return whether the change holds in a release, given as major and minor version."""
+        """Return whether the change holds in a release."""
+        if self.cel_go and len(version) > _KUBERNETES_ALONE:
+            return version[_KUBERNETES_ALONE] >= self.cel_go
         return self.since <= version < self.until
 
 
@@ -51,14 +57,17 @@ LISTS = Change("lists", "`sort`, `sortBy`, `distinct`, `flatten`, `lists.range` 
 INCLUDES = Change("includes", "`includes` comes.", since=(1, 37))
 OPTIONAL_NAME = Change("name of the optional type", "Expressions may say `optional_type`.", since=(1, 31))
 GENERIC_OPTIONAL_NAME = Change(
-    "generic name of the optional type", "`optional_type` names optionals of anything, not a bare type.", since=(1, 37)
+    "generic name of the optional type",
+    "`optional_type` names optionals of anything, not a bare type.",
+    since=(1, 37),
+    cel_go=29,
 )
 
 # --- the parser
 
 KNOWN_BACKQUOTES = Change("backquotes", "The lexer knows names in backquotes: CEL.g4, ESC_IDENTIFIER.", since=(1, 33))
 QUOTED_FIELDS = Change(
-    "quoted fields", "Names in backquotes may name fields: EnableIdentifierEscapeSyntax.", since=(1, 37)
+    "quoted fields", "Names in backquotes may name fields: EnableIdentifierEscapeSyntax.", since=(1, 37), cel_go=29
 )
 VALID_CODE_POINTS = Change(
     "valid code points", "Escapes of what is no code point are refused: parser/unescape.go.", since=(1, 33)
@@ -81,7 +90,10 @@ TYPED_PAIRS = Change(
     "typed pairs", "Two variables over what has no static type are of type dyn: checkComprehension.", since=(1, 33)
 )
 STRICT_NAMES = Change(
-    "strict names", "A leading dot leaves a macro's variables aside, and they hide longer names.", since=(1, 37)
+    "strict names",
+    "A leading dot leaves a macro's variables aside, and they hide longer names.",
+    since=(1, 37),
+    cel_go=27,
 )
 CHECKED_FORMATS = Change(
     "checked formats", "Constant format strings are compared with their arguments: ext/formatting.go.", since=(1, 31)
@@ -105,7 +117,9 @@ EMPTY_SEARCH = Change(
 LAST_INDEX_IN_NOTHING = Change(
     "last index in nothing", "`''.lastIndexOf('a')` errs: ext/strings.go, lastIndexOf.", since=(1, 32), until=(1, 34)
 )
-CLAMPED_SEARCH = Change("clamped search", "A search begins within the string: ext/strings.go.", since=(1, 37))
+CLAMPED_SEARCH = Change(
+    "clamped search", "A search begins within the string: ext/strings.go.", since=(1, 37), cel_go=29
+)
 OVERLAPPING_CIDR = Change(
     "overlapping networks", "`containsCIDR` masks both networks: library/cidr.go, cidrContainsCIDR.", since=(1, 33)
 )
@@ -124,13 +138,20 @@ ONE_COLON = Change(
 COPIED_QUANTITIES = Change(
     "copied quantities", "Arithmetic leaves big quantities as they are: library/quantity.go.", since=(1, 37)
 )
-NO_NUMBERS_AS_DURATIONS = Change("durations", "`duration` takes no number: stdlib/standard.go.", since=(1, 37))
-BOUNDED_RANGES = Change("bounded ranges", "`lists.range` refuses sizes: ext/lists.go, genRange.", since=(1, 37))
+NO_NUMBERS_AS_DURATIONS = Change(
+    "durations", "`duration` takes no number: stdlib/standard.go.", since=(1, 37), cel_go=29
+)
+BOUNDED_RANGES = Change(
+    "bounded ranges", "`lists.range` refuses sizes: ext/lists.go, genRange.", since=(1, 37), cel_go=29
+)
 
 # --- evaluation and its cost
 
 OPTIONALS_KEPT = Change(
-    "optionals kept", "An optional stays one when a variable is read: interpreter/attributes.go.", since=(1, 37)
+    "optionals kept",
+    "An optional stays one when a variable is read: interpreter/attributes.go.",
+    since=(1, 37),
+    cel_go=29,
 )
 FUNCTION_COSTS = Change(
     "function costs",
@@ -147,6 +168,14 @@ PASSED_BY = Change(
     "passed by",
     "Selecting from what a leading dot names costs nothing where it passes by a local variable.",
     since=(1, 37),
+    cel_go=27,
+)
+
+GUARDED_TRACKERS = Change(
+    "guarded trackers",
+    "The trackers of list functions assert no types of their arguments: ext/lists.go.",
+    since=LAST,
+    cel_go=30,
 )
 
 # --- what policies hand to expressions, and what mutating policies do with patches: plugin/policy

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scanner.cel.checking.checker import Checked
-    from scanner.cel.checking.env import Environment, Version
+    from scanner.cel.checking.env import Environment
+    from scanner.cel.releases import Version
     from scanner.cel.types.type_system import Type
 
 _SELECTIONS = frozenset({"_[_]", "_[?_]", "_?._"})

@@ -19,7 +19,7 @@ from scanner.cel.functions import functions_of, macros_of, types_of
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.protobuf import unwrapping
 from scanner.cel.protobuf.messages import ENUMS, MESSAGES
-from scanner.cel.releases import NAMED_TYPES
+from scanner.cel.releases import NAMED_TYPES, Version
 from scanner.cel.stack import with_room
 from scanner.cel.types.type_system import (
     ANY,
@@ -122,7 +122,6 @@ def _logged(entries: Iterable[tuple[str, Type]]) -> _Log:
 
 
 Fields = tuple[tuple[str, Type], ...]
-Version = tuple[int, int]
 
 ADMISSION_REQUEST = object_type("kubernetes.AdmissionRequest")
 GROUP_VERSION_KIND = object_type("kubernetes.GroupVersionKind")

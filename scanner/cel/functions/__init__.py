@@ -31,6 +31,7 @@ from scanner.cel.functions import (
 from scanner.cel.functions.declaration import Function, Library
 
 if TYPE_CHECKING:
+    from scanner.cel.releases import Version
     from scanner.cel.syntax.macros import Expand
     from scanner.cel.types.type_system import Type
 
@@ -60,9 +61,7 @@ LIBRARIES: tuple[Library, ...] = (
 
 
 @cache
-def functions_of(
-    version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]
-) -> dict[str, Function]:
+def functions_of(version: Version, features: Version, extras: tuple[Library, ...]) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
 
     `features` is the version whose gated libraries may be used; `extras` are libraries of some environments only. Raises
@@ -83,15 +82,10 @@ def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand
 
 
 @cache
-def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
+def types_of(version: Version, features: Version) -> tuple[Type, ...]:
     """Return the types whose names expressions may use, of the libraries of a Kubernetes version."""
     return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
 
 
-def _libraries(version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
-    present = (
-        library
-        for library in LIBRARIES
-        if library.since <= (features if library.gated else version) and version < library.until
-    )
-    return (*present, *extras)
+def _libraries(version: Version, features: Version, extras: tuple[Library, ...]) -> tuple[Library, ...]:
+    return (*(library for library in LIBRARIES if library.is_part_of(version, features)), *extras)

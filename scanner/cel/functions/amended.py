@@ -17,6 +17,7 @@ from scanner.cel.releases import (
     CLAMPED_SEARCH,
     COPIED_QUANTITIES,
     EMPTY_SEARCH,
+    GUARDED_TRACKERS,
     LABEL_KEYS,
     LAST_INDEX_IN_NOTHING,
     NO_NUMBERS_AS_DURATIONS,
@@ -49,7 +50,7 @@ class Amendment:
 
     def holds(self, version: Version) -> bool:
         """Return whether the amendment applies to a release."""
-        return version < self.change.since if self.before else self.change.holds(version)
+        return self.change.holds(version) is not self.before
 
 
 def _outside(position: int) -> EvaluationError:
@@ -164,9 +165,19 @@ AMENDMENTS = (
 def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
     """Return functions, by name, with the overloads of a release."""
     amendments = {amendment.overload: amendment for amendment in AMENDMENTS if amendment.holds(version)}
-    if not amendments:
-        return functions
-    return {name: _amended(function, amendments) for name, function in functions.items()}
+    amended = (
+        {name: _amended(function, amendments) for name, function in functions.items()} if amendments else functions
+    )
+    if not GUARDED_TRACKERS.holds(version):
+        return amended
+    return {name: _untracked(function) for name, function in amended.items()}
+
+
+def _untracked(function: Function) -> Function:
+    """Return a function whose calls no tracker ends in a panic."""
+    if all(overload.tracker is None for overload in function.overloads):
+        return function
+    return replace(function, overloads=tuple(replace(overload, tracker=None) for overload in function.overloads))
 
 
 def _amended(function: Function, amendments: dict[str, Amendment]) -> Function:

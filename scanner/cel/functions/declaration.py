@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Cost, Price
     from scanner.cel.functions.python_forms import PythonForm
     from scanner.cel.functions.result_sizes import ResultSize
-    from scanner.cel.releases import Version
+    from scanner.cel.releases import Change, Version
     from scanner.cel.syntax.macros import Macro
     from scanner.cel.types.type_system import Type
     from scanner.cel.values.values import Value
@@ -200,7 +200,7 @@ def _free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
 def assignable_at_run_time(declared: Type, value: Value) -> bool:
     """Return whether a value may be an argument of a declared type; of lists and maps the first entry decides."""
     match declared.family:
-        case "dyn" | "parameter":
+        case "dyn" | "any" | "parameter":
             return True
         case "list":
             return type(value) is list and (not value or assignable_at_run_time(declared.parameters[0], value[0]))
@@ -237,15 +237,25 @@ def member(
 class Library:
     """The functions that one file adds to the environment.
 
-    `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it, `until`: the first
-    that no longer has it. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of arguments
-    (`ANY_NUMBER`), whether it is a member call, and the expansion. Libraries are compared as objects: environments are keys.
+    `types`: those whose names expressions may use. `since`: the Kubernetes minor version that brought it; `brought_by` and
+    `ended_by`: the changes of cel-go that did. A `gated` one came with Kubernetes and not with cel-go. `macros`: name, number of
+    arguments (`ANY_NUMBER`), whether it is a member call, and the expansion. Libraries are compared as objects: environments are
+    keys.
     """
 
     name: str
     functions: tuple[Function, ...]
     types: tuple[Type, ...] = ()
-    since: tuple[int, int] = (1, 0)
-    until: tuple[int, int] = (2, 0)
+    since: Version = (1, 0)
+    brought_by: Change | None = None
+    ended_by: Change | None = None
     gated: bool = True
     macros: tuple[Macro, ...] = ()
+
+    def is_part_of(self, version: Version, features: Version) -> bool:
+        """Return whether a version has the library; `features` is the version whose gated libraries may be used."""
+        if self.brought_by is not None and not self.brought_by.holds(version):
+            return False
+        if self.ended_by is not None and self.ended_by.holds(version):
+            return False
+        return self.since <= (features if self.gated else version)

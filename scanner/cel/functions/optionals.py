@@ -139,7 +139,7 @@ BARE_NAME = Library(
     (),
     types=(opaque("optional_type"),),
     since=releases.OPTIONAL_NAME.since,
-    until=releases.GENERIC_OPTIONAL_NAME.since,
+    ended_by=releases.GENERIC_OPTIONAL_NAME,
     gated=False,
 )
-NAME = Library("optional.name", (), types=(optional_of(DYN),), since=releases.GENERIC_OPTIONAL_NAME.since, gated=False)
+NAME = Library("optional.name", (), types=(optional_of(DYN),), brought_by=releases.GENERIC_OPTIONAL_NAME, gated=False)

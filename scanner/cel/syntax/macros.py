@@ -83,6 +83,10 @@ class Writer:
         """Return an empty map literal."""
         return MapLiteral(self._new_id(), self._offset, ())
 
+    def select(self, operand: Node, field: str) -> Select:
+        """Return a selection, `operand.field`."""
+        return Select(self._new_id(), self._offset, operand, field)
+
     def presence(self, operand: Node, field: str) -> Select:
         """Return a presence test, `has(operand.field)`."""
         return Select(self._new_id(), self._offset, operand, field, test=True)

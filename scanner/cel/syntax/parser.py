@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import TooLarge
-from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
+from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS, Version
 from scanner.cel.syntax import lexer, macros
 from scanner.cel.syntax.lexer import END, Token
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
@@ -242,8 +242,8 @@ def too_long(text: str) -> Issue | None:
 
 def parse(
     text: str,
-    version: tuple[int, int] = (1, 36),
-    features: tuple[int, int] = (1, 36),
+    version: Version = (1, 36),
+    features: Version = (1, 36),
     more: Mapping[tuple[str, int, bool], macros.Expand] = _NO_MACROS,
 ) -> tuple[Node, list[Issue]]:
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
@@ -264,8 +264,8 @@ class _Parser:
     def __init__(
         self,
         text: str,
-        version: tuple[int, int],
-        features: tuple[int, int],
+        version: Version,
+        features: Version,
         more: Mapping[tuple[str, int, bool], macros.Expand],
     ) -> None:
         self._text = text
