@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo docs picture test test-all slow coverage check lint format types layers conformance bench apiserver helm promtool oracle fuzz nightly releases clean
+.PHONY: help setup demo docs picture test test-all slow coverage check lint format types layers conformance bench apiserver helm promtool oracle kyverno-oracle fuzz kyverno nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -89,10 +89,18 @@ layers: setup ## imports point down only
 oracle: ## build the Go program that evaluates with Kubernetes' own CEL; prints its path
 	@.ci/oracle
 
+kyverno-oracle: ## build the Go program that is linked with a release of Kyverno: make kyverno-oracle [RELEASE=1.19]; prints its path
+	@.ci/kyverno-oracle $(or $(RELEASE),1.19)
+
+kyverno: setup ## compare random policies, exceptions and expressions with releases of Kyverno: make kyverno [RELEASES="1.18 1.19"] [KYVERNO_POLICIES=10000] [SECONDS=600] [SEED=n]
+	@for release in $(or $(RELEASES),1.18 1.19); do \
+	  $(BIN)/python -m tests.oracle.kyverno.comparison --release $$release --policies $(or $(KYVERNO_POLICIES),10000) $(if $(SEED),--seed $(SEED)) && \
+	  $(BIN)/python -m tests.oracle.kyverno.expressions --release $$release --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) || exit 1; done
+
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, every example of the property tests, then make fuzz; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, every example of the property tests, then make fuzz and make kyverno; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
@@ -104,7 +112,8 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.soak --scans $(or $(SCANS),200) && \
-	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed && \
+	$(MAKE) kyverno SEED=$$seed
 
 releases: setup ## the rules of older releases against their servers: make releases VERSIONS="1.30 1.32 1.34" [SEED=n] [EXPRESSIONS=400]
 	@servers=""; for release in $(VERSIONS); do servers="$$servers $$(.ci/apiserver-of $$release)" || exit 1; done; \

@@ -18,12 +18,16 @@ _ENVIRONMENT = dict(os.environ)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A server or a program: the environment variable that names its place, and the script of .ci whose builds are found without it."""
+    """A server or a program: the environment variable that names its place, and the script of .ci whose builds are found without it.
+
+    `release` is the argument of the script, if it builds several programs.
+    """
 
     name: str
     variable: str
     remedy: str
     script: str = ""
+    release: str = ""
 
     def place(self) -> str:
         """The value of the variable, or the place of an earlier build; empty if there is none."""
@@ -45,7 +49,7 @@ def _place(requirement: Requirement) -> str:
         return named
     if not requirement.script:
         return ""
-    command = [str(_SCRIPTS / requirement.script), "--if-built"]
+    command = [str(_SCRIPTS / requirement.script), *filter(None, (requirement.release,)), "--if-built"]
     built = subprocess.run(command, check=False, capture_output=True, text=True, env=_ENVIRONMENT)
     return built.stdout.strip() if built.returncode == 0 else ""
 
@@ -80,4 +84,15 @@ PROMETHEUS = Requirement(
     "promtool",
 )
 KUBERNETES_CEL = Requirement("Kubernetes' own CEL", "ASSAY_ORACLE", "make oracle", "oracle")
-REQUIREMENTS = (API_SERVER, POSTGRES, CHROMIUM, HELM, PROMETHEUS, KUBERNETES_CEL)
+KYVERNO = {
+    release: Requirement(
+        f"Kyverno {release}",
+        f"ASSAY_KYVERNO_{release.replace('.', '_')}",
+        f"make kyverno-oracle RELEASE={release} (some minutes the first time)",
+        "kyverno-oracle",
+        release,
+    )
+    for release in ("1.16", "1.17", "1.18", "1.19")
+}
+"""The programs that are linked with Kyverno's releases."""
+REQUIREMENTS = (API_SERVER, POSTGRES, CHROMIUM, HELM, PROMETHEUS, KUBERNETES_CEL, *KYVERNO.values())

@@ -18,6 +18,7 @@ PLUGINS = ("tests.conftest", "tests.integration.conftest", "tests.browser.confte
 USES = """\
 from tests.cel.test_answers import test_the_answers_are_still_those_of_kubernetes as test_uses_kubernetes_cel
 from tests.deploy.programs import helm
+from tests.policies.kyverno.test_declarations import test_the_data_are_what_kyverno_declares as test_uses_kyverno
 from tests.prometheus.programs import check
 from tests.report.test_chromium import test_a_finding_is_shown as test_uses_chromium
 from tests.store.databases import database
@@ -63,7 +64,7 @@ def test_tests_without_their_servers_are_skipped(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert ran.stdout.splitlines()[-1].startswith("9 skipped in "), ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1].startswith("13 skipped in "), ran.stdout + ran.stderr
     reasons = [line for line in ran.stdout.splitlines() if line.startswith("SKIPPED")]
     assert [] == [name for name in (each.name for each in REQUIREMENTS) if f"no {name}: " not in "".join(reasons)]
     assert len(REQUIREMENTS) == len(reasons)
