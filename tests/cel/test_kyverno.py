@@ -123,7 +123,8 @@ def test_libraries_answer_as_kyverno_does(expected: Value, text: str) -> None:
         (("index.docker.io", "library/nginx", "1", ""), "docker.io/nginx:1"),
         (("ghcr.io", "kyverno/kyverno", "v1", ""), "ghcr.io/kyverno/kyverno:v1"),
         (("localhost:5000", "xx", "latest", ""), "localhost:5000/xx"),
-        (("index.docker.io", "a/b", "", DIGEST), f"a/b:1@{DIGEST}"),
+        (("index.docker.io", "a/b", "1", DIGEST), f"a/b:1@{DIGEST}"),
+        (("index.docker.io", "a/b", "", DIGEST), f"a/b@{DIGEST}"),
     ],
 )
 def test_an_image_reference_has_four_parts(expected: tuple[str, ...], reference: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError, Value, compile
 from scanner.policies.kyverno.libraries import environment
-from scanner.policies.kyverno.libraries.certificates import LIBRARY
+from scanner.policies.kyverno.libraries.certificates import IMPLEMENTATION
 
 CERTIFICATE = """-----BEGIN CERTIFICATE-----
 MIICsDCCAhmgAwIBAgIBBTANBgkqhkiG9w0BAQsFADAtMQswCQYDVQQGEwJERTEM
@@ -123,7 +123,7 @@ def test_a_broken_certificate_is_an_error_and_nothing_else(at: int, noise: bytes
     """A certificate with damaged bytes gives an error of the evaluation or a value, and no other exception."""
     whole = base64.b64decode("".join(CERTIFICATE.splitlines()[1:-1]))
     body = base64.b64encode(whole[:at] + noise + whole[at + len(noise) :]).decode()
-    decode = LIBRARY.functions[0].overloads[0].run
+    decode = IMPLEMENTATION.runs["x509_decode_string"]
     assert decode is not None
     try:
         decoded = decode(f"-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")

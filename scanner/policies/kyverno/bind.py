@@ -82,11 +82,15 @@ def bind_forms(
 def _forms(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
 ) -> Iterator[BoundForm]:
-    namespaced = bool(policy.namespace)
+    namespaced, release = bool(policy.namespace), kyverno_context.release
     try:
-        compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+        compiled = tuple(
+            (variant, compile_policy(form, release, namespaced=namespaced)) for variant, form in policy.variants()
+        )
         as_written = compiled[0][1]
-        conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
+        conditions = tuple(
+            compile_exception(exception, as_written, release, namespaced=namespaced) for exception in exceptions
+        )
     except TooLarge as why:
         compiled = tuple((variant, too_large(form, why)) for variant, form in policy.variants())
         conditions = ()
@@ -95,7 +99,9 @@ def _forms(
         mode=kyverno_context.mode,
         now=kyverno_context.now,
         exceptions=conditions,
-        library_values=library_values(kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace),
+        library_values=library_values(
+            kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace, release
+        ),
         fault=next(filter(None, faults), ""),
         secret_safe=secret_safe(kyverno_context.cluster_data),
     )

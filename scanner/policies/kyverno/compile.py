@@ -17,6 +17,7 @@ from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, ch
 from scanner.admission.cost_budget import BudgetGroup, CostBounds
 from scanner.cel.values.text import quoted
 from scanner.model.policy import NamedExpression, Policy
+from scanner.model.release import Minor
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries import syntax
@@ -35,20 +36,19 @@ class CompiledException:
     conditions: tuple[tuple[NamedExpression, Expression], ...]
 
 
-def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
+def compile_policy(policy: Policy, release: Minor, *, namespaced: bool) -> CompiledPolicy:
     """Compile one variant; an expression that does not compile is kept as a fault.
 
     A policy whose expressions expand to too many nodes has an `excess`, and no program.
     """
     try:
-        return _compiled_variant(policy, namespaced=namespaced)
+        return _compiled_variant(policy, libraries.environment(release, namespaced=namespaced))
     except cel.TooLarge as why:
         return too_large(policy, why)
 
 
-def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
+def _compiled_variant(policy: Policy, environment: cel.Environment) -> CompiledPolicy:
     allowance = Allowance()
-    environment = libraries.environment(namespaced=namespaced)
     conditions = _conditions(policy.match_conditions, environment)
     variables: dict[str, Expression] = {}
     for variable in policy.variables:
@@ -90,13 +90,15 @@ def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
 
 
-def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, namespaced: bool) -> CompiledException:
+def compile_exception(
+    exception: PolicyException, policy: CompiledPolicy, release: Minor, *, namespaced: bool
+) -> CompiledException:
     """Compile the match conditions of an exception for one policy.
 
     `compileForKubernetes` compiles them last, after it declared the policy's variables; `evaluateWithData` gives them no value
     for `variables`. So `variables.x` compiles, and is an error in every evaluation.
     """
-    environment = libraries.environment(namespaced=namespaced)
+    environment = libraries.environment(release, namespaced=namespaced)
     for name, variable in policy.variables.items():
         environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))
@@ -136,11 +138,21 @@ def fault(name: str, compiled: CompiledPolicy, exceptions: tuple[CompiledExcepti
 def _faults(compiled: CompiledPolicy) -> Iterator[str]:
     for path, expression in compiled.expressions():
         if expression.fault:
-            yield f"{path}: Invalid value: {quoted(expression.text)}: {expression.fault}"
+            yield f"{path}: {_described(expression)}"
 
 
 def _exception_faults(compiled: CompiledException) -> Iterator[str]:
     for index, (_, expression) in enumerate(compiled.conditions):
         if expression.fault:
             where = f"policy exception {compiled.exception.key}: spec.matchConditions[{index}].expression"
-            yield f"{where}: Invalid value: {quoted(expression.text)}: {expression.fault}"
+            yield f"{where}: {_described(expression)}"
+
+
+def _described(expression: Expression) -> str:
+    """The fault in the words of Kyverno, which puts nothing before the compiler's own."""
+    return f"Invalid value: {quoted(expression.text)}: {own_words(expression.fault)}"
+
+
+def own_words(fault_text: str) -> str:
+    """The text of a compile error without Kubernetes' introduction."""
+    return fault_text.removeprefix("compilation failed: ").removeprefix("program instantiation failed: ")

@@ -32,7 +32,7 @@ from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
 from scanner.model.resource import Kind, Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
-from scanner.policies.kyverno.libraries import Unavailable
+from scanner.policies.kyverno.libraries import Unavailable, exempted
 from scanner.policies.kyverno.modes import KyvernoMode
 from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
 
@@ -101,12 +101,12 @@ class _AppliedExceptions:
     def keys(self) -> str:
         return ", ".join(exception.key for exception in (*self.full, *self.partial))
 
-    def offered(self) -> dict[str, object]:
+    def offered(self) -> cel.Struct:
         """The value of `exceptions`."""
-        return {
-            "allowedImages": [image for exception in self.partial for image in exception.images],
-            "allowedValues": [value for exception in self.partial for value in exception.values],
-        }
+        return exempted(
+            [image for exception in self.partial for image in exception.images],
+            [value for exception in self.partial for value in exception.values],
+        )
 
 
 _NO_EXCEPTIONS = _AppliedExceptions()

@@ -55,7 +55,7 @@ class KyvernoValidating(KyvernoLanguage):
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""
         del rules
-        return compile_policy(policy, namespaced=policy.language == self.api.namespaced)
+        return compile_policy(policy, self.options.release, namespaced=policy.language == self.api.namespaced)
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundKyverno:
         """See Language."""

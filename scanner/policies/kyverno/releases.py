@@ -68,6 +68,18 @@ CONFINED_GLOBAL_CONTEXT = Change(
     "confined global context", "A namespaced policy reads no global context: ConfineGlobalContext.", since=(1, 19)
 )
 
+# --- libraries: kyverno/sdk, cel/libs; declarations.json beside the libraries has what each release declares
+
+TAGS_OF_DIGESTS = Change(
+    "tags of digests", "A reference with a tag and a digest has both: tagFromTaggedDigestReference.", since=(1, 19)
+)
+
+MISSING_IS_NULL = Change(
+    "missing is null",
+    "`resource.Get` of an object that does not exist is null, before an error: get_resource_string_string_string_string.",
+    since=(1, 18),
+)
+
 CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Change))
 
 

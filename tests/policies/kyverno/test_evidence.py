@@ -61,8 +61,8 @@ def test_an_object_within_the_request_is_named_by_the_request() -> None:
         (f"{READS} == ''", "pods"),
         (f"string(base64.decode({READS})) == ''", "pods"),
         ("variables.secret == ''", "pods"),
-        ("resource.List('v1', 'secrets', 'team').items.all(s, s.data.key == '')", "pods"),
-        ("resource.List('v1', 'secrets', 'team').items.map(s, s.data.key).all(k, k == '')", "pods"),
+        ("resource.List('v1', 'secrets', 'team').items.orValue([]).all(s, s.data.key == '')", "pods"),
+        ("resource.List('v1', 'secrets', 'team').items.orValue([]).map(s, s.data.key).all(k, k == '')", "pods"),
         (f"int({READS}) > 3", "pods"),
     ],
 )

@@ -93,7 +93,7 @@ READING = policy(
     "resource.Get('v1', 'configmaps', 'team', 'settings').data.mode == 'strict'",
     "resource.List('v1', 'configmaps', 'team', {'a': 'b'}).items.size() == 1",
     "resource.Get('v1', 'configmaps', 'team', 'none') == {}",
-    "resource.List(resource.ToGVR('v1', 'ConfigMap'), '').items.all(one, one.kind == 'ConfigMap')",
+    "resource.List(resource.ToGVR('v1', 'ConfigMap'), '').items.orValue([]).all(one, one.kind == 'ConfigMap')",
 )
 
 

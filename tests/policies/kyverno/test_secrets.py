@@ -69,7 +69,10 @@ def test_an_error_does_not_quote_it_either() -> None:
         ("string(settings.kind) + ' in ' + string(settings.metadata.namespace)", "ConfigMap in team"),
         ("string(size(settings.data))", "1"),
         ("string(has(settings.data.password))", "false"),
-        ("resource.List('v1', 'configmaps', 'team').items.map(i, string(i.metadata.name)).join(' ')", "token"),
+        (
+            "resource.List('v1', 'configmaps', 'team').items.orValue([]).map(i, string(i.metadata.name)).join(' ')",
+            "token",
+        ),
         ("string(settings.data.key)", WITHHELD_ANY),
         ("string(settings.metadata.annotations.note)", WITHHELD_ANY),
         ("json.marshal(settings)", WITHHELD_ANY),

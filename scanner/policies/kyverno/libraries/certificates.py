@@ -15,21 +15,30 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from functools import lru_cache
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import DYN, STRING
-from scanner.cel.values.values import Value
+from scanner.cel.functions import url
+from scanner.cel.values.values import INT_MIN, UINT_MAX, Value
+from scanner.policies.kyverno.libraries.declared import Implementation
+from scanner.policies.kyverno.libraries.documents import url_fields
 
 # The part of DER that certificates use: tags, lengths, integers, object identifiers, times.
 #
 # Source of truth: X.690, as strict as Go's encoding/asn1 where certificates need it.
 
-SEQUENCE, SET = 0x30, 0x31
-BOOLEAN, INTEGER, BIT_STRING, OCTET_STRING, OBJECT_ID = 1, 2, 3, 4, 6
-UTC_TIME = 0x17
+
+class Tag(IntEnum):
+    """The tags of elements that are read by their type."""
+
+    BOOLEAN = 1
+    INTEGER = 2
+    OCTET_STRING = 4
+    OBJECT_ID = 6
+    UTC_TIME = 0x17
+
+
 _LONG = 0x80
 _CONTEXT = 0xA0
 _SPLIT = 50
@@ -85,7 +94,7 @@ class Element:
     def moment(self) -> str:
         """The content as a time, in UTC, in the format of RFC 3339."""
         text = self.content.decode("ascii", "replace")
-        if self.tag == UTC_TIME:
+        if self.tag == Tag.UTC_TIME:
             text = ("20" if int(text[:2]) < _SPLIT else "19") + text
         return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -120,9 +129,21 @@ def _element(data: bytes, at: int) -> Element:
     return Element(data[at], data[start:end], data[at:end])
 
 
-_PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----\s*\n(.*?)-----END \1-----", re.DOTALL)
+_PEM = re.compile(
+    r"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n((?:[^\n:]*:[^\n]*\n)*)(.*?)^-----END \1-----[ \t\r]*$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A block: its type, its headers, and its content in base64."""
 _RSA = (1, 2, 840, 113549, 1, 1, 1)
 _RSA_NUMBER = 1.0
+_SIGNATURES: dict[tuple[int, ...], float] = {
+    (1, 2, 840, 113549, 1, 1, 4): 2.0,
+    (1, 2, 840, 113549, 1, 1, 5): 3.0,
+    (1, 2, 840, 113549, 1, 1, 11): 4.0,
+    (1, 2, 840, 113549, 1, 1, 12): 5.0,
+    (1, 2, 840, 113549, 1, 1, 13): 6.0,
+}
+"""Go's numbers of the signature algorithms of RSA keys."""
 _EXTENSION_REQUEST = (1, 2, 840, 113549, 1, 9, 14)
 _NAMES = {
     (2, 5, 4, 6): "Country",
@@ -134,6 +155,7 @@ _NAMES = {
     (2, 5, 4, 17): "PostalCode",
 }
 _COMMON_NAME, _SERIAL_NUMBER = (2, 5, 4, 3), (2, 5, 4, 5)
+_NAME_CONSTRAINTS = (2, 5, 29, 30)
 _USES = (1, 3, 6, 1, 5, 5, 7, 3)
 _ANY_USE = (2, 5, 29, 37, 0)
 _OCSP, _ISSUERS = (1, 3, 6, 1, 5, 5, 7, 48, 1), (1, 3, 6, 1, 5, 5, 7, 48, 2)
@@ -150,7 +172,7 @@ def _decode(pem: str) -> Value:
     kind = match.group(1)
     if kind not in ("CERTIFICATE", "CERTIFICATE REQUEST"):
         raise EvaluationError("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
-    return dict(_fields(kind, match.group(2)))
+    return dict(_fields(kind, match.group(3)))
 
 
 @lru_cache(maxsize=256)
@@ -179,25 +201,25 @@ def _certificate(whole: Element) -> Fields:
         "RawIssuer": _text(issuer.raw),
         "Signature": _text(signature.bits()),
         **_key(key),
-        "SerialNumber": float(serial.integer()),
+        "SerialNumber": float(_low_bits(serial.integer())),
         "Issuer": _name(issuer),
         "NotBefore": start.moment(),
         "NotAfter": end.moment(),
         "Extensions": _listed(extensions),
+        "ExtraExtensions": None,
         **_uses(values),
         **_constraints(values),
+        "PermittedDNSDomainsCritical": extensions.get(_NAME_CONSTRAINTS, (False, b""))[0],
         **_places(values),
         **_alternatives(values),
     }
 
 
 def _request(whole: Element) -> Fields:
-    body, _, signature = whole.children()
-    _, subject, key, *attributes = body.children()
-    request = next(
-        (requested for part in attributes for requested in map(_requested_extensions, part.children()) if requested),
-        None,
-    )
+    body, algorithm, signature = whole.children()
+    version, subject, key, *sets = body.children()
+    attributes = [attribute for part in sets for attribute in part.children()]
+    request = next(filter(None, map(_requested_extensions, attributes)), None)
     extensions = _extensions(request)
     values = {id_: only(value) for id_, (_, value) in extensions.items() if _is_der(value)}
     return {
@@ -205,12 +227,57 @@ def _request(whole: Element) -> Fields:
         "RawTBSCertificateRequest": _text(body.raw),
         "RawSubjectPublicKeyInfo": _text(key.raw),
         "RawSubject": _text(subject.raw),
+        "Version": float(version.integer()),
         "Signature": _text(signature.bits()),
+        "SignatureAlgorithm": _SIGNATURES.get(algorithm.children()[0].object_id(), 0.0),
         **_key(key),
         "Subject": _name(subject),
+        "Attributes": _or_null(filter(None, map(_attribute, attributes))),
         "Extensions": _listed(extensions),
+        "ExtraExtensions": None,
         **_alternatives(values),
+        "URIs": _or_null(map(_link, _named(values, _URI))),
     }
+
+
+def _attribute(attribute: Element) -> Value:
+    """The attribute of a request as Go's type and set of types and values; None if the attribute has another form."""
+    name, values = attribute.children()
+    try:
+        pairs = [[pair.children()[:2] for pair in part.children()] for part in values.children()]
+        return {
+            "Type": _id(name),
+            "Value": [[{"Type": _id(id_), "Value": _plain(value)} for id_, value in part] for part in pairs],
+        }
+    except (Malformed, ValueError):
+        return None
+
+
+def _plain(value: Element) -> Value:
+    """The value of an element in Go's JSON: texts, numbers, and bytes in base64."""
+    match value.tag:
+        case Tag.BOOLEAN:
+            return value.content != b"\0"
+        case Tag.INTEGER:
+            return float(value.integer())
+        case Tag.OCTET_STRING:
+            return _text(value.content)
+        case Tag.OBJECT_ID:
+            return _id(value)
+        case _:
+            return value.text()
+
+
+def _link(text: str) -> Value:
+    """A URI as Go's JSON of its parts."""
+    return dict(url_fields(url.parse(text)))
+
+
+def _low_bits(number: int) -> int:
+    """The low 64 bits of a number with its sign, as Go's `big.Int.Int64` returns them."""
+    low = abs(number) & UINT_MAX
+    signed = low - (1 << 64) if low >> 63 else low
+    return signed if number >= 0 or signed == INT_MIN else -signed
 
 
 def _requested_extensions(attribute: Element) -> Element | None:
@@ -292,10 +359,10 @@ def _uses(extensions: Extensions) -> Fields:
 def _constraints(extensions: Extensions) -> Fields:
     basic = extensions.get((2, 5, 29, 19))
     parts = basic.children() if basic else ()
-    length = next((part.integer() for part in parts if part.tag == INTEGER), -1 if basic else 0)
+    length = next((part.integer() for part in parts if part.tag == Tag.INTEGER), -1 if basic else 0)
     return {
         "BasicConstraintsValid": basic is not None,
-        "IsCA": any(part.tag == BOOLEAN and part.content != b"\0" for part in parts),
+        "IsCA": any(part.tag == Tag.BOOLEAN and part.content != b"\0" for part in parts),
         "MaxPathLen": float(length),
         "MaxPathLenZero": basic is not None and length == 0,
         **_subtrees("Permitted", extensions, 0),
@@ -305,7 +372,7 @@ def _constraints(extensions: Extensions) -> Fields:
 
 def _subtrees(prefix: str, extensions: Extensions, number: int) -> Fields:
     """The names that a certificate is valid for, or excludes."""
-    constraints = extensions.get((2, 5, 29, 30))
+    constraints = extensions.get(_NAME_CONSTRAINTS)
     part = (
         next((subtree for subtree in constraints.children() if subtree.context(number)), None) if constraints else None
     )
@@ -349,16 +416,22 @@ def _uris(element: Element) -> list[Value]:
 
 
 def _alternatives(extensions: Extensions) -> Fields:
-    names = extensions.get((2, 5, 29, 17))
-    alternatives = names.children() if names else ()
-    addresses = [str(ipaddress.ip_address(name.content)) for name in alternatives if name.context(_ADDRESS)]
+    addresses = [str(ipaddress.ip_address(name)) for name in _contents(extensions, _ADDRESS)]
     return {
-        "DNSNames": _or_null(name.text() for name in alternatives if name.context(_DNS)),
-        "EmailAddresses": _or_null(name.text() for name in alternatives if name.context(_EMAIL)),
+        "DNSNames": _or_null(_named(extensions, _DNS)),
+        "EmailAddresses": _or_null(_named(extensions, _EMAIL)),
         "IPAddresses": _or_null(addresses),
     }
 
 
-LIBRARY = Library(
-    "kyverno.x509", (Function("x509.decode", (Overload("x509_decode_string", (STRING,), DYN, _decode),), cost=ONE),)
-)
+def _named(extensions: Extensions, kind: int) -> list[str]:
+    return [content.decode("utf-8", "replace") for content in _contents(extensions, kind)]
+
+
+def _contents(extensions: Extensions, kind: int) -> list[bytes]:
+    """The alternative names of one kind."""
+    names = extensions.get((2, 5, 29, 17))
+    return [name.content for name in names.children() if name.context(kind)] if names else []
+
+
+IMPLEMENTATION = Implementation({"x509_decode_string": _decode})

@@ -12,17 +12,19 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NoReturn
 
-from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import DYN, STRING, Type, opaque
-from scanner.cel.values import conversions, text, times
-from scanner.cel.values.runtime import go_type
+from scanner.cel.errors import CostExceeded, EvaluationError
+from scanner.cel.functions.named_formats import NamedFormat
+from scanner.cel.functions.url import Url
+from scanner.cel.types.type_system import Type, opaque
+from scanner.cel.values import text, times
 from scanner.cel.values.values import Duration, KeyedMap, Opaque, Optional, Struct, Timestamp, UInt, Value
 from scanner.policies.kyverno.libraries.cluster_data import ClusterData
+from scanner.policies.kyverno.libraries.declared import Implementation
+from scanner.policies.kyverno.libraries.natives import as_string, converted, native_type
+from scanner.policies.kyverno.libraries.records import EXCEPTIONS, SERVICE_ACCOUNT
 
 JSON = opaque("json.Json")
 YAML = opaque("yaml.Yaml")
@@ -53,15 +55,21 @@ class YamlReader(Opaque):
 
 
 def _unmarshal(_reader: JsonReader, value: Value) -> Value:
-    if type(value) is not str:
-        raise EvaluationError(f"unsupported native conversion to string from {go_type(value)}")
+    written = as_string(value)
     try:
-        document: Value = json.loads(value, parse_int=float, parse_constant=_reject_constant)
-        return _without_surrogates(document) if _SURROGATE.search(value) else document
+        document: Value = json.loads(written, parse_int=_double, parse_float=_double, parse_constant=_reject_constant)
+        return _without_surrogates(document) if _SURROGATE.search(written) else document
     except json.JSONDecodeError as error:
-        raise EvaluationError(_go_message(value, error)) from None
+        raise EvaluationError(_go_message(written, error)) from None
     except RecursionError:
         raise EvaluationError("exceeded max depth") from None
+
+
+def _double(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise EvaluationError(f"json: cannot unmarshal number {number} into Go value of type float64")
+    return value
 
 
 def _without_surrogates(value: Value) -> Value:
@@ -145,33 +153,95 @@ def _marshal(_reader: JsonReader, value: Value) -> Value:
 
 def marshalled(value: Value) -> str:
     """Return the JSON text of a value as Go writes it. Raises EvaluationError for a value that has none."""
-    return "".join(_written(value))
+    return "".join(_written(_native(value)))
+
+
+def _native(value: Value) -> Value:
+    """Return the Go value that is written: the parts of lists and maps, and the content of an optional."""
+    match value:
+        case list():
+            return _converted(value, "list to native slice")
+        case dict():
+            return _converted(value, "map to native map")
+        case KeyedMap():
+            for key in value:
+                _string_key(key)
+            return _converted(value, "map to native map")
+        case Type():
+            return value.name
+        case Optional():
+            return _native(value.value) if value.present else None
+        case _:
+            return value
+
+
+def _converted(value: Value, what: str) -> Value:
+    try:
+        return converted(value)
+    except EvaluationError as error:
+        raise EvaluationError(f"json: failed to convert CEL {what}: {error}") from None
+
+
+def _string_key(key: Value) -> None:
+    try:
+        as_string(key)
+    except EvaluationError as error:
+        raise EvaluationError(f"json: failed to convert CEL map to native map: {error}") from None
 
 
 def _written(value: Value) -> list[str]:
     match value:
         case list():
             return ["[", ",".join("".join(_written(item)) for item in value), "]"]
-        case dict() | KeyedMap():
-            return _object([(str(conversions.to_string(key)), item) for key, item in value.items()])
+        case dict():
+            return _object([*value.items()])
+        case KeyedMap():
+            return _object([(_key(key), item) for key, item in value.items()])
         case Struct():
-            return _object([*value.fields.items()])
-        case Optional() if value.present:
-            return _written(value.value)
+            name = _FIELD_NAMES[value.type]
+            return _object([(name(field), item) for field, item in value.fields.items()])
+        case Url():
+            return _members(url_fields(value))
         case _:
             return [_scalar(value)]
 
 
+def _key(key: Value) -> str:
+    if type(key) is str:
+        return key
+    kind = native_type(key)
+    raise EvaluationError(f"json: unsupported map key type {kind} (original key type: {kind})")
+
+
 def _scalar(value: Value) -> str:
     write = _SCALARS.get(type(value))
-    if write is None:
-        raise EvaluationError(f"unsupported conversion to JSON: {go_type(value)}")
-    return write(value)
+    if write is not None:
+        return write(value)
+    if isinstance(value, NamedFormat):
+        raise EvaluationError("json: unsupported type: func(string) []string")
+    return _quoted(str(value))
 
 
 def _object(entries: list[tuple[str, Value]]) -> list[str]:
-    pairs = (f"{_quoted(key)}:{''.join(_written(item))}" for key, item in sorted(entries, key=lambda pair: pair[0]))
-    return ["{", ",".join(pairs), "}"]
+    return _members(sorted(entries, key=lambda pair: pair[0]))
+
+
+def _members(entries: Iterable[tuple[str, Value]]) -> list[str]:
+    return ["{", ",".join(f"{_quoted(key)}:{''.join(_written(item))}" for key, item in entries), "}"]
+
+
+def url_fields(url: Url) -> Iterator[tuple[str, Value]]:
+    """Yield the fields of Go's url.URL in their order; the user is a struct without exported fields."""
+    parts = url.parts
+    yield from (("Scheme", parts.scheme), ("Opaque", parts.opaque), ("User", None if parts.user is None else {}))
+    yield from (
+        ("Host", parts.host),
+        ("Path", parts.path),
+        ("Fragment", url.fragment.removeprefix("#")),
+        ("RawQuery", parts.query),
+    )
+    yield from (("RawPath", parts.raw_path), ("RawFragment", ""), ("ForceQuery", parts.force_query))
+    yield ("OmitHost", parts.omit_host)
 
 
 def _quoted(content: str) -> str:
@@ -197,19 +267,31 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     float: _number,
     bytes: lambda raw: _quoted(base64.b64encode(raw).decode()),
     Timestamp: lambda moment: _quoted(times.printed(moment)),
-    Duration: lambda span: _quoted(conversions.duration_text(span)),
+    Duration: lambda span: str(span.nanoseconds),
 }
+
+
+_FIELD_NAMES: dict[Type, Callable[[str], str]] = {
+    SERVICE_ACCOUNT: str.lower,
+    EXCEPTIONS: lambda field: field[0].upper() + field[1:],
+}
+"""The names of the fields of Go's structs in JSON."""
+
+
+def _encode(_value: Value) -> Value:
+    """Raise the error of a call of cel-go's `json.encode`: its price is the highest number, above every limit."""
+    raise CostExceeded
 
 
 def _parse(reader: YamlReader, document: str) -> Value:
     return reader.cluster_data.parse_yaml(document)
 
 
-LIBRARY = Library(
-    "kyverno.documents",
-    (
-        Function("unmarshal", (member("json_unmarshal_string", (JSON, DYN), DYN, _unmarshal),), cost=ONE),
-        Function("marshal", (member("json_marshal_any", (JSON, DYN), STRING, _marshal),), cost=ONE),
-        Function("parse", (member("yaml_parse_string", (YAML, STRING), DYN, _parse),), cost=ONE),
-    ),
+IMPLEMENTATION = Implementation(
+    {
+        "json_encode_dyn": _encode,
+        "unmarshal_string_dyn": _unmarshal,
+        "marshal_dyn_string": _marshal,
+        "parse_string_dyn": _parse,
+    }
 )

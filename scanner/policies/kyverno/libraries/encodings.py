@@ -16,66 +16,80 @@ import zlib
 from collections.abc import Callable
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import BYTES, DYN, STRING
 from scanner.cel.values.values import Value
+from scanner.policies.kyverno.libraries.declared import Implementation
+from scanner.policies.kyverno.libraries.natives import as_string
 
 _BLOCK = 4
-_FOREIGN = re.compile(r"[^A-Za-z0-9+/]")
+_HEADER = 10
+_MAGIC = b"\x1f\x8b\x08"
+_CORRUPT = "flate: corrupt input before offset 0"
+_FOREIGN = re.compile(r"[^A-Za-z0-9+/\r\n]")
+_PADDED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _LINE_ENDS = str.maketrans("", "", "\r\n")
 
 
 def _decode(encoded: str) -> Value:
-    """Decode the standard alphabet, with its padding or without."""
+    """Decode the standard alphabet, with its padding or without; errors are those of the decoder without padding."""
     plain = encoded.translate(_LINE_ENDS)
-    body = plain.rstrip("=")
-    padding = len(plain) - len(body)
-    foreign = _FOREIGN.search(body)
+    if len(plain) % _BLOCK == 0 and _PADDED.fullmatch(plain):
+        return base64.b64decode(plain)
+    foreign = _FOREIGN.search(encoded)
     if foreign:
-        raise EvaluationError(f"illegal base64 data at input byte {foreign.start()}")
-    if len(body) % _BLOCK == 1 or (padding and (len(body) + padding) % _BLOCK):
-        raise EvaluationError(f"illegal base64 data at input byte {len(body)}")
-    return base64.b64decode(body + "=" * (-len(body) % _BLOCK))
+        raise EvaluationError(f"illegal base64 data at input byte {len(encoded[: foreign.start()].encode())}")
+    if len(plain) % _BLOCK == 1:
+        raise EvaluationError(f"illegal base64 data at input byte {len(encoded) - 1}")
+    return base64.b64decode(plain + "=" * (-len(plain) % _BLOCK))
 
 
-def _compress(content: str) -> Value:
-    return gzip.compress(content.encode("utf-8", "replace"), mtime=0)
+def _compress(content: Value) -> Value:
+    return gzip.compress(as_string(content).encode("utf-8", "replace"), mtime=0)
 
 
 def _decompress(packed: bytes) -> Value:
+    """Return the text of all members of a gzip stream. Raises EvaluationError with Go's text."""
+    parts: list[bytes] = []
+    rest = packed
+    while rest or not parts:
+        member, rest = _member(rest)
+        parts.append(member)
+    return b"".join(parts).decode(errors="replace")
+
+
+def _member(packed: bytes) -> tuple[bytes, bytes]:
+    """Return the content of the first member, and what comes behind it."""
+    if not packed:
+        raise EvaluationError("EOF")
+    if len(packed) < _HEADER:
+        raise EvaluationError("unexpected EOF")
+    if not packed.startswith(_MAGIC):
+        raise EvaluationError("gzip: invalid header")
+    inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
-        return gzip.decompress(packed).decode(errors="replace")
-    except EOFError:
-        raise EvaluationError("unexpected EOF") from None
-    except (OSError, zlib.error):
-        raise EvaluationError("gzip: invalid header") from None
+        content = inflating.decompress(packed)
+    except zlib.error as error:
+        wrong = "data check" in str(error) or "length check" in str(error)
+        raise EvaluationError("gzip: invalid checksum" if wrong else _CORRUPT) from None
+    if not inflating.eof:
+        raise EvaluationError("unexpected EOF")
+    return content, inflating.unused_data
 
 
-def _digests(name: str) -> tuple[Function, Function]:
+def _digest(name: str) -> Callable[[str], Value]:
     def run(content: str) -> Value:
         return hashlib.new(name, content.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    return _function(name, name, run), _function(f"hash.{name}", name, run)
+    return run
 
 
-def _function(full_name: str, name: str, run: Callable[[str], Value]) -> Function:
-    return Function(full_name, (Overload(f"{name}_string", (STRING,), STRING, run),), cost=ONE)
-
-
-LIBRARY = Library(
-    "kyverno.encodings",
-    (
-        Function(
-            "base64.encode",
-            (Overload("base64_encode_bytes", (BYTES,), STRING, lambda raw: base64.b64encode(raw).decode()),),
-            cost=ONE,
-        ),
-        Function("base64.decode", (Overload("base64_decode_string", (STRING,), BYTES, _decode),), cost=ONE),
-        Function("gzip.compress", (Overload("gzip_compress_string", (STRING,), DYN, _compress),), cost=ONE),
-        Function("gzip.decompress", (Overload("gzip_decompress_bytes", (BYTES,), STRING, _decompress),), cost=ONE),
-        *_digests("md5"),
-        *_digests("sha1"),
-        *_digests("sha256"),
-    ),
+IMPLEMENTATION = Implementation(
+    {
+        "base64_encode_bytes": lambda raw: base64.b64encode(raw).decode(),
+        "base64_decode_string": _decode,
+        "compress_any_bytes": _compress,
+        "decompress_bytes_string": _decompress,
+        "md5_string": _digest("md5"),
+        "sha1_string": _digest("sha1"),
+        "sha256_string": _digest("sha256"),
+    }
 )

@@ -13,16 +13,15 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
+from scanner.cel.functions.declaration import ArgumentFlow
+from scanner.cel.types.type_system import Type, opaque
 from scanner.cel.values.values import Opaque, Value
 from scanner.policies.kyverno.libraries.cluster_data import Call, ClusterData, Unavailable
+from scanner.policies.kyverno.libraries.declared import Implementation
 from scanner.policies.kyverno.libraries.documents import marshalled
 
 HTTP = opaque("http.Context")
 IMAGE_DATA = opaque("imagedata.Context")
-_HEADERS = map_of(STRING, STRING)
 _PLAIN = re.compile(r"(?:[^\\.^$*+?()[\]{}|]|\\[^A-Za-z0-9])*")
 
 
@@ -88,33 +87,22 @@ def _random(pattern: str = "[0-9a-z]{8}") -> Value:
     raise Unavailable("it uses a random text, which is another one each time")
 
 
-def _verb(name: str, *data: Type) -> tuple[Function, Function]:
-    send = (_with_body if data else _without_body)(name.upper())
-    overloads = (
-        member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
-        member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
-    )
-    flow = ArgumentFlow.READS
-    return Function(name, overloads, cost=ONE, flow=flow), Function(name.lower(), overloads, cost=ONE, flow=flow)
-
-
-_CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)
-_METADATA = (member("get_image_metadata_string", (IMAGE_DATA, STRING), map_of(STRING, DYN), _metadata),)
-_RANDOM = (
-    Overload("random_string", (STRING,), STRING, _random),
-    Overload("random_default", (), STRING, _random),
+_get = _without_body("GET")
+_post = _with_body("POST")
+REQUESTS = Implementation(
+    {
+        "http_get_string": _get,
+        "http_get_string_headers": _get,
+        "http_post_string_any": _post,
+        "http_post_string_any_headers": _post,
+    },
+    flow=ArgumentFlow.READS,
 )
-LIBRARY = Library(
-    "kyverno.network",
-    (
-        *_verb("Get"),
-        *_verb("Post", DYN),
-        *_verb("Put", DYN),
-        Function("Client", _CLIENT, cost=ONE),
-        Function("client", _CLIENT, cost=ONE),
-        Function("GetMetadata", _METADATA, cost=ONE),
-        Function("getMetadata", _METADATA, cost=ONE),
-        Function("random", _RANDOM, cost=ONE),
-        Function("random.random", _RANDOM, cost=ONE),
-    ),
+OTHERS = Implementation(
+    {
+        "http_client_string": _client,
+        "imagedata_get_string": _metadata,
+        "random_string": _random,
+        "random_string_default_expr": _random,
+    }
 )

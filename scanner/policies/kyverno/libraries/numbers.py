@@ -1,6 +1,6 @@
 """cel-go's math extension, which Kubernetes does not have, and Kyverno's rounding to decimals.
 
-Source of truth: ext.Math of cel-go 0.31. Doubles are rounded half away from zero, as Go's math.Round does.
+Source of truth: ext.Math of cel-go 0.30. Doubles are rounded half away from zero, as Go's math.Round does.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-functions`.
 """
@@ -12,18 +12,18 @@ from collections.abc import Callable
 from itertools import product
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
+from scanner.cel.functions.declaration import Run
 from scanner.cel.values import arithmetic, equality
 from scanner.cel.values.values import UINT_MAX, UInt, Value
+from scanner.policies.kyverno.libraries.declared import Implementation
 
-_NUMBERS = (DOUBLE, INT, UINT)
+_NUMBERS = ("double", "int", "uint")
 _BITS = 64
+_LARGEST_SHIFT = 1 << 12
 
 
-def _extreme(name: str, wanted: int) -> Function:
-    """Declare `math.greatest` or `math.least`: an argument replaces the kept one if the comparison returns `wanted`."""
+def _extreme(name: str, wanted: int) -> dict[str, Run]:
+    """Return the overloads of `math.greatest` or `math.least`: an argument replaces the kept one if the comparison is `wanted`."""
 
     def of_list(values: list[Value]) -> Value:
         if not values:
@@ -36,21 +36,15 @@ def _extreme(name: str, wanted: int) -> Function:
     def of_two(left: Value, right: Value) -> Value:
         return of_list([left, right])
 
-    def result(left: Type, right: Type) -> Type:
-        return left if left == right else DYN
+    return {
+        **{f"math_@{name}_{type_}": _itself for type_ in _NUMBERS},
+        **{f"math_@{name}_{left}_{right}": of_two for left, right in product(_NUMBERS, repeat=2)},
+        **{f"math_@{name}_list_{type_}": of_list for type_ in _NUMBERS},
+    }
 
-    return Function(
-        f"math.{'greatest' if name == 'max' else 'least'}",
-        (
-            *(Overload(f"math_@{name}_{type_.name}", (type_,), type_, lambda value: value) for type_ in _NUMBERS),
-            *(
-                Overload(f"math_@{name}_{left.name}_{right.name}", (left, right), result(left, right), of_two)
-                for left, right in product(_NUMBERS, repeat=2)
-            ),
-            *(Overload(f"math_@{name}_list_{type_.name}", (list_of(type_),), type_, of_list) for type_ in _NUMBERS),
-        ),
-        cost=ONE,
-    )
+
+def _itself(value: Value) -> Value:
+    return value
 
 
 def _rounded(value: float) -> float:
@@ -62,12 +56,31 @@ def _rounded(value: float) -> float:
 
 
 def _rounded_to(value: float, places: int) -> float:
-    try:
-        scale = 10.0**places
-    except OverflowError:
-        scale = math.inf
+    scale = _power_of_ten(places)
     scaled = value * scale
     return _rounded(scaled) / scale if scale else math.nan
+
+
+def _power_of_ten(exponent: int) -> float:
+    """Return Go's `math.Pow(10, exponent)`, which differs from the nearest double in the last bit of some powers."""
+    fraction, power = 1.0, 0
+    base, shift = math.frexp(10.0)
+    rest = abs(exponent)
+    while rest:
+        if abs(shift) > _LARGEST_SHIFT:
+            return 0.0 if exponent < 0 else math.inf
+        if rest & 1:
+            fraction, power = fraction * base, power + shift
+        base, shift = base * base, shift << 1
+        if base < 0.5:  # noqa: PLR2004
+            base, shift = base + base, shift - 1
+        rest >>= 1
+    if exponent < 0:
+        fraction, power = 1 / fraction, -power
+    try:
+        return math.ldexp(fraction, power)
+    except OverflowError:
+        return math.inf
 
 
 def _whole(rule: Callable[[float], int]) -> Callable[[float], Value]:
@@ -104,94 +117,50 @@ def _unsigned(bits: int) -> UInt:
     return UInt(bits & UINT_MAX)
 
 
-def _bitwise(name: str, rule: Callable[[int, int], int]) -> Function:
-    return Function(
-        f"math.{name}",
-        (
-            Overload(f"math_{name}_int_int", (INT, INT), INT, lambda left, right: _signed(rule(left, right))),
-            Overload(f"math_{name}_uint_uint", (UINT, UINT), UINT, lambda left, right: _unsigned(rule(left, right))),
-        ),
-        cost=ONE,
-    )
+def _bitwise(name: str, rule: Callable[[int, int], int]) -> dict[str, Run]:
+    return {
+        f"math_{name}_int_int": lambda left, right: _signed(rule(left, right)),
+        f"math_{name}_uint_uint": lambda left, right: _unsigned(rule(left, right)),
+    }
 
 
-def _shift(name: str, rule: Callable[[int, int], int]) -> Function:
+def _shift(name: str, rule: Callable[[int, int], int]) -> dict[str, Run]:
     def shifted(bits: int, places: int) -> int:
         if places < 0:
             raise EvaluationError(f"math.{name}() negative offset: {places}")
         return 0 if places >= _BITS else rule(bits & UINT_MAX, places)
 
-    return Function(
-        f"math.{name}",
-        (
-            Overload(f"math_{name}_int_int", (INT, INT), INT, lambda bits, by: _signed(shifted(bits, by))),
-            Overload(f"math_{name}_uint_int", (UINT, INT), UINT, lambda bits, by: _unsigned(shifted(bits, by))),
-        ),
-        cost=ONE,
-    )
+    return {
+        f"math_{name}_int_int": lambda bits, by: _signed(shifted(bits, by)),
+        f"math_{name}_uint_int": lambda bits, by: _unsigned(shifted(bits, by)),
+    }
 
 
-def _of_double(name: str, result: Type, run: Callable[[float], Value]) -> Function:
-    return Function(f"math.{name}", (Overload(f"math_{name}_double", (DOUBLE,), result, run),), cost=ONE)
-
-
-LIBRARY = Library(
-    "kyverno.math",
-    (
-        _extreme("max", 1),
-        _extreme("min", -1),
-        _of_double("ceil", DOUBLE, _whole(math.ceil)),
-        _of_double("floor", DOUBLE, _whole(math.floor)),
-        _of_double("trunc", DOUBLE, _whole(math.trunc)),
-        Function(
-            "math.round",
-            (
-                Overload("math_round_double", (DOUBLE,), DOUBLE, _rounded),
-                Overload("math_round_double_int", (DOUBLE, INT), DOUBLE, _rounded_to),
-            ),
-            cost=ONE,
-        ),
-        Function(
-            "math.abs",
-            (
-                Overload("math_abs_double", (DOUBLE,), DOUBLE, abs),
-                Overload("math_abs_int", (INT,), INT, _absolute_int),
-                Overload("math_abs_uint", (UINT,), UINT, lambda value: value),
-            ),
-            cost=ONE,
-        ),
-        Function(
-            "math.sign",
-            (
-                Overload("math_sign_double", (DOUBLE,), DOUBLE, _sign_double),
-                Overload("math_sign_int", (INT,), INT, _sign_int),
-                Overload("math_sign_uint", (UINT,), UINT, lambda value: UInt(value > 0)),
-            ),
-            cost=ONE,
-        ),
-        Function(
-            "math.sqrt",
-            tuple(
-                Overload(f"math_sqrt_{type_.name}", (type_,), DOUBLE, lambda value: _root(float(value)))
-                for type_ in _NUMBERS
-            ),
-            cost=ONE,
-        ),
-        _of_double("isNaN", BOOL, math.isnan),
-        _of_double("isInf", BOOL, math.isinf),
-        _of_double("isFinite", BOOL, math.isfinite),
-        _bitwise("bitAnd", int.__and__),
-        _bitwise("bitOr", int.__or__),
-        _bitwise("bitXor", int.__xor__),
-        Function(
-            "math.bitNot",
-            (
-                Overload("math_bitNot_int", (INT,), INT, lambda bits: ~bits),
-                Overload("math_bitNot_uint", (UINT,), UINT, lambda bits: _unsigned(~bits)),
-            ),
-            cost=ONE,
-        ),
-        _shift("bitShiftLeft", int.__lshift__),
-        _shift("bitShiftRight", int.__rshift__),
-    ),
+IMPLEMENTATION = Implementation(
+    {
+        **_extreme("max", 1),
+        **_extreme("min", -1),
+        "math_ceil_double": _whole(math.ceil),
+        "math_floor_double": _whole(math.floor),
+        "math_trunc_double": _whole(math.trunc),
+        "math_round_double": _rounded,
+        "math_round_float_int": _rounded_to,
+        "math_abs_double": abs,
+        "math_abs_int": _absolute_int,
+        "math_abs_uint": _itself,
+        "math_sign_double": _sign_double,
+        "math_sign_int": _sign_int,
+        "math_sign_uint": lambda value: UInt(value > 0),
+        **{f"math_sqrt_{type_}": lambda value: _root(float(value)) for type_ in _NUMBERS},
+        "math_isNaN_double": math.isnan,
+        "math_isInf_double": math.isinf,
+        "math_isFinite_double": math.isfinite,
+        **_bitwise("bitAnd", int.__and__),
+        **_bitwise("bitOr", int.__or__),
+        **_bitwise("bitXor", int.__xor__),
+        "math_bitNot_int_int": lambda bits: ~bits,
+        "math_bitNot_uint_uint": lambda bits: _unsigned(~bits),
+        **_shift("bitShiftLeft", int.__lshift__),
+        **_shift("bitShiftRight", int.__rshift__),
+    }
 )

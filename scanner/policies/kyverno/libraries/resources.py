@@ -11,28 +11,30 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
-from scanner.cel.functions.pricing import ONE
-from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
+from scanner.cel.functions.declaration import ArgumentFlow, Run
+from scanner.cel.types.type_system import Type, opaque
 from scanner.cel.values.values import Opaque, Value
 from scanner.policies.kyverno.libraries.cluster_data import ClusterData, Collection, Unavailable
+from scanner.policies.kyverno.libraries.declared import Implementation
 
 RESOURCE = opaque("resource.Context")
-GVR = opaque("resource.GroupVersionResource")
-_OBJECT = map_of(STRING, DYN)
-_LABELS = map_of(STRING, STRING)
+GVR = opaque("schema.GroupVersionResource")
 
 
 class ResourceReader(Opaque):
-    """The value of `resource`; with a namespace it belongs to a namespaced policy, which reads no other namespace."""
+    """The value of `resource`; with a namespace it belongs to a namespaced policy, which reads no other namespace.
 
-    __slots__ = ("cluster_data", "namespace")
+    `missing_is_null`: an object that does not exist is null; in older releases it is an error.
+    """
+
+    __slots__ = ("cluster_data", "missing_is_null", "namespace")
     TYPE: ClassVar[Type] = RESOURCE
     GO_TYPE: ClassVar[str] = "resource.Context"
 
-    def __init__(self, cluster_data: ClusterData, namespace: str = "") -> None:
+    def __init__(self, cluster_data: ClusterData, namespace: str = "", *, missing_is_null: bool = True) -> None:
         self.cluster_data = cluster_data
         self.namespace = namespace
+        self.missing_is_null = missing_is_null
 
 
 class GroupVersionResource(Opaque):
@@ -67,11 +69,19 @@ def group_version(api_version: str, failure: str) -> tuple[str, str]:
 
 
 def _get(reader: ResourceReader, api_version: str, plural: str, namespace: str, name: str) -> Value:
-    return reader.cluster_data.get(_collection(api_version, plural, "get"), namespace, name)
+    return _found(reader, _collection(api_version, plural, "get"), namespace, name)
 
 
 def _get_of(reader: ResourceReader, gvr: GroupVersionResource, namespace: str, name: str) -> Value:
-    return reader.cluster_data.get(gvr.collection, namespace, name)
+    return _found(reader, gvr.collection, namespace, name)
+
+
+def _found(reader: ResourceReader, collection: Collection, namespace: str, name: str) -> Value:
+    found = reader.cluster_data.get(collection, namespace, name)
+    if found is None and not reader.missing_is_null:
+        resource = f"{collection.plural}.{collection.group}" if collection.group else collection.plural
+        raise EvaluationError(f'failed to get resource: {resource} "{name}" not found')
+    return found
 
 
 def _list(
@@ -111,83 +121,31 @@ def _to_gvr(reader: ResourceReader, api_version: str, kind: str) -> Value:
     return GroupVersionResource(reader.cluster_data.collection(group, version, kind))
 
 
-def _both(name: str, overloads: tuple[Overload, ...]) -> tuple[Function, Function]:
-    """Declare a function in Pascal case and in camel case."""
-    camel = "toGVR" if name == "ToGVR" else name[0].lower() + name[1:]
-    flow = ArgumentFlow.READS
-    return Function(name, overloads, cost=ONE, flow=flow), Function(camel, overloads, cost=ONE, flow=flow)
-
-
-_TO_GVR = _both("ToGVR", (member("convert_to_gvr_string_string", (RESOURCE, STRING, STRING), GVR, _to_gvr),))
-
-CLUSTER = Library(
-    "kyverno.resource",
-    (
-        *_both(
-            "Get",
-            (
-                member(
-                    "resource_get_string_string_string_string",
-                    (RESOURCE, STRING, STRING, STRING, STRING),
-                    _OBJECT,
-                    _get,
-                ),
-                member("resource_get_gvr_string_string", (RESOURCE, GVR, STRING, STRING), _OBJECT, _get_of),
-            ),
-        ),
-        *_both(
-            "List",
-            (
-                member("resource_list_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _list),
-                member(
-                    "resource_list_string_string_string_map",
-                    (RESOURCE, STRING, STRING, STRING, _LABELS),
-                    _OBJECT,
-                    _list,
-                ),
-                member("list_resources_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _list_of),
-                member("list_resources_gvr_string_map", (RESOURCE, GVR, STRING, _LABELS), _OBJECT, _list_of),
-            ),
-        ),
-        *_both(
-            "Post",
-            (
-                member(
-                    "resource_post_string_string_string_map",
-                    (RESOURCE, STRING, STRING, STRING, _OBJECT),
-                    _OBJECT,
-                    _post,
-                ),
-                member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),
-            ),
-        ),
-        *_TO_GVR,
-    ),
+_SHARED: dict[str, Run] = {"resource_post_string_string_map": _post, "convert_to_gvr_string_string": _to_gvr}
+CLUSTER = Implementation(
+    {
+        **_SHARED,
+        "resource_get_string_string_string_string": _get,
+        "resource_get_gvr_string_string": _get_of,
+        "resource_list_string_string_string": _list,
+        "resource_list_string_string_string_map": _list,
+        "list_resources_gvr_string": _list_of,
+        "list_resources_gvr_string_map": _list_of,
+        "resource_post_string_string_string_map": _post,
+    },
+    flow=ArgumentFlow.READS,
 )
-NAMESPACED = Library(
-    "kyverno.resource.namespaced",
-    (
-        *_both(
-            "Get",
-            (
-                member("resource_get_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _own_get),
-                member("resource_get_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _own_get_of),
-            ),
-        ),
-        *_both(
-            "List",
-            (
-                member("resource_list_string_string", (RESOURCE, STRING, STRING), _OBJECT, _own_list),
-                member("resource_list_string_string_map", (RESOURCE, STRING, STRING, _LABELS), _OBJECT, _own_list),
-                member("list_resources_gvr", (RESOURCE, GVR), _OBJECT, _own_list_of),
-                member("list_resources_gvr_map", (RESOURCE, GVR, _LABELS), _OBJECT, _own_list_of),
-            ),
-        ),
-        *_both(
-            "Post", (member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),)
-        ),
-        *_TO_GVR,
-    ),
+NAMESPACED = Implementation(
+    {
+        **_SHARED,
+        "resource_get_string_string_string": _own_get,
+        "resource_get_gvr_string": _own_get_of,
+        "resource_list_string_string": _own_list,
+        "resource_list_string_string_map": _own_list,
+        "list_resources_gvr": _own_list_of,
+        "list_resources_gvr_map": _own_list_of,
+    },
+    flow=ArgumentFlow.READS,
 )
 
 
@@ -201,25 +159,23 @@ GLOBAL_CONTEXT = opaque("globalcontext.Context")
 
 
 class GlobalContext(Opaque):
-    """The value of `globalContext`."""
+    """The value of `globalContext`; a `confined` one belongs to a namespaced policy, which reads no entries since 1.19."""
 
-    __slots__ = ("cluster_data",)
+    __slots__ = ("cluster_data", "confined")
     TYPE: ClassVar[Type] = GLOBAL_CONTEXT
     GO_TYPE: ClassVar[str] = "globalcontext.Context"
 
-    def __init__(self, cluster_data: ClusterData) -> None:
+    def __init__(self, cluster_data: ClusterData, *, confined: bool = False) -> None:
         self.cluster_data = cluster_data
+        self.confined = confined
 
 
 def _get_entry(context: GlobalContext, name: str, projection: str = "") -> Value:
+    if context.confined:
+        raise EvaluationError("failed to get global reference: globalContext.* is not allowed in namespaced policies")
     return context.cluster_data.entry(name, projection)
 
 
-_OVERLOADS = (
-    member("globalcontext_get_string", (GLOBAL_CONTEXT, STRING), DYN, _get_entry),
-    member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get_entry),
-)
-LIBRARY = Library(
-    "kyverno.globalcontext",
-    tuple(Function(name, _OVERLOADS, cost=ONE, flow=ArgumentFlow.READS) for name in ("Get", "get")),
+ENTRIES = Implementation(
+    {"globalcontext_get_string": _get_entry, "globalcontext_get_string_string": _get_entry}, flow=ArgumentFlow.READS
 )

@@ -1,0 +1,171 @@
+"""Kyverno's functions by release: values and errors that a program linked with the release has as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from scanner import cel
+from scanner.model.release import Minor
+from scanner.policies.kyverno.libraries import NoClusterData, environment, exempted, library_values
+
+DIGEST = "sha256:" + "a" * 64
+NEWEST: Minor = (1, 19)
+BEFORE: Minor = (1, 18)
+
+
+class Empty(NoClusterData):
+    """A cluster without objects."""
+
+    def get(self, *_read: object) -> cel.Value:
+        """Return None: the object does not exist."""
+        return None
+
+    def entry(self, name: str, projection: str, /) -> cel.Value:
+        """Return the name of the entry."""
+        return f"{name}{projection}"
+
+
+def value(text: str, release: Minor = NEWEST, namespace: str = "") -> cel.Value:
+    """The value of an expression."""
+    activation = {
+        **library_values(Empty(), cel.Timestamp(0), namespace, release),
+        "object": {"metadata": {"labels": {"example.com/team": "shop"}}},
+        "exceptions": exempted([], ["a"]),
+    }
+    return cel.compile(text, environment(release, namespaced=bool(namespace))).evaluate(activation)
+
+
+def error(text: str, release: Minor = NEWEST, namespace: str = "") -> str:
+    """The text of the error of an expression."""
+    with pytest.raises(cel.EvaluationError) as caught:
+        value(text, release, namespace)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [(NEWEST, ["v1", f"v1@{DIGEST}", DIGEST]), (BEFORE, ["", DIGEST, DIGEST])],
+    ids=["1.19", "1.18"],
+)
+def test_a_reference_with_tag_and_digest_has_both_since_1_19(release: Minor, expected: list[str]) -> None:
+    """Before 1.19 the digest hides the tag; a port is no tag in any release."""
+    image = f"image('reg.example.com:5000/app:v1@{DIGEST}')"
+    untagged = f"image('reg.example.com:5000/app@{DIGEST}')"
+    assert expected == value(f"[{image}.tag(), {image}.identifier(), {image}.digest()]", release)
+    assert value(f"{untagged}.tag()", release) == ""
+
+
+def test_images_are_equal_if_they_are_written_alike() -> None:
+    """Two references to the same image are different images, unless they are the same text."""
+    texts = [
+        "image('nginx') == image('docker.io/library/nginx:latest')",
+        "image('nginx') == image('nginx')",
+        "parseImageReference('a/b:1') == image('a/b:1')",
+    ]
+    assert [False, True, True] == [value(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("3600000000000", "json.marshal(duration('1h'))"),
+        ('"1"', "json.marshal(quantity('1'))"),
+        ("null", "json.marshal(optional.none())"),
+        ("[1]", "json.marshal(optional.of([1]))"),
+        ('"int"', "json.marshal(int)"),
+        ('"2024-01-01T00:00:00Z"', "json.marshal(timestamp('2024-01-01T00:00:00Z'))"),
+        ('["1.2.3","10.0.0.1"]', "json.marshal([dyn(semver('1.2.3')), dyn(ip('10.0.0.1'))])"),
+        ('{"a":{"b":[1,null]}}', "json.marshal({'a': {'b': [dyn(1), dyn(null)]}})"),
+        ('{"name":"n","namespace":"ns"}', "json.marshal(parseServiceAccount('system:serviceaccount:ns:n'))"),
+        ('"nginx"', "json.marshal(image('nginx'))"),
+        ('"YWJj"', "json.marshal(b'abc')"),
+    ],
+)
+def test_values_are_written_as_go_writes_them(expected: str, text: str) -> None:
+    """Durations are numbers, values of Kubernetes' types have the JSON of their Go types."""
+    assert expected == value(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        (
+            "json: failed to convert CEL map to native map: unsupported type conversion from 'int' to string",
+            "json.marshal({1: 'a'})",
+        ),
+        ("json: unsupported map key type int64 (original key type: int64)", "json.marshal([{1: 'a'}])"),
+        (
+            "json: failed to convert CEL list to native slice: optional.none() dereference",
+            "json.marshal([optional.none()])",
+        ),
+        (
+            "json: failed to convert CEL list to native slice: type conversion not supported for 'type'",
+            "json.marshal([int])",
+        ),
+        ("json: unsupported value: NaN", "json.marshal(0.0 / 0.0)"),
+        ("json: cannot unmarshal number 1e400 into Go value of type float64", "json.unmarshal('1e400')"),
+        ("unsupported type conversion from 'int' to string", "json.unmarshal(1)"),
+        ("type conversion error from Bytes to 'string'", "gzip.compress(b'a')"),
+        ("EOF", "gzip.decompress(b'')"),
+        ("gzip: invalid header", "gzip.decompress(b'0123456789')"),
+        ("lists.range: size must be non-negative, got -1", "lists.range(-1)"),
+        ("operation cancelled: actual cost limit exceeded", "json.encode(1)"),
+        ("illegal base64 data at input byte 0", "base64.decode('a')"),
+        ("invalid replacement string: '\\' \\ not allowed at end", "regex.replace('a', 'a', '\\\\')"),
+        (
+            "listObjToMap must take lists of equal length. list1: 1, list2: 0",
+            "listObjToMap([{'k': 'a'}], [], 'k', 'v')",
+        ),
+        (
+            "internal error: interface conversion: interface {} is string, not map[interface {}]interface {}",
+            "listObjToMap(['a'], [{'v': 1}], 'k', 'v')",
+        ),
+    ],
+)
+def test_errors_have_the_text_of_kyverno(expected: str, text: str) -> None:
+    """The error of a function is that of its Go code."""
+    assert expected == error(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("30 10 1 1 1", "time.toCron(timestamp('2024-01-01T10:30:00+05:30'))"),
+        ("0 23 31 12 0", "time.toCron(timestamp('2023-12-31T23:00:00-05:00'))"),
+        (
+            True,
+            "time.truncate(timestamp('2024-01-01T10:30:00+05:30'), duration('1h')) == timestamp('2024-01-01T05:00:00Z')",
+        ),
+        ("shop", "object.metadata.labels.`example.com/team`"),
+        ([True, False], "[has(exceptions.allowedValues), has(parseServiceAccount('a').Name)]"),
+        (False, "proto.hasExt({'a': 1}, b.c)"),
+        ("a", "cel.bind(x, exceptions.allowedValues, x[0])"),
+    ],
+)
+def test_values_are_those_of_kyverno(expected: cel.Value, text: str) -> None:
+    """A time keeps its zone, a quoted name is a field, and the objects of libraries have types of their own."""
+    assert expected == value(text)
+
+
+def test_an_object_that_does_not_exist_is_null_since_1_18() -> None:
+    """Before, it is an error with the text of the API server."""
+    text = "resource.Get('apps/v1', 'deployments', 'team', 'web')"
+    assert value(text) is None
+    assert error(text, (1, 17)) == 'failed to get resource: deployments.apps "web" not found'
+
+
+def test_a_namespaced_policy_reads_no_global_context_since_1_19() -> None:
+    """A cluster-wide policy reads it, and so does a namespaced one of an older release."""
+    text = "globalContext.Get('entry')"
+    assert ["entry", "entry"] == [value(text), value(text, BEFORE, "team")]
+    refusal = "failed to get global reference: globalContext.* is not allowed in namespaced policies"
+    assert refusal == error(text, NEWEST, "team")
+
+
+def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
+    """Since 1.19 it is dyn, so that such an expression alone is no validation; before, it is dyn for an object's field only."""
+    types = [
+        str(cel.compile("optional.of(true).orValue(false)", environment(release, namespaced=False)).result_type)
+        for release in (BEFORE, NEWEST)
+    ]
+    assert ["bool", "dyn"] == types
