@@ -26,8 +26,8 @@ def program() -> Path:
 class Oracle:
     """A running oracle; a context manager."""
 
-    def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, path: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen([path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self) -> Self:
         return self

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from tests.oracle.messages import MESSAGE_NAMES, MESSAGES, TYPE_URLS
 from tests.oracle.pools import ALPHABET, LITERALS, TEXTS
@@ -22,6 +22,7 @@ _DYNAMIC = 0.08
 _UNPARENTHESIZED = 0.1
 _MISSPELT = 0.02
 _CHANGED_TEXT = 0.25
+_OWN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,40 @@ class Case:
     variables: tuple[tuple[str, str], ...]
 
 
-class Generator:
-    """Makes expressions from one source of chance."""
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What an environment has beyond Kubernetes' own: templates by the type of their result, literals by type, and pools of texts.
 
-    def __init__(self, source: random.Random) -> None:
+    `variables` are the sets of variables that an expression may read.
+    """
+
+    calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    literals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variables: tuple[tuple[tuple[str, str], ...], ...] = VARIABLES
+
+
+class Generator:
+    """Makes expressions from one source of chance; about half of the calls are of the `vocabulary`, where it has calls of a type."""
+
+    def __init__(self, source: random.Random, vocabulary: Vocabulary | None = None) -> None:
         self._chance = source
+        self._vocabulary = vocabulary or Vocabulary()
+        self._literals = {**LITERALS, **self._vocabulary.literals}
         self._scope: list[tuple[str, str]] = []
         self._variables: tuple[tuple[str, str], ...] = ()
 
     def case(self) -> Case:
         """Return a random expression."""
-        self._scope = []
-        self._variables = self._chance.choice(VARIABLES) if self._chance.random() < 0.3 else ()
-        term = self._term(
-            self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), self._chance.choice((1, 2, 3, 3, 4, 5))
+        return self.case_of(
+            self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), self._vocabulary.variables
         )
+
+    def case_of(self, kind: str, variables: tuple[tuple[tuple[str, str], ...], ...] = ((),)) -> Case:
+        """Return a random expression of a type, which may read one of these sets of variables."""
+        self._scope = []
+        self._variables = self._chance.choice(variables) if self._chance.random() < 0.3 else ()
+        term = self._term(kind, self._chance.choice((1, 2, 3, 3, 4, 5)))
         if self._chance.random() < _MISSPELT:
             term = Term("any", (self._changed(str(term)),))
         return Case(term, self._variables)
@@ -85,6 +105,9 @@ class Generator:
     def _made(self, kind: str, depth: int) -> Term:
         if depth <= 0 or self._chance.random() < 0.12:
             return self._leaf(kind)
+        own = self._vocabulary.calls.get(kind, ())
+        if own and self._chance.random() < _OWN:
+            return self._filled(kind, self._chance.choice(own), depth, loose=False)
         operators, calls = OPERATORS.get(kind, ()), (*CALLS.get(kind, ()), *MESSAGES.get(kind, ()))
         if operators and self._chance.random() < 0.4:
             return self._filled(kind, self._chance.choice(operators), depth, loose=True)
@@ -101,9 +124,9 @@ class Generator:
             return Term(kind, (f"variables.{self._chance.choice(self._variables)[0]}",))
         if kind in KINDS and chance < 0.75:
             return Term(kind, (f"object.spec.{self._chance.choice(KINDS[kind])}",))
-        if kind == "any" or kind not in LITERALS:
+        if kind == "any" or kind not in self._literals:
             kind = self._chance.choice(TYPES)
-        return Term(kind, (self._random(kind) or self._chance.choice(LITERALS[kind]),))
+        return Term(kind, (self._random(kind) or self._chance.choice(self._literals[kind]),))
 
     def _random(self, kind: str) -> str:
         """Return a number or text that is in no pool, or an empty string."""
@@ -167,7 +190,8 @@ class Generator:
     def _text(self, pool: str) -> Term:
         if self._chance.random() < 0.1:
             return self._term("string", 1)
-        text = self._chance.choice(TYPE_URLS if pool == "type_url" else TEXTS[pool])
+        texts = self._vocabulary.texts.get(pool) or (TYPE_URLS if pool == "type_url" else TEXTS[pool])
+        text = self._chance.choice(texts)
         if self._chance.random() < _CHANGED_TEXT:
             text = self._changed(text)
         return Term("string", (literal(text, self._chance.choice(_QUOTES)),))

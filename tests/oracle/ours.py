@@ -16,7 +16,7 @@ from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subje
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.types.type_system import Type
 from scanner.cel.values.times import printed
-from scanner.cel.values.values import Duration, KeyedMap, Message, Opaque, Optional, Timestamp, UInt
+from scanner.cel.values.values import Duration, KeyedMap, Message, Opaque, Optional, Struct, Timestamp, UInt
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
 from tests.oracle.subjects import ATTRIBUTES, NAMESPACE
@@ -35,7 +35,7 @@ class Refusing:
 def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list[Any]) -> dict[str, Any]:
     """Return our reply to a request."""
     try:
-        with _limited():
+        with limited():
             compiled, program = compiled_with(expression, variables)
             outcomes = [_outcome(program, compiled, activation_of(document)) for document in objects]
     except cel.CompileError as error:
@@ -46,7 +46,9 @@ def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
+def limited() -> Iterator[None]:
+    """Raise TimeoutError in a block that takes too long."""
+
     def give_up(*_: object) -> None:
         raise TimeoutError(f"took more than {_SLOWEST_SECONDS} s")
 
@@ -108,14 +110,16 @@ def tagged(value: cel.Value) -> dict[str, Any]:
     return {"type": cel.type_name(value), "plain": _plain(value)}
 
 
+def _scalar(value: Any) -> Any:
+    if isinstance(value, float):
+        return repr(value)
+    return int(value) if type(value) in (int, UInt) else value
+
+
 def _plain(value: Any) -> Any:
     match value:
-        case None | bool() | str():
-            return value
-        case UInt() | int():
-            return int(value)
-        case float():
-            return repr(value)
+        case None | bool() | str() | UInt() | int() | float():
+            return _scalar(value)
         case bytes():
             return base64.b64encode(value).decode()
         case Timestamp():
@@ -132,6 +136,8 @@ def _plain(value: Any) -> Any:
             return value.name
         case Quantity():
             return f"{value.unscaled}e{value.exponent}"
+        case Struct():
+            return "{" + " ".join(str((value.find(name) or ("",))[0]) for name in value.absent or value.fields) + "}"
         case Opaque() | Message():
             return str(value) if type(value).__str__ is not Opaque.__str__ else ""
     raise TypeError(type(value).__name__)
