@@ -171,9 +171,9 @@ PASSED_BY = Change(
     cel_go=27,
 )
 
-GUARDED_TRACKERS = Change(
-    "guarded trackers",
-    "The trackers of list functions assert no types of their arguments: ext/lists.go.",
+IN_TURN = Change(
+    "in turn",
+    "A call evaluates no argument after one that fails: interpreter/interpretable.go.",
     since=LAST,
     cel_go=30,
 )

@@ -17,7 +17,7 @@ from scanner.cel.releases import (
     CLAMPED_SEARCH,
     COPIED_QUANTITIES,
     EMPTY_SEARCH,
-    GUARDED_TRACKERS,
+    IN_TURN,
     LABEL_KEYS,
     LAST_INDEX_IN_NOTHING,
     NO_NUMBERS_AS_DURATIONS,
@@ -168,16 +168,9 @@ def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Functio
     amended = (
         {name: _amended(function, amendments) for name, function in functions.items()} if amendments else functions
     )
-    if not GUARDED_TRACKERS.holds(version):
+    if not IN_TURN.holds(version):
         return amended
-    return {name: _untracked(function) for name, function in amended.items()}
-
-
-def _untracked(function: Function) -> Function:
-    """Return a function whose calls no tracker ends in a panic."""
-    if all(overload.tracker is None for overload in function.overloads):
-        return function
-    return replace(function, overloads=tuple(replace(overload, tracker=None) for overload in function.overloads))
+    return {name: replace(function, in_turn=True) for name, function in amended.items()}
 
 
 def _amended(function: Function, amendments: dict[str, Amendment]) -> Function:
