@@ -169,3 +169,10 @@ def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
         for release in (BEFORE, NEWEST)
     ]
     assert ["bool", "dyn"] == types
+
+
+def test_a_call_stops_at_its_first_failing_argument_since_1_19() -> None:
+    """The tracker of `distinct` ends the evaluation in a panic; it is not reached where the argument before fails."""
+    text = "object.missing + object.missing.distinct()"
+    assert error(text) == "no such key: missing"
+    assert error(text, BEFORE).startswith("internal error: interface conversion: ")
