@@ -77,15 +77,14 @@ class Generator:
         self._variables: tuple[tuple[str, str], ...] = ()
 
     def case(self) -> Case:
-        """Return a random expression."""
-        return self.case_of(
-            self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), self._vocabulary.variables
-        )
+        """Return a random expression, which may read variables."""
+        variables = self._chance.choice(self._vocabulary.variables) if self._chance.random() < 0.3 else ()
+        return self.case_of(self._chance.choice((*TYPES, "any", "decision", "bool", "bool")), variables)
 
-    def case_of(self, kind: str, variables: tuple[tuple[tuple[str, str], ...], ...] = ((),)) -> Case:
-        """Return a random expression of a type, which may read one of these sets of variables."""
+    def case_of(self, kind: str, variables: tuple[tuple[str, str], ...] = ()) -> Case:
+        """Return a random expression of a type, which may read these variables."""
         self._scope = []
-        self._variables = self._chance.choice(variables) if self._chance.random() < 0.3 else ()
+        self._variables = variables
         term = self._term(kind, self._chance.choice((1, 2, 3, 3, 4, 5)))
         if self._chance.random() < _MISSPELT:
             term = Term("any", (self._changed(str(term)),))
