@@ -43,14 +43,14 @@ _SERVER_SET = (("object", "status"), *(("object", "metadata", name) for name in 
 _FILLED_IN = tuple(("object", "spec", name) for name in _SET_IN_SPEC)
 
 
-def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
+def classify_policy(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
     """The classes of a policy and of each of its checks, for requests of these operations."""
     conditions = Check(CheckKind.CONDITIONS)
     before = compiled.reads(conditions)
     own = (CheckReading(check, _classes(before | compiled.reads(check))) for check in compiled.checks)
     first = (CheckReading(conditions, _classes(before)),) if compiled.conditions else ()
     checks = (*first, *own)
-    reason = unauditable(compiled.policy, operations)
+    reason = explain_unauditable(compiled.policy, operations)
     classes_found = {classes_found for check_reading in checks for classes_found in check_reading.classes} | (
         {Auditability.OPERATIONS} if reason else set()
     )
@@ -80,7 +80,7 @@ def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
     return any(path[: len(area)] == area for path in paths for area in areas)
 
 
-def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
+def explain_unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
     """The reason why no stored object can be evaluated against a policy, or an empty string."""
     rules = policy.match.rules if policy.match else ()
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]

@@ -193,8 +193,8 @@ def compile_policy(
     try:
         with _without_collections():
             return _compiled(policy, rules, plugin, new=new)
-    except cel.TooLarge as why:
-        return replace(too_large(policy, why), plugin=plugin)
+    except cel.ExpressionTooLarge as why:
+        return replace(leave_uncompiled(policy, why), plugin=plugin)
 
 
 @contextmanager
@@ -253,7 +253,7 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         mutations=tuple(
             compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
         ),
-        checks=checks_of(policy),
+        checks=list_checks(policy),
         written=tuple(written),
         plugin=plugin,
     )
@@ -273,11 +273,11 @@ class Allowance:
         """Return the expression and subtract its size from the allowance. Raises TooLarge if the size exceeds the allowance."""
         self._left -= expression.program.size if expression.program else 0
         if self._left < 0:
-            raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
+            raise cel.ExpressionTooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
         return expression
 
 
-def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
+def leave_uncompiled(policy: Policy, why: cel.ExpressionTooLarge) -> CompiledPolicy:
     """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
     return CompiledPolicy(
         policy=policy,
@@ -288,7 +288,7 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
         ),
         annotations=tuple(Expression(annotation.value_expression, None) for annotation in policy.audit_annotations),
         mutations=tuple(Expression(mutation.expression, None) for mutation in policy.mutations),
-        checks=checks_of(policy),
+        checks=list_checks(policy),
         excess=f"compiling the policy takes more than Assay spends on one: {why}",
     )
 
@@ -315,7 +315,7 @@ def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> Budg
     )
 
 
-def checks_of(policy: Policy) -> tuple[Check, ...]:
+def list_checks(policy: Policy) -> tuple[Check, ...]:
     """Every check of a policy, in the order of its check results."""
     validations = (
         Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
@@ -332,7 +332,7 @@ def checks_of(policy: Policy) -> tuple[Check, ...]:
 
 def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
-    return cel.for_patches(environment).returning(result)
+    return cel.allow_patches(environment).returning(result)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:

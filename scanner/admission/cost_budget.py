@@ -63,7 +63,7 @@ class CostBudget:
         return True
 
 
-class Expression(Protocol):
+class ProgramSource(Protocol):
     """The text of an expression and its program, or the reason why it has none."""
 
     @property
@@ -83,7 +83,7 @@ class Expression(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class EvaluationFault:
     """The reason why an expression has no value. With `ends` the budget is exhausted for all expressions that share it."""
 
     text: str
@@ -100,7 +100,7 @@ class Variables(cel.Lazy):
     __slots__ = ("_expressions", "_failures", "_inputs", "_owed", "metered")
 
     def __init__(
-        self, expressions: Mapping[str, Expression], inputs: Mapping[str, object], *, metered: bool = False
+        self, expressions: Mapping[str, ProgramSource], inputs: Mapping[str, object], *, metered: bool = False
     ) -> None:
         self.entries = {}  # instead of a call of `super().__init__`, which takes half as long as all the rest
         self._expressions = expressions
@@ -127,7 +127,7 @@ class Variables(cel.Lazy):
         value = self.entries[name] = self._evaluated(name, expression)
         return value
 
-    def _expression(self, name: str) -> Expression | None:
+    def _expression(self, name: str) -> ProgramSource | None:
         return None if "__" in name and _ESCAPED.search(name) else self._expressions.get(name)
 
     def unpaid_cost(self) -> int:
@@ -135,7 +135,7 @@ class Variables(cel.Lazy):
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
-    def _evaluated(self, name: str, expression: Expression) -> cel.Value:
+    def _evaluated(self, name: str, expression: ProgramSource) -> cel.Value:
         """The value of a variable. The text of an error is kept: an exception would keep its frames and their values in memory."""
         program = expression.program
         if program is None:
@@ -158,11 +158,11 @@ class Variables(cel.Lazy):
 
 
 def run(
-    expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
-) -> cel.Value | Fault:
+    expression: ProgramSource, activation: Mapping[str, object], cost_budget: CostBudget | None = None
+) -> cel.Value | EvaluationFault:
     """The value of an expression, or the reason why it has none. Its cost is counted if there is a budget."""
     if expression.program is None:
-        return Fault(f"compilation error: {expression.fault}")
+        return EvaluationFault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
         return _paid(expression.text, expression.program, activation, cost_budget)
     try:
@@ -173,29 +173,29 @@ def run(
 
 def _paid(
     text: str, program: cel.Program, activation: Mapping[str, object], cost_budget: CostBudget
-) -> cel.Value | Fault:
+) -> cel.Value | EvaluationFault:
     measured = program.measure(activation)
     variables = activation.get("variables")
     unpaid_cost = variables.unpaid_cost() if isinstance(variables, Variables) else 0
     if not (cost_budget.charge(unpaid_cost) and cost_budget.charge(measured.cost)):
-        return Fault(EXHAUSTED, ends=True)
+        return EvaluationFault(EXHAUSTED, ends=True)
     if isinstance(measured.outcome, cel.EvaluationError):
         return _failed(text, measured.outcome)
     return measured.outcome
 
 
-def _failed(text: str, error: cel.EvaluationError) -> Fault:
-    return Fault(f"expression '{text}' resulted in error: {error}")
+def _failed(text: str, error: cel.EvaluationError) -> EvaluationFault:
+    return EvaluationFault(f"expression '{text}' resulted in error: {error}")
 
 
 def run_all(
-    expressions: Iterable[Expression | None], activation: Mapping[str, object], cost_budget: CostBudget
-) -> list[cel.Value | Fault] | Fault:
+    expressions: Iterable[ProgramSource | None], activation: Mapping[str, object], cost_budget: CostBudget
+) -> list[cel.Value | EvaluationFault] | EvaluationFault:
     """The value of each expression, None for an absent expression; a single fault if the budget is exhausted."""
-    values: list[cel.Value | Fault] = []
+    values: list[cel.Value | EvaluationFault] = []
     for expression in expressions:
         value = None if expression is None else run(expression, activation, cost_budget)
-        if isinstance(value, Fault) and value.ends:
+        if isinstance(value, EvaluationFault) and value.ends:
             return value
         values.append(value)
     return values
@@ -225,14 +225,14 @@ class _Latest:
         """The size of a document, by a fast estimate."""
         cached = self._sizes.get(root)
         if cached is None or cached[0] is not document:
-            cached = self._sizes[root] = (document, cel.size_of_document(document))
+            cached = self._sizes[root] = (document, cel.measure_document(document))
         return cached[1]
 
     def extent(self, root: str, document: object) -> SizeBound:
         """The size bound of a document, from a walk over all of its values."""
         cached = self._extents.get(root)
         if cached is None or cached[0] is not document:
-            extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
+            extent = cel.find_document_extent(document)._replace(widest=cel.find_widest(document))
             cached = self._extents[root] = (document, extent.rounded())
         return cached[1]
 
@@ -250,7 +250,7 @@ class CostBounds:
 
     __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
-    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[BudgetGroup]) -> None:
+    def __init__(self, variables: Mapping[str, ProgramSource], shares: Sequence[BudgetGroup]) -> None:
         self._variables = {
             name: expression.program for name, expression in variables.items() if expression.program is not None
         }
@@ -298,7 +298,7 @@ class CostBounds:
         """Return whether no limit can be exceeded with any documents of this size."""
         for larger in (min(size + _GENEROSITY, cel.LARGEST_SIZE), size):
             if self._largest < larger < self._smallest_misfit:
-                if self._adds_up((cel.extent_of_size(larger),) * len(self._roots)):
+                if self._adds_up((cel.bound_extent(larger),) * len(self._roots)):
                     self._largest = larger
                 else:
                     self._smallest_misfit = larger

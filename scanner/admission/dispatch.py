@@ -16,9 +16,9 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
 from scanner.admission.match import Target, applies
-from scanner.admission.params import resolve, unserved
-from scanner.admission.request import Request, typed_namespace
-from scanner.admission.results import misconfigured
+from scanner.admission.params import explain_unserved, resolve_params
+from scanner.admission.request import Request, read_typed_namespace
+from scanner.admission.results import fail_configuration
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
@@ -127,7 +127,7 @@ class InvocationResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class CombinedChange:
     """The changes of several invocations to one object, in the order of their names.
 
     `undone` is true if they leave the object unchanged, `order_matters` if another order has another result. `refused` is the
@@ -147,7 +147,9 @@ AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
 class Combination(Protocol):
     """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
-    def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
+    def together(
+        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest
+    ) -> CombinedChange | None:
         """The result of all requests of `acting` on an object; None if at most one policy acts.
 
         Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
@@ -164,7 +166,7 @@ def evaluate_object(
     `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
     here: it has one when the object is listed in that kind. A kind that differs in the apiVersion alone has no list of its own. Raises AuthorizerFailed and SchemaUnknown.
     """
-    for pending in requests(bound, resource, original, context):
+    for pending in list_requests(bound, resource, original, context):
         if pending.request is None:
             yield pending
             continue
@@ -173,7 +175,7 @@ def evaluate_object(
         yield pending._replace(check_results=check_results)
 
 
-def requests(
+def list_requests(
     bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy for an object, not evaluated, ordered by binding.
@@ -247,7 +249,7 @@ def select(
         return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
         return None
-    if fault := unserved(policy, context.params):
+    if fault := explain_unserved(policy, context.params):
         return Selection(target, matched, f"failed to configure policy: {fault}")
     try:
         narrowed_out = binding.match is not None and applies(binding.match, target) is None
@@ -284,14 +286,14 @@ def _requests(
 
     def fault_result(text: str) -> InvocationResult:
         return InvocationResult(
-            Invocation(policy, binding), target.operation, resource, (misconfigured(bound.compiled, text),)
+            Invocation(policy, binding), target.operation, resource, (fail_configuration(bound.compiled, text),)
         )
 
     if selection.fault:
         yield fault_result(selection.fault)
         return
     try:
-        params = resolve(policy, binding, target.namespace, context.params)
+        params = resolve_params(policy, binding, target.namespace, context.params)
     except ConfigurationError as error:
         yield fault_result(f"failed to configure binding: {error}")
         return
@@ -333,5 +335,5 @@ def _namespace_object(
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
-        return typed_namespace(context.namespace(target.namespace))
+        return read_typed_namespace(context.namespace(target.namespace))
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

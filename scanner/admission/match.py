@@ -56,7 +56,7 @@ class Target:
     equivalents: tuple[Kind, ...] = ()
 
 
-def exempt(kind: Kind, *, static: bool = False) -> bool:
+def is_exempt(kind: Kind, *, static: bool = False) -> bool:
     """Return whether admission exempts a kind from all policies; static manifest policies do evaluate policy objects."""
     key = (kind.group, kind.plural)
     return key in _NEVER or (not static and key in _POLICY_OBJECTS)

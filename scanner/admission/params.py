@@ -32,7 +32,7 @@ class ParamSource(Protocol):
         ...
 
 
-def unserved(policy: Policy, source: ParamSource) -> str:
+def explain_unserved(policy: Policy, source: ParamSource) -> str:
     """The configuration error of a policy whose paramKind is not served, or an empty string."""
     if policy.param_kind is None or source.kind(policy.param_kind):
         return ""
@@ -40,7 +40,9 @@ def unserved(policy: Policy, source: ParamSource) -> str:
     return f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={policy.param_kind.kind}'"
 
 
-def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSource) -> tuple[Resource | None, ...]:
+def resolve_params(
+    policy: Policy, binding: Binding, namespace: str, source: ParamSource
+) -> tuple[Resource | None, ...]:
     """The params of a binding for a request, ordered by namespace and name; `None` stands for an evaluation without a param.
 
     `namespace` is the request's. Mirrors `CollectParams` of `plugin/policy/generic`. Raises ConfigurationError with the API
@@ -50,7 +52,7 @@ def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSourc
         return (None,)
     kind = source.kind(policy.param_kind)
     if kind is None:
-        raise ConfigurationError(unserved(policy, source))
+        raise ConfigurationError(explain_unserved(policy, source))
     params = _find(binding.param_ref, kind, namespace, source)
     if not params and binding.param_ref.parameter_not_found_action == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.params import ParamSource, unserved
+from scanner.admission.params import ParamSource, explain_unserved
 from scanner.model.json import JsonObject, dig
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.reading import Auditability
@@ -58,7 +58,7 @@ def _auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[He
 
 
 def _params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
-    if fault := unserved(bound.policy, params):
+    if fault := explain_unserved(bound.policy, params):
         yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
     kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
     for binding in bound.bindings if kind else ():

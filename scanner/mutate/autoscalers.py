@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.mutate.goread import Malformed, Mismatch, plain, special
+from scanner.mutate.goread import MalformedText, Mismatch, read_plain, read_special
 from scanner.mutate.gotypes import Plain
 
 PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
@@ -48,7 +48,7 @@ class _Field(NamedTuple):
     always: bool = False
 
 
-def first_version(body: JsonObject) -> JsonObject:
+def convert_to_v1(body: JsonObject) -> JsonObject:
     """An autoscaler of v2 in v1."""
     spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     metrics, current = as_list(spec.get("metrics")), as_list(status.get("currentMetrics"))
@@ -78,7 +78,7 @@ def first_version(body: JsonObject) -> JsonObject:
     }
 
 
-def second_version(body: JsonObject) -> JsonObject:
+def convert_to_v2(body: JsonObject) -> JsonObject:
     """An autoscaler of v1 in v2, which is the form of the internal type."""
     spec, status = as_object(body.get("spec")), as_object(body.get("status"))
     notes = as_object(dig(body, "metadata", "annotations"))
@@ -273,22 +273,22 @@ def _int32(value: Json) -> Json:
 
 def _plain(kind: Plain, value: Json) -> Json:
     try:
-        return plain(kind, kind, value)
+        return read_plain(kind, kind, value)
     except Mismatch as error:
         raise _Unreadable from error
 
 
 def _quantity(value: Json) -> Json:
     try:
-        return special("Quantity", value)
-    except (Malformed, Mismatch) as error:
+        return read_special("Quantity", value)
+    except (MalformedText, Mismatch) as error:
         raise _Unreadable from error
 
 
 def _time(value: Json) -> Json:
     try:
-        return special("Time", value)
-    except (Malformed, Mismatch) as error:
+        return read_special("Time", value)
+    except (MalformedText, Mismatch) as error:
         raise _Unreadable from error
 
 

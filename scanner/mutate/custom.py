@@ -15,9 +15,9 @@ from typing import Final
 import orjson
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
-from scanner.mutate.decoding import INTERNAL, Ended, Inside, with_identity
+from scanner.mutate.decoding import INTERNAL, DecoderEnded, InnerDecoder, require_identity
 from scanner.mutate.native import RequestFault
-from scanner.mutate.registry import kept_metadata
+from scanner.mutate.registry import keep_metadata
 from scanner.mutate.rewriting import Rewriting
 from scanner.mutate.schema import Custom, Schema
 
@@ -26,13 +26,13 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
 
 
-def decoded(custom: Custom | None, document: Json, live: JsonObject, target: str) -> JsonObject:
+def decode_patched(custom: Custom | None, document: Json, live: JsonObject, target: str) -> JsonObject:
     """The document that a JSON patch produced. Raises RequestFault for a document whose kind or version cannot be read.
 
     Another version of the definition is converted to `target`, the apiVersion of the request, in the end
     (`crConverter.ConvertToVersion`).
     """
-    decoded_object = EMPTY if document is None else with_identity(document)
+    decoded_object = EMPTY if document is None else require_identity(document)
     if not decoded_object.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
         raise RequestFault(f"{INTERNAL}Object 'Kind' is missing in '{text}'")
@@ -61,7 +61,7 @@ def reject_unwritable(value: object) -> None:
             reject_unwritable(part)
 
 
-def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
+def fill_defaults(custom: Custom, document: JsonObject) -> JsonObject:
     """The object as the next mutation reads it: the defaults of its schema are filled in, nothing is pruned yet.
 
     Mirrors `structuraldefaulting.Default` of apiextensions-apiserver.
@@ -69,7 +69,7 @@ def defaulted(custom: Custom, document: JsonObject) -> JsonObject:
     return as_object(_defaulted(document, custom.schema))
 
 
-def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
+def store_custom(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object as the API server reads it after the mutated object `after` has replaced the stored object `before`.
 
     Fields that the schema does not define are removed (`structuralpruning.Prune`), and so are changes of the status where
@@ -79,12 +79,12 @@ def stored(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
     own = ("status",) if custom.has_status else ()
     schema = custom.schema if custom.versions is None else custom.versions.schema
     document = _kept(before, _typed(after, schema), own)
-    typed = {**document, "metadata": object_meta(document.get("metadata"))}
-    read = as_object(_defaulted(kept_metadata(before, typed), schema))
+    typed = {**document, "metadata": read_object_meta(document.get("metadata"))}
+    read = as_object(_defaulted(keep_metadata(before, typed), schema))
     return read if schema == custom.schema else _kept(before, _typed(read, custom.schema), own)
 
 
-def wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
+def list_wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
     """The errors of a request whose object has values of wrong types in fields that only its own version defines.
 
     Such fields are not stored, so that the object would seem unchanged; but the server validates the object of the request first.
@@ -270,7 +270,7 @@ def _coerced(value: Json, schema: JsonObject | None) -> Json:
         return value
     coerced = {name: _coerced(member, _field_schema(schema, name)) for name, member in value.items()}
     if schema.get(_EMBEDDED) is True and isinstance(value.get("metadata", ""), dict | None):
-        coerced["metadata"] = object_meta(value["metadata"], keeps_malformed=True)
+        coerced["metadata"] = read_object_meta(value["metadata"], keeps_malformed=True)
     return _same_or(coerced, value)
 
 
@@ -323,7 +323,7 @@ _SCHEMA: Final = Schema(
 )
 
 
-def object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
+def read_object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonObject:
     """The metadata without unknown members.
 
     Malformed members are dropped too, unless validation still has to reject them (`keeps_malformed`).
@@ -339,6 +339,6 @@ def _read(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:
     """The stored form of a member; nothing for a member that is unknown or empty."""
     member = {name: value}
     try:
-        return Rewriting(_SCHEMA, Inside()).rewritten(member, EMPTY)
-    except Ended:
+        return Rewriting(_SCHEMA, InnerDecoder()).rewritten(member, EMPTY)
+    except DecoderEnded:
         return member if keeps_malformed else EMPTY

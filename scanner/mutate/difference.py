@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from scanner.model.outcome import Change
-from scanner.mutate.operations import Node, same
+from scanner.mutate.operations import Node, is_same_json
 
 NAMING = ("name", "key", "containerPort", "port", "mountPath", "type", "ip", "topologyKey", "uid")
 _MOST_PAIRS = 250_000
@@ -30,13 +30,13 @@ class _Comparisons:
         return True
 
 
-def difference(before: Node, after: Node) -> tuple[Change, ...]:
+def find_changes(before: Node, after: Node) -> tuple[Change, ...]:
     """The changes from `before` to `after`, in the order in which they apply; none when the values are equal."""
     return tuple(_changes(before, after, "", _Comparisons()))
 
 
 def _changes(before: Node, after: Node, path: str, comparisons: _Comparisons) -> Iterator[Change]:
-    if same(before, after):
+    if is_same_json(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _members(before, after, path, comparisons)
@@ -48,7 +48,7 @@ def _changes(before: Node, after: Node, path: str, comparisons: _Comparisons) ->
 
 def _members(before: dict[str, Node], after: dict[str, Node], path: str, comparisons: _Comparisons) -> Iterator[Change]:
     for name in dict.fromkeys((*before, *after)):
-        place = f"{path}/{escaped(name)}"
+        place = f"{path}/{escape_name(name)}"
         if name not in after:
             yield Change("remove", place, was=before[name])
         elif name not in before:
@@ -57,7 +57,7 @@ def _members(before: dict[str, Node], after: dict[str, Node], path: str, compari
             yield from _changes(before[name], after[name], place, comparisons)
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """A member's name inside a path: `~` is `~0`, `/` is `~1` (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
 
@@ -91,15 +91,15 @@ def _gap(
         yield from _changes(before[first + offset], after[start + offset], f"{path}/{first + offset}", comparisons)
 
 
-def aligned(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
+def align(before: Sequence[Node], after: Sequence[Node]) -> list[tuple[int, int]]:
     """Pairs of the indexes of elements that are equal or have the same name, in order."""
     return _aligned(before, after, _Comparisons())
 
 
 def _aligned(before: Sequence[Node], after: Sequence[Node], comparisons: _Comparisons) -> list[tuple[int, int]]:
-    head = sum(1 for _ in takewhile(lambda pair: same(*pair), zip(before, after, strict=False)))
+    head = sum(1 for _ in takewhile(lambda pair: is_same_json(*pair), zip(before, after, strict=False)))
     rest = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
-    tail = sum(1 for _ in takewhile(lambda pair: same(*pair), rest))
+    tail = sum(1 for _ in takewhile(lambda pair: is_same_json(*pair), rest))
     middle = _longest(before[head : len(before) - tail], after[head : len(after) - tail], comparisons)
     return [
         *((index, index) for index in range(head)),
@@ -134,9 +134,9 @@ def _walked(weights: list[list[int]], best: list[list[int]]) -> Iterator[tuple[i
 
 
 def _weight(left: Node, right: Node) -> int:
-    if same(left, right):
+    if is_same_json(left, right):
         return 3
     if not isinstance(left, dict) or not isinstance(right, dict):
         return 0
     names = [name for name in NAMING if name in left or name in right]
-    return 2 if names and same(left.get(names[0]), right.get(names[0])) else 0
+    return 2 if names and is_same_json(left.get(names[0]), right.get(names[0])) else 0

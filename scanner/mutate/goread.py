@@ -16,7 +16,7 @@ import orjson
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import compare, parse
-from scanner.cel.values.text import printed_double
+from scanner.cel.values.text import write_printed
 from scanner.model.json import Json
 from scanner.mutate.gotypes import Plain, Special
 
@@ -39,7 +39,7 @@ class Mismatch(ValueError):
         self.type = type_
 
 
-class Malformed(ValueError):
+class MalformedText(ValueError):
     """A text that the decoder of its type rejects; the message is that decoder's."""
 
 
@@ -47,7 +47,7 @@ class BadBytes(ValueError):
     """A text that is not base64; the message is Go's."""
 
 
-def word(value: Json) -> str:
+def name_type(value: Json) -> str:
     """The name of a JSON value's type in error texts."""
     match value:
         case bool():
@@ -64,7 +64,7 @@ def word(value: Json) -> str:
             return "object"
 
 
-def plain(kind: Plain, name: str, value: Json) -> Json:
+def read_plain(kind: Plain, name: str, value: Json) -> Json:
     """A text, number or boolean of a Go kind. Raises Mismatch for a value that does not fit it."""
     match kind:
         case "string":
@@ -76,25 +76,25 @@ def plain(kind: Plain, name: str, value: Json) -> Json:
         case "int32" | "int64" | "uint8":
             return _integer(kind, name, value)
     if not suits:
-        raise Mismatch(word(value), name)
+        raise Mismatch(name_type(value), name)
     return value
 
 
 def _integer(kind: Plain, name: str, value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Mismatch(word(value), name)
+        raise Mismatch(name_type(value), name)
     lowest, highest = (0, _LARGEST_BYTE) if kind == "uint8" else (-(1 << _RANGES[kind]), (1 << _RANGES[kind]) - 1)
     if isinstance(value, float) or not lowest <= value <= highest:
-        raise Mismatch(f"number {number_text(value)}", name)
+        raise Mismatch(f"number {write_number(value)}", name)
     return value
 
 
-def number_text(value: float) -> str:
+def write_number(value: float) -> str:
     """A number as JSON has it."""
-    return printed_double(value) if isinstance(value, float) else str(value)
+    return write_printed(value) if isinstance(value, float) else str(value)
 
 
-def wrapped_integer(kind: Plain, value: float) -> int | None:
+def wrap_integer(kind: Plain, value: float) -> int | None:
     """An integer as reflection converts a number, without the bits beyond its width; None for a number with a fraction."""
     if isinstance(value, float):
         if not value.is_integer():
@@ -105,7 +105,7 @@ def wrapped_integer(kind: Plain, value: float) -> int | None:
     return low - width if low >= width // 2 else low
 
 
-def read_bytes(text: str) -> str:
+def normalize_bytes(text: str) -> str:
     """Bytes, from their base64, as base64 again. Raises BadBytes."""
     data = text.encode(errors="surrogatepass")
     fault = _first_bad(data)
@@ -114,7 +114,7 @@ def read_bytes(text: str) -> str:
     return base64.b64encode(base64.b64decode(data.translate(None, _LINE_ENDS))).decode()
 
 
-def written_bytes(numbers: list[int]) -> str:
+def encode_numbers(numbers: list[int]) -> str:
     """The base64 of bytes that the document gave as numbers."""
     return base64.b64encode(bytes(numbers)).decode()
 
@@ -151,7 +151,7 @@ def _after_line_ends(data: bytes, at: int) -> int:
     return at
 
 
-def special(kind: Special, value: Json) -> Json:
+def read_special(kind: Special, value: Json) -> Json:
     """A value of a type with its own decoder. Raises Mismatch and Malformed."""
     match kind:
         case "Time":
@@ -159,11 +159,11 @@ def special(kind: Special, value: Json) -> Json:
         case "MicroTime":
             return _time(value, MICROSECONDS)
         case "Quantity":
-            return quantity(value)
+            return read_quantity(value)
         case "IntOrString":
             return value if isinstance(value, str) else 0 if value is None else _integer("int32", "int32", value)
         case "JSONSchemaPropsOrBool" if not isinstance(value, bool):
-            raise Malformed("boolean or JSON schema expected")
+            raise MalformedText("boolean or JSON schema expected")
         case _:
             return value
 
@@ -172,22 +172,22 @@ def _time(value: Json, layout: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Mismatch(word(value), "string")
+        raise Mismatch(name_type(value), "string")
     try:
-        return stored(value, layout)
+        return read_time(value, layout)
     except BadTime as error:
-        raise Malformed(str(error)) from None
+        raise MalformedText(str(error)) from None
 
 
-def quantity(value: Json) -> str:
+def read_quantity(value: Json) -> str:
     """A quantity in its canonical form, as the server writes it; null is `0`. Raises Malformed."""
     try:
         return "0" if value is None else str(parse(_quantity_text(value)))
     except EvaluationError as error:
-        raise Malformed(str(error)) from None
+        raise MalformedText(str(error)) from None
 
 
-def same_quantity(left: Json, right: Json) -> bool:
+def is_same_quantity(left: Json, right: Json) -> bool:
     """Return whether two quantities are the same number; a value that is not a quantity equals nothing else."""
     try:
         return compare(parse(_quantity_text(left)), parse(_quantity_text(right))) == 0
@@ -202,7 +202,7 @@ def _quantity_text(value: Json) -> str:
         case bool() | list() | dict():
             return orjson.dumps(value).decode()
         case int() | float():
-            return number_text(value)
+            return write_number(value)
         case _:
             return str(value)
 
@@ -314,7 +314,7 @@ class _Reading:
         return (hours * 60 + minutes) * (-60 if match[1] == "-" else 60)
 
 
-def stored(text: str, layout: str) -> str | None:
+def read_time(text: str, layout: str) -> str | None:
     """A time as the server writes it, None for the zero time, which is null.
 
     `layout` is SECONDS or MICROSECONDS. Raises BadTime.

@@ -107,7 +107,7 @@ _NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
 
 
 @cache
-def fields_of(definition: str) -> Mapping[str, GoField]:
+def get_fields(definition: str) -> Mapping[str, GoField]:
     """The fields of a definition's struct by name, in Go's order; none when the definition is unknown."""
     written = _table().get(definition)
     return _NO_FIELDS if written is None else {name: _field(code) for name, code in written.items()}
@@ -120,9 +120,9 @@ def is_known(definition: str) -> bool:
 
 
 @cache
-def always_written(definition: str) -> Mapping[str, GoField]:
+def get_always_written(definition: str) -> Mapping[str, GoField]:
     """The fields, by name, that Go writes even when they are empty: those without `omitempty`."""
-    return {name: field for name, field in fields_of(definition).items() if field.always}
+    return {name: field for name, field in get_fields(definition).items() if field.always}
 
 
 @cache

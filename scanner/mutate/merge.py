@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import is_
 from typing import TypeAlias
 
-from scanner.cel.values.text import printed_double, quoted
+from scanner.cel.values.text import quote, write_printed
 from scanner.model.json import Json
-from scanner.mutate.native import Foreign, NilList, PatchFault, go_text
-from scanner.mutate.paths import BadElement, element_key
+from scanner.mutate.native import Foreign, NilList, PatchFault, write_container
+from scanner.mutate.paths import BadElement, make_element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
 
 _Entry: TypeAlias = "tuple[str, object]"
@@ -29,7 +29,7 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def merged(schema: Schema, live: object, patch: object) -> object:
+def merge_patch(schema: Schema, live: object, patch: object) -> object:
     """The object with the patch merged in; the same object if nothing changes.
 
     Mirrors the merge of `structured-merge-diff`. Raises PatchFault when a merged list has an element without its keys.
@@ -73,7 +73,7 @@ class _Merge:
 
     def _indexed(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
         try:
-            return [(element_key(self._schema, of, element), element) for element in elements]
+            return [(make_element_key(self._schema, of, element), element) for element in elements]
         except BadElement as error:
             raise PatchFault(str(error)) from None
 
@@ -140,7 +140,7 @@ _NUMERIC = frozenset({"numeric", "int32", "int64"})
 _GO_TYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 
-def faults(schema: Schema, value: object, *, duplicates: bool = False) -> str:
+def find_faults(schema: Schema, value: object, *, duplicates: bool = False) -> str:
     """The errors of a value, in the API's words, empty for a valid one. With `duplicates`, keys of lists may occur twice."""
     errors = list(_Validation(schema, duplicates=duplicates).visit(schema.root, value, ""))
     if len(errors) < 2:  # noqa: PLR2004 - one error stands alone, several are listed
@@ -158,7 +158,7 @@ class _Validation:
         if atom.map:
             yield from self._map(atom.map, value, path)
         elif atom.scalar:
-            yield from _placed(path, scalar_fault(atom.scalar, value))
+            yield from _placed(path, find_scalar_fault(atom.scalar, value))
         elif atom.list:
             yield from self._list(atom.list, value, path)
 
@@ -184,7 +184,7 @@ class _Validation:
         seen: set[str] = set()
         for index, element in enumerate(value):
             try:
-                place = element_key(self._schema, of, element) if of.associative else f"[{index}]"
+                place = make_element_key(self._schema, of, element) if of.associative else f"[{index}]"
             except BadElement as error:
                 yield from _placed(path, f"element {index}: {error}")
                 return
@@ -199,7 +199,7 @@ def _placed(path: str, message: str) -> Iterator[str]:
         yield f"{path}: {message}" if path else message
 
 
-def scalar_fault(scalar: Scalar, value: object) -> str:
+def find_scalar_fault(scalar: Scalar, value: object) -> str:
     """The error of a value that is not of a scalar type, or an empty text. Null is of every type."""
     if value is None:
         return ""
@@ -224,7 +224,7 @@ def _type(value: object) -> str:
 
 
 def _pointed(value: object) -> str:
-    return f"&{{{go_text(value)}}}"
+    return f"&{{{write_container(value)}}}"
 
 
 def _source(value: object) -> str:
@@ -235,25 +235,25 @@ def _source(value: object) -> str:
         case int():
             return str(value)
         case float():
-            return printed_double(value)
+            return write_printed(value)
         case str():
-            return quoted(value)
+            return quote(value)
         case NilList():
             return "[]interface {}(nil)"
         case list():
             return f"[]interface {{}}{{{', '.join(map(_source, value))}}}"
         case Mapping():
-            pairs = ", ".join(f"{quoted(key)}:{_source(value[key])}" for key in sorted(value))
+            pairs = ", ".join(f"{quote(key)}:{_source(value[key])}" for key in sorted(value))
             return f"map[string]interface {{}}{{{pairs}}}"
         case None:
             return "interface {}(nil)"
         case Foreign():
             return value.source
         case _:
-            return go_text(value)
+            return write_container(value)
 
 
-def atomics(schema: Schema, patch: object) -> list[str]:
+def list_atomics(schema: Schema, patch: object) -> list[str]:
     """The paths at which a patch touches an atomic list, map or struct, in order."""
     return list(_atomics(schema, schema.root, patch, ""))
 

@@ -16,9 +16,9 @@ from typing import TypeAlias, assert_never, cast
 
 from scanner import cel
 from scanner.cel.protobuf import prototext
-from scanner.cel.values.runtime import go_type, printed
-from scanner.cel.values.text import quoted
-from scanner.mutate.origin import Data
+from scanner.cel.values.runtime import go_type, print_value
+from scanner.cel.values.text import quote
+from scanner.mutate.origin import RequestData
 
 Native: TypeAlias = "bool | int | float | str | list[Native] | dict[str, Native] | Foreign | None"
 _SIMPLE = frozenset({str, int, float, bool, cel.Struct})
@@ -36,7 +36,7 @@ class RequestFault(PatchFault):
 CONNECTION_ENDS = "the API server ends the connection"
 
 
-def connection_ends(cause: str) -> RequestFault:
+def end_connection(cause: str) -> RequestFault:
     """The fault of a mutation on which the API server panics: the client gets no answer, so the request is refused."""
     return RequestFault(f"{CONNECTION_ENDS}: {cause}")
 
@@ -45,7 +45,7 @@ class ForeignKey(PatchFault):
     """A field whose value is a map with a key that is not a string."""
 
     def __init__(self, field: str, key: object) -> None:
-        shown = f"%!q(types.Bool={printed(key)})" if isinstance(key, bool) else _rune(key)
+        shown = f"%!q(types.Bool={print_value(key)})" if isinstance(key, bool) else _rune(key)
         super().__init__(f'fail to convert field "{field}": map key {shown} is of type {go_type(key)}, not string')
 
 
@@ -53,7 +53,7 @@ def _rune(key: object) -> str:
     """A number as Go's `%q` prints it: as the character with that code point."""
     number = int(key) if isinstance(key, int) and 0 <= key <= sys.maxunicode else 0xFFFD
     character = chr(number)
-    return "'" + (character if character.isprintable() else quoted(character)[1:-1]) + "'"
+    return "'" + (character if character.isprintable() else quote(character)[1:-1]) + "'"
 
 
 class NilList(list["Native"]):
@@ -71,12 +71,12 @@ class Foreign:
         self.source = text if source is None else source
 
 
-def native_object(value: cel.Struct, data: Data) -> dict[str, Native]:
+def convert_object(value: cel.Struct, data: RequestData) -> dict[str, Native]:
     """The JSON of an `Object{…}`. Raises ForeignKey for a map with a key that is not a string."""
     return {name: _field(name, field, data) for name, field in value.fields.items()}
 
 
-def _field(name: str, value: object, data: Data) -> Native:
+def _field(name: str, value: object, data: RequestData) -> Native:
     """A field's value: lists and maps are opened once."""
     if isinstance(value, cel.KeyedMap):
         raise ForeignKey(name, next(key for key in value if not isinstance(key, str)))
@@ -110,19 +110,19 @@ def _rebuilt(value: object) -> Native:
             return Foreign("structpb.NullValue", "NULL_VALUE")
 
 
-def _inside(value: object, data: Data) -> Native:
+def _inside(value: object, data: RequestData) -> Native:
     """The conversion of a value inside a list or map."""
     match value:
         case None:
-            return Foreign("structpb.NullValue", text(value), source(value))
+            return Foreign("structpb.NullValue", write_value(value), write_source(value))
         case cel.UInt():
-            return Foreign("uint64", text(value), source(value))
+            return Foreign("uint64", write_value(value), write_source(value))
         case bool() | int() | float() | str():
             return value
         case cel.Struct():
             return _object_inside(value, data)
         case cel.Message():
-            return Foreign(value.go_type, prototext.printed(value))
+            return Foreign(value.go_type, prototext.print_message(value))
         case dict() if data.made(value) is cel.ListKind.MESSAGE:
             return _of_message(value)
         case list() | dict() if value in data and not data.wrapping(value):
@@ -136,14 +136,14 @@ def _inside(value: object, data: Data) -> Native:
         case cel.Type():
             return value.name
         case _:
-            return Foreign(_native_type(value), text(value), source(value))
+            return Foreign(_native_type(value), write_value(value), write_source(value))
 
 
-def _object_inside(value: cel.Struct, data: Data) -> Native:
+def _object_inside(value: cel.Struct, data: RequestData) -> Native:
     if value.type == cel.JSON_PATCH:
         return Foreign("*mutation.JSONPatchVal", "JSONPatch")
     try:
-        return native_object(value, data)
+        return convert_object(value, data)
     except ForeignKey as fault:
         return Foreign("*types.Err", str(fault))
 
@@ -154,13 +154,13 @@ def _native_type(value: object) -> str:
 
 
 def _mapped(value: dict[str, object] | cel.KeyedMap) -> Foreign:
-    pairs = sorted((printed(key), printed(item)) for key, item in value.items())
-    sources = sorted(f"{source(key)}:{source(item)}" for key, item in value.items())
+    pairs = sorted((print_value(key), print_value(item)) for key, item in value.items())
+    sources = sorted(f"{write_source(key)}:{write_source(item)}" for key, item in value.items())
     shown = " ".join(f"{key}:{item}" for key, item in pairs)
     return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{', '.join(sources)}}}")
 
 
-def _listed(value: list[cel.Value], data: Data) -> Native:
+def _listed(value: list[cel.Value], data: RequestData) -> Native:
     """A list inside a list or map; a server of 1.37 does not distinguish their origins."""
     match data.made(value):
         case cel.ListKind.JOINED:
@@ -177,32 +177,34 @@ def _listed(value: list[cel.Value], data: Data) -> Native:
 
 def _of_message(value: object) -> Foreign:
     """A list or map that is the value of a protobuf message, and that stays a Go value."""
-    return Foreign("*structpb.ListValue" if isinstance(value, list) else "*structpb.Struct", prototext.printed(value))
+    return Foreign(
+        "*structpb.ListValue" if isinstance(value, list) else "*structpb.Struct", prototext.print_message(value)
+    )
 
 
 def _foreign_list(type_: str, value: list[cel.Value]) -> Foreign:
-    sources = ", ".join(map(source, value))
-    return Foreign(type_, f"[{' '.join(map(printed, value))}]", f"{type_}{{{sources}}}")
+    sources = ", ".join(map(write_source, value))
+    return Foreign(type_, f"[{' '.join(map(print_value, value))}]", f"{type_}{{{sources}}}")
 
 
-def go_text(value: object) -> str:
+def write_container(value: object) -> str:
     """A value as Go's `%v` prints the slice or map that holds it."""
     match value:
         case list():
-            return f"[{' '.join(map(go_text, value))}]"
+            return f"[{' '.join(map(write_container, value))}]"
         case dict():
-            return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+            return f"map[{' '.join(f'{key}:{write_container(value[key])}' for key in sorted(value))}]"
         case None:
             return "<nil>"
         case Foreign():
             return value.text
         case cel.Struct():
-            return go_text(value.fields)
+            return write_container(value.fields)
         case _:
-            return printed(value)
+            return print_value(value)
 
 
-def misnamed(value: cel.Struct, data: Data) -> str:
+def find_misnamed(value: cel.Struct, data: RequestData) -> str:
     """The error text for types inside an `Object…{…}` whose names differ from their paths, or an empty text.
 
     Mirrors `CheckTypeNamesMatchFieldPathNames` of apiserver's `mutation`.
@@ -210,7 +212,7 @@ def misnamed(value: cel.Struct, data: Data) -> str:
     return "\n".join(_misnamed(value, value.type.name, data))
 
 
-def _misnamed(value: object, path: str, data: Data) -> Iterator[str]:
+def _misnamed(value: object, path: str, data: RequestData) -> Iterator[str]:
     if isinstance(value, cel.Optional) and isinstance(value.value, list | dict):
         value = value.value
     if isinstance(value, cel.Struct):
@@ -240,7 +242,7 @@ _UNITS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def text(value: object) -> str:
+def write_value(value: object) -> str:
     """A value as `%v` prints it inside a list or map."""
     match value:
         case None:
@@ -250,10 +252,10 @@ def text(value: object) -> str:
         case cel.Duration():
             return _duration(value.nanoseconds)
         case _:
-            return printed(value)
+            return print_value(value)
 
 
-def source(value: object) -> str:
+def write_source(value: object) -> str:
     """A value as `%#v` prints it inside a list or map."""
     match value:
         case None:
@@ -267,9 +269,9 @@ def source(value: object) -> str:
         case cel.Duration():
             return str(value.nanoseconds)
         case str():
-            return quoted(value)
+            return quote(value)
         case _:
-            return printed(value)
+            return print_value(value)
 
 
 def _duration(nanoseconds: int) -> str:

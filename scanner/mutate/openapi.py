@@ -18,7 +18,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _NUMBERS = {"int32": "i", "int64": "l"}
 
 
-def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
+def read_kinds(document: JsonObject) -> dict[tuple[str, str, str], str]:
     """Definition names by (group, version, kind), of the definitions that describe one kind."""
     definitions = {}
     for name, definition in as_object(dig(document, "components", "schemas")).items():
@@ -145,11 +145,11 @@ def _merge_keys(schema: JsonObject) -> list[Json] | None:
     return None
 
 
-def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
+def read_schemas(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
     """The merge schemas of a group version's kinds by (group, version, kind), out of its OpenAPI v3 document."""
     definitions = as_object(dig(document, "components", "schemas"))
     compactor = Compactor(definitions)
-    kinds = kinds_of(document)
+    kinds = read_kinds(document)
     roots = {key: compactor.named(name) for key, name in kinds.items()}
     with_status = frozenset() if builtin else frozenset(_kinds_with_status(document))
     customs = (

@@ -19,9 +19,9 @@ from typing import Final, TypeAlias
 import orjson
 
 from scanner import cel
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import JsonObject
-from scanner.mutate.native import PatchFault, RequestFault, connection_ends
+from scanner.mutate.native import PatchFault, RequestFault, end_connection
 
 # The sizes of values and objects, as limits of the work of a mutation.
 #
@@ -36,7 +36,7 @@ _ESCAPED: Final = {"<": 5, ">": 5, "&": 5, "\u2028": 3, "\u2029": 3}
 """The characters that Go escapes beside those that every JSON escapes, and the bytes that an escape takes more."""
 
 
-def json_size(value: object) -> int:
+def measure_json(value: object) -> int:
     """The bytes of a JSON value as Go writes it: without blanks, and with escapes for what HTML reserves."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return len(text.encode("utf-8", "surrogatepass")) + sum(
@@ -49,7 +49,7 @@ def is_large(body: JsonObject) -> bool:
     try:
         return len(orjson.dumps(body)) > LARGEST
     except TypeError:  # a number or a nesting beyond what orjson writes
-        return json_size(body) > LARGEST
+        return measure_json(body) > LARGEST
 
 
 def is_large_value(value: cel.Value) -> bool:
@@ -111,7 +111,7 @@ _WRITTEN_NULL = WrittenNull()
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PatchOperation:
     """One operation of a patch. `given` distinguishes a null value from an absent one."""
 
     op: str
@@ -121,7 +121,7 @@ class Operation:
     source: str = ""
 
 
-def apply(operations: Iterable[Operation], document: Node) -> Node:
+def apply(operations: Iterable[PatchOperation], document: Node) -> Node:
     """A changed copy of a document; the document itself does not change.
 
     Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails, RequestFault where
@@ -160,23 +160,23 @@ class _Root:
         """The changed document, in which each null is a null, also one that a patch wrote."""
         return _plain(self.document) if self._has_written_null else self.document
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'add operation does not apply: doc is missing path: "{path}"')
         with _wrapped(f"error in add for path: '{path}'"):
             _add(container, key, self._value(operation))
 
-    def remove(self, operation: Operation) -> None:
+    def remove(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'remove operation does not apply: doc is missing path: "{path}"')
         with _wrapped(f"error in remove for path: '{path}'"):
             _remove(container, key)
 
-    def replace(self, operation: Operation) -> None:
+    def replace(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
             if not operation.given:
-                raise connection_ends("a JSON patch that replaces the whole document needs a value")
+                raise end_connection("a JSON patch that replaces the whole document needs a value")
             if not isinstance(operation.value, list | dict | None):
                 raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
             self.document = self._value(operation)
@@ -188,7 +188,7 @@ class _Root:
             raise PatchFault(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
         _set(container, key, self._value(operation))
 
-    def move(self, operation: Operation) -> None:
+    def move(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("move", source)
         container, key = self._find(source, f"move operation does not apply: doc is missing from path: {source}")
@@ -199,7 +199,7 @@ class _Root:
         with _wrapped(f"error in move for path: '{path}'"):
             _add(container, key, value)
 
-    def copy(self, operation: Operation) -> None:
+    def copy(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("copy", source)
         container, key = self._find(source, f"copy operation does not apply: doc is missing from path: {source}")
@@ -210,11 +210,11 @@ class _Root:
         with _wrapped("error while adding value during copy"):
             _add(container, key, value if isinstance(value, WrittenNull) else _plain(value))
 
-    def test(self, operation: Operation) -> None:
+    def test(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
             if not operation.given:
-                raise connection_ends("a JSON patch that tests the whole document needs a value")
+                raise end_connection("a JSON patch that tests the whole document needs a value")
             actual: Node = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
@@ -227,7 +227,7 @@ class _Root:
         if not holds:
             raise TestFailed(path)
 
-    def _value(self, operation: Operation) -> Node:
+    def _value(self, operation: PatchOperation) -> Node:
         """The value of an operation, as the document holds it from now on."""
         if operation.value is None and operation.given:
             self._has_written_null = True
@@ -237,7 +237,7 @@ class _Root:
     def _charge(self, value: Node) -> None:
         """Count a copy. Raises PatchFault beyond the limit (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
         # `deepCopy` counts nothing for a null of the document.
-        self._copied += 0 if value is None else json_size(_plain(value))
+        self._copied += 0 if value is None else measure_json(_plain(value))
         if self._copied > LARGEST:
             raise PatchFault(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, exceeding the limit "
@@ -335,10 +335,10 @@ def _remove(container: Container, key: str) -> None:
 def _position(key: str, length: int, last: int, prefix: str = "") -> int:
     """The position of an index in a list; from `-length` to `last`."""
     if not _INDEX.fullmatch(key):
-        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: invalid syntax")
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: invalid syntax")
     index = int(key) if len(key) <= len(str(_MOST)) + 1 else _MOST
     if not -_MOST <= index < _MOST:
-        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: value out of range")
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: value out of range")
     if not -length <= index <= last:
         raise PatchFault(f"Unable to access invalid index: {index}: {_INVALID}")
     return index if index >= 0 else index + length
@@ -347,7 +347,7 @@ def _position(key: str, length: int, last: int, prefix: str = "") -> int:
 def _reject_null(container: Container) -> None:
     """Raise RequestFault for a null that an earlier operation wrote: Go panics on an assignment to a nil map."""
     if isinstance(container, WrittenNull):
-        raise connection_ends("a JSON patch writes into a null that it wrote before")
+        raise end_connection("a JSON patch writes into a null that it wrote before")
 
 
 def _plain(value: Node) -> Node:
@@ -375,7 +375,7 @@ def _holds(actual: Node, expected: Node) -> bool:
         return (
             isinstance(elements, list) and len(actual) == len(elements) and all(map(_elements_hold, actual, elements))
         )
-    return same(actual, expected)
+    return is_same_json(actual, expected)
 
 
 def _members_hold(actual: Node, expected: Node) -> bool:
@@ -386,11 +386,11 @@ def _members_hold(actual: Node, expected: Node) -> bool:
 
 def _elements_hold(actual: Node, expected: Node) -> bool:
     if actual is None or expected is None:
-        raise connection_ends("a JSON patch tests a null inside a list")
+        raise end_connection("a JSON patch tests a null inside a list")
     return _holds(actual, expected)
 
 
-def same(left: object, right: object) -> bool:
+def is_same_json(left: object, right: object) -> bool:
     """Return whether two JSON values are equal; true is not 1, while 1 is 1.0."""
     return left is right or (left == right and _is_alike(left, right))
 

@@ -27,7 +27,7 @@ _REQUEST = {
 }
 
 
-class Data:
+class RequestData:
     """The data that an expression read from the request.
 
     `wrapped` are objects with their schemas, and `request` is the request, when they are Go values; with `rebuilds`, fields of an

@@ -24,11 +24,11 @@ from scanner.mutate.gotypes import (
     GoStruct,
     GoType,
     Special,
-    always_written,
-    fields_of,
+    get_always_written,
+    get_fields,
     is_known,
 )
-from scanner.mutate.paths import BadElement, element_key
+from scanner.mutate.paths import BadElement, make_element_key
 from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
 
 Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
@@ -43,24 +43,24 @@ _TEXT = GoPlain("string", "string")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPlace:
     """The place of a value: the struct that has the field, the fields on the way, and the path with its indexes."""
 
     struct: str = ""
     fields: tuple[str, ...] = ()
     path: str = ""
 
-    def field(self, struct: str, name: str, embedded: tuple[str, ...]) -> Place:
+    def field(self, struct: str, name: str, embedded: tuple[str, ...]) -> FieldPlace:
         """The place of a struct's field."""
-        return Place(struct, (*self.fields, *embedded, name), self._joined(name))
+        return FieldPlace(struct, (*self.fields, *embedded, name), self._joined(name))
 
-    def key(self, name: str) -> Place:
+    def key(self, name: str) -> FieldPlace:
         """The place of a map's entry."""
-        return Place(self.struct, self.fields, self._joined(name))
+        return FieldPlace(self.struct, self.fields, self._joined(name))
 
-    def index(self, at: int) -> Place:
+    def index(self, at: int) -> FieldPlace:
         """The place of a list's element."""
-        return Place(self.struct, self.fields, f"{self.path}[{at}]")
+        return FieldPlace(self.struct, self.fields, f"{self.path}[{at}]")
 
     def _joined(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -69,44 +69,44 @@ class Place:
 class Reader(Protocol):
     """The reader of single values for a decoder, including values that do not fit their type."""
 
-    def plain(self, go: GoPlain, value: Json, place: Place) -> Json:
+    def plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
         """A text, number or boolean."""
         ...
 
-    def bytes(self, value: Json, place: Place) -> Json:
+    def bytes(self, value: Json, place: FieldPlace) -> Json:
         """Bytes."""
         ...
 
-    def special(self, kind: Special, value: Json, place: Place) -> Json:
+    def special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
         """Handle a value of a type with its own decoder: return its written form."""
         ...
 
-    def misplaced(self, value: Json, wanted: str, type_: str, place: Place) -> None:
+    def misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
         """Handle a value that is not of the list, map or struct type that is required."""
         ...
 
-    def unknown(self, place: Place, name: str) -> None:
+    def unknown(self, place: FieldPlace, name: str) -> None:
         """Handle a member that the struct does not have."""
         ...
 
-    def inside(self, place: Place) -> tuple[Reader, Place]:
+    def inside(self, place: FieldPlace) -> tuple[Reader, FieldPlace]:
         """The reader for the content of a type with its own decoder, and the place that its errors name."""
         ...
 
 
-def as_given(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+def keep_order(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
     """The order of the document itself, where no order is required."""
     del fields
     return value
 
 
-def by_name(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+def order_by_name(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
     """The order in which Go writes a map."""
     del fields
     return sorted(value)
 
 
-def by_field(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
+def order_by_field(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
     """The order of the struct."""
     return [*(name for name in fields if name in value), *(name for name in value if name not in fields)]
 
@@ -114,16 +114,16 @@ def by_field(value: JsonObject, fields: Mapping[str, GoField]) -> Iterable[str]:
 class Rewriting:
     """One object, read by a reader."""
 
-    def __init__(self, schema: Schema, reader: Reader, order: Order = as_given) -> None:
+    def __init__(self, schema: Schema, reader: Reader, order: Order = keep_order) -> None:
         self._schema = schema
         self._reader = reader
         self._order = order
 
     def rewritten(self, document: JsonObject, before: JsonObject) -> JsonObject:
         """The whole object as Go writes it after it was read."""
-        return self.struct(self._schema.resolve(self._schema.root), document, before, Place())
+        return self.struct(self._schema.resolve(self._schema.root), document, before, FieldPlace())
 
-    def value(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
+    def value(self, ref: Json, go: GoType, value: Json, before: Json, place: FieldPlace) -> Json:
         """A value of a type, as Go writes it; null where the type requires null."""
         if value is None:
             return self._zero(ref, go, before)
@@ -153,11 +153,11 @@ class Rewriting:
             case GoSpecial():
                 return SPECIAL_ZEROS.get(go.kind)
             case GoStruct():
-                return self.struct(self._schema.resolve(ref), EMPTY, before, Place())
+                return self.struct(self._schema.resolve(ref), EMPTY, before, FieldPlace())
             case _:
                 return None
 
-    def _special(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
+    def _special(self, kind: Special, value: Json, before: Json, place: FieldPlace) -> Json:
         match kind:
             case "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray":
                 reader, place = self._reader.inside(place)
@@ -166,7 +166,7 @@ class Rewriting:
             case _:
                 return self._reader.special(kind, value, place)
 
-    def _schema_or(self, kind: Special, value: Json, before: Json, place: Place) -> Json:
+    def _schema_or(self, kind: Special, value: Json, before: Json, place: FieldPlace) -> Json:
         """A JSON schema, or an alternative that is allowed in its place; any other value is dropped."""
         if isinstance(value, dict):
             return self._struct(self._schema_props(), value, before, place)
@@ -182,19 +182,19 @@ class Rewriting:
         """The type of a JSON schema; where that is unknown, anything."""
         return self._schema.names.index(_SCHEMA_PROPS) if _SCHEMA_PROPS in self._schema.names else "?"
 
-    def _struct(self, ref: Json, value: Json, before: Json, place: Place) -> Json:
+    def _struct(self, ref: Json, value: Json, before: Json, place: FieldPlace) -> Json:
         atom = self._schema.resolve(ref)
         if isinstance(value, dict):
             return self.struct(atom, value, before, place)
-        self._reader.misplaced(value, "struct", short(atom.name), place)
+        self._reader.misplaced(value, "struct", shorten_name(atom.name), place)
         return None
 
-    def struct(self, atom: Atom, value: JsonObject, before: Json, place: Place) -> JsonObject:
+    def struct(self, atom: Atom, value: JsonObject, before: Json, place: FieldPlace) -> JsonObject:
         """The members of a struct that Go writes."""
         of = atom.map
         if of is None:
             return value
-        fields = fields_of(atom.name)
+        fields = get_fields(atom.name)
         stored_members = before if isinstance(before, dict) else EMPTY
         is_bare = not of.fields and is_known(atom.name)
         written: dict[str, Json] = {}
@@ -207,8 +207,8 @@ class Rewriting:
             if below is None:
                 self._reader.unknown(place, name)
                 continue
-            field = fields.get(name) or inferred(self._schema, of, name)
-            at = place.field(short(atom.name).rpartition(".")[2], name, field.embedded)
+            field = fields.get(name) or infer_field(self._schema, of, name)
+            at = place.field(shorten_name(atom.name).rpartition(".")[2], name, field.embedded)
             rewritten = self.value(below, field.type, member, None if stored is _ABSENT else stored, at)
             if (member is not None) if field.type.pointer else rewritten:
                 written[name] = rewritten
@@ -228,7 +228,7 @@ class Rewriting:
 
         A field that the stored struct lacks too is not added: its server may be of another release.
         """
-        for name, field in always_written(atom.name).items():
+        for name, field in get_always_written(atom.name).items():
             if name in value or name not in of.fields or (isinstance(before, dict) and name not in before):
                 continue
             stored = before.get(name) if isinstance(before, dict) else None
@@ -237,11 +237,11 @@ class Rewriting:
             written[_CREATED] = None  # servers before 1.34 write it where it is zero
         return written
 
-    def _list(self, ref: Json, go: GoList, value: Json, before: Json, place: Place) -> Json:
+    def _list(self, ref: Json, go: GoList, value: Json, before: Json, place: FieldPlace) -> Json:
         if isinstance(go.element, GoPlain) and go.element.kind == "uint8":
             return self._reader.bytes(value, place)
         if not isinstance(value, list):
-            self._reader.misplaced(value, "slice", go_text(self._schema, ref, go), place)
+            self._reader.misplaced(value, "slice", write_go_type(self._schema, ref, go), place)
             return None
         of = self._schema.resolve(ref).list or ListType("?")
         stored = before if isinstance(before, list) else []
@@ -261,13 +261,13 @@ class Rewriting:
 
     def _key(self, of: ListType, at: int, element: Json) -> str:
         try:
-            return element_key(self._schema, of, element) if of.associative else str(at)
+            return make_element_key(self._schema, of, element) if of.associative else str(at)
         except BadElement:
             return str(at)
 
-    def _map(self, ref: Json, go: GoMap, value: Json, before: Json, place: Place) -> Json:
+    def _map(self, ref: Json, go: GoMap, value: Json, before: Json, place: FieldPlace) -> Json:
         if not isinstance(value, dict):
-            self._reader.misplaced(value, "map", go_text(self._schema, ref, go), place)
+            self._reader.misplaced(value, "map", write_go_type(self._schema, ref, go), place)
             return None
         of = self._schema.resolve(ref).map
         element = of.element if of else None
@@ -281,7 +281,7 @@ class Rewriting:
             for name in self._order(value, {})
         }
 
-    def _entry(self, ref: Json, go: GoType, value: Json, before: Json, place: Place) -> Json:
+    def _entry(self, ref: Json, go: GoType, value: Json, before: Json, place: FieldPlace) -> Json:
         """A map's entry; a null in a map of bytes is read from the storage as empty bytes."""
         member = self.value(ref, go, value, before, place)
         return "" if member is None and isinstance(go, GoList) and go.element.kind == "uint8" else member  # type: ignore[union-attr]
@@ -308,7 +308,7 @@ _SPECIAL: Mapping[str, Special] = {
 }
 
 
-def inferred(schema: Schema, of: MapType, name: str) -> GoField:
+def infer_field(schema: Schema, of: MapType, name: str) -> GoField:
     """The field of an object with a given name, as its schema describes it: the Go type itself is unknown."""
     atom = schema.resolve(of.of(name))
     always = name in of.written
@@ -337,26 +337,26 @@ def _element(schema: Schema, ref: Json) -> GoType:
     return GoPlain(go.kind, go.name) if isinstance(go, GoPlain) else go
 
 
-def go_text(schema: Schema, ref: Json, go: GoType) -> str:
+def write_go_type(schema: Schema, ref: Json, go: GoType) -> str:
     """A type as error texts print it."""
     match go:
         case GoPlain():
             return go.name
         case GoList():
             of = schema.resolve(ref).list
-            return go.name or f"[]{go_text(schema, of.element if of else '?', go.element)}"
+            return go.name or f"[]{write_go_type(schema, of.element if of else '?', go.element)}"
         case GoMap():
             of_map = schema.resolve(ref).map
             element = of_map.element if of_map and of_map.element is not None else "?"
-            return go.name or f"map[{go.key}]{go_text(schema, element, go.element)}"
+            return go.name or f"map[{go.key}]{write_go_type(schema, element, go.element)}"
         case GoAny():
             return "interface {}"
         case GoStruct() | GoSpecial():
-            return short(schema.resolve(ref).name)
+            return shorten_name(schema.resolve(ref).name)
         case _ as never:
             assert_never(never)
 
 
-def short(definition: str) -> str:
+def shorten_name(definition: str) -> str:
     """The Go name of a definition: its package and its type."""
     return ".".join(definition.split(".")[-2:])

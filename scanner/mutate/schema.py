@@ -88,7 +88,7 @@ DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class DefinedVersions:
     """The versions of a CustomResourceDefinition: their names, and the schema of the one in which objects are stored.
 
     If it `relabels`, a conversion changes the apiVersion alone; else a webhook converts, and only a server can ask it.
@@ -109,7 +109,7 @@ class Custom:
 
     schema: JsonObject
     has_status: bool = False
-    versions: Versions | None = None
+    versions: DefinedVersions | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The fast test for a mutation that changes nothing: the object already holds all values of a patch.
 
-The test needs no copy and no merge. The answer may be yes only where the full merge (`patch.configured`, `patch.patched`)
+The test needs no copy and no merge. The answer may be yes only where the full merge (`patch.apply_configuration`, `patch.apply_patch`)
 would leave the object as it is, without a fault; no means only that the full merge is necessary.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from scanner import cel
 from scanner.cel.syntax.tree import Comprehension, Identifier, Node, Select, StructLiteral, walk
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.merge import scalar_fault
+from scanner.mutate.merge import find_scalar_fault
 from scanner.mutate.schema import ListType, Schema
 
 Holds: TypeAlias = Callable[[object], bool]
@@ -31,7 +31,7 @@ def is_configured(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
     )
 
 
-def holds(schema: Schema, value: cel.Value) -> Holds:
+def make_holds_test(schema: Schema, value: cel.Value) -> Holds:
     """The same test for a constant apply configuration: its schema is resolved once."""
     leaves: list[Leaf] = []
     suits = schema.builtin and isinstance(value, cel.Struct) and gather(schema, schema.root, value, (ROOT,), leaves)
@@ -192,7 +192,7 @@ def _is_same(value: object, live: object) -> bool:
 
 def _is_scalar(schema: Schema, ref: Json, value: object) -> bool:
     scalar = schema.resolve(ref).scalar
-    return scalar is not None and not scalar_fault(scalar, value)
+    return scalar is not None and not find_scalar_fault(scalar, value)
 
 
 # Apply configurations that write the same into every element of a list: `Object.spec{containers:
@@ -205,7 +205,7 @@ CopiedLists: TypeAlias = "Mapping[tuple[str, ...], str]"
 """The field that each element of the configuration copies from an element of the object, by the path of the list."""
 
 
-def copied_lists(root: Node) -> CopiedLists:
+def find_copied_lists(root: Node) -> CopiedLists:
     """The lists of the object that a configuration iterates over; none where it depends on the object in another way."""
     try:
         return dict(_lists(root, ()))
@@ -259,7 +259,7 @@ def _is_constant(node: Node) -> bool:
     return not any(isinstance(part, Identifier) for part in walk(node))
 
 
-def holds_copied(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
+def make_copied_test(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
     """A test: whether an object of a built-in kind holds a configuration that iterates over these lists."""
     value = program.evaluate({"object": _sample(lists)})
     tests = {path: _of_list(schema, path, key, value) for path, key in lists.items()}

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.resource import Kind
-from scanner.mutate.autoscalers import first_version, second_version
+from scanner.mutate.autoscalers import convert_to_v1, convert_to_v2
 from scanner.mutate.gotypes import is_known
 
 _Conversion: TypeAlias = Callable[[JsonObject], JsonObject]
@@ -30,7 +30,7 @@ def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
     if name != kind.kind:
         return None
     if {written, kind.api_version} <= _ALIKE.get(name, frozenset()):
-        return relabelled(body, kind)
+        return relabel(body, kind)
     conversion = _CONVERSIONS.get(name, {}).get((written, kind.api_version))
     return conversion(body) if conversion else None
 
@@ -42,7 +42,7 @@ def is_builtin(kind: Kind) -> bool:
     return is_of_kubernetes and is_known(f"io.k8s.api.{package}.{kind.version}.{kind.kind}")
 
 
-def relabelled(body: JsonObject, kind: Kind) -> JsonObject:
+def relabel(body: JsonObject, kind: Kind) -> JsonObject:
     """The object with the apiVersion of another of its kinds, and nothing else changed."""
     return {**body, "apiVersion": kind.api_version}
 
@@ -193,8 +193,8 @@ _ALIKE: Final[Mapping[str, frozenset[str]]] = {
 }
 _CONVERSIONS: Final[Mapping[str, Mapping[tuple[str, str], _Conversion]]] = {
     "HorizontalPodAutoscaler": {
-        ("autoscaling/v2", "autoscaling/v1"): first_version,
-        ("autoscaling/v1", "autoscaling/v2"): second_version,
+        ("autoscaling/v2", "autoscaling/v1"): convert_to_v1,
+        ("autoscaling/v1", "autoscaling/v2"): convert_to_v2,
     },
     "ResourceClaim": _resource_conversions(
         lambda body: _claim(body, _FLAT_VERSION, _flat_request),

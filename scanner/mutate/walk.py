@@ -177,7 +177,7 @@ def _inside(shape: Json) -> list[Json]:
             return []
 
 
-def in_order(*rules: Rule) -> Rule:
+def chain_rules(*rules: Rule) -> Rule:
     """A rule that applies the given rules one after the other."""
 
     def apply(value: JsonObject) -> JsonObject:
@@ -190,7 +190,7 @@ def in_order(*rules: Rule) -> Rule:
 
 def within(name: str, rule: Rule) -> Rule:
     """A rule for the struct in member `name` of the object; an absent struct counts as empty."""
-    return lambda value: with_member(value, name, rule(as_object(value.get(name))))
+    return lambda value: set_member(value, name, rule(as_object(value.get(name))))
 
 
 def where(name: str, rule: Rule) -> Rule:
@@ -209,7 +209,7 @@ def each(name: str, rule: Rule) -> Rule:
     return apply
 
 
-def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
+def set_member(value: JsonObject, name: str, member: Json) -> JsonObject:
     """The object with a member, the same object when it has it; a struct that is absent and would stay empty stays absent."""
     before = value.get(name)
     if member is before or (before is None and member is EMPTY):
@@ -217,7 +217,7 @@ def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
     return {**value, name: member}
 
 
-def without(value: JsonObject, *names: str) -> JsonObject:
+def drop_members(value: JsonObject, *names: str) -> JsonObject:
     """The object without some members, the same object when it has none of them."""
     if not any(name in value for name in names):
         return value

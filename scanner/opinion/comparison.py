@@ -23,8 +23,8 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.opinion import Disagreement, Limited, Opinion
-from scanner.opinion.engine import Answer, Engine, Ours, same
-from scanner.opinion.limits import LIMITS, limit_of, traits_of
+from scanner.opinion.engine import AssayEngine, Engine, EngineAnswer, is_same_value
+from scanner.opinion.limits import LIMITS, find_limit, find_traits
 from scanner.policies.plan import KindPlan
 
 _MOST_DISAGREEMENTS = 100
@@ -51,12 +51,12 @@ class _Tally:
     disagreed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
-class Comparison:
+class EngineComparison:
     """The comparison of one engine with another on `percent` (0 to 100) of the objects, page by page."""
 
     def __init__(self, engine: Engine, name: str, percent: float) -> None:
         """Begin with no counts; `name` is the name of the other engine in reports."""
-        self._ours = Ours()
+        self._ours = AssayEngine()
         self._theirs = engine
         self._name = name
         self._percent = percent
@@ -67,7 +67,7 @@ class Comparison:
         """Compare the engines on the sampled objects of a page. An error here does not affect the scan."""
         for resource in _objects(page, page_evaluator):
             identity = (_identity(resource),)
-            if in_sample(resource, self._percent) and not self._seen.among(identity):
+            if is_in_sample(resource, self._percent) and not self._seen.among(identity):
                 self._seen.add(identity)
                 self._tally.objects += 1
                 for bound, original in plan.policies:
@@ -96,10 +96,10 @@ class Comparison:
         tally, text = self._tally, expression.text
         tally.evaluations += 1
         tally.expressions[text] = None
-        if agree(ours, theirs):
+        if answers_agree(ours, theirs):
             tally.agreed += 1
             return
-        limit = limit_of(traits_of(text), ours, theirs)
+        limit = find_limit(find_traits(text), ours, theirs)
         if limit is not None:
             tally.limited[limit.name] += 1
             tally.limited_expressions.setdefault(limit.name, {})[text] = None
@@ -145,7 +145,7 @@ class Comparison:
         )
 
 
-def in_sample(resource: Resource, percent: float) -> bool:
+def is_in_sample(resource: Resource, percent: float) -> bool:
     """Return whether an object is in a sample of `percent` (0 to 100) of all objects; only its identity decides."""
     number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
     return number < percent / 100 * 2**64
@@ -210,21 +210,21 @@ def _variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str
             yield from path[1:2] or compiled.variables
 
 
-def agree(ours: Answer, theirs: Answer) -> bool:
+def answers_agree(ours: EngineAnswer, theirs: EngineAnswer) -> bool:
     """Return whether both have the same value, or both fail; the error messages are not compared."""
     if ours.kind == "value" and theirs.kind == "value":
-        return same(list(ours.value), list(theirs.value))
+        return is_same_value(list(ours.value), list(theirs.value))
     return ours.kind == theirs.kind == "error"
 
 
-def _type_of_answer(answer: Answer) -> str:
+def _type_of_answer(answer: EngineAnswer) -> str:
     """The answer of an engine without possible secrets: of texts, numbers and lists only the type."""
     match answer:
-        case Answer(kind="value", value=("bool", bool() as value)):
+        case EngineAnswer(kind="value", value=("bool", bool() as value)):
             return "true" if value else "false"
-        case Answer(kind="value", value=("null", _)):
+        case EngineAnswer(kind="value", value=("null", _)):
             return "null"
-        case Answer(kind="value", value=(kind, _)):
+        case EngineAnswer(kind="value", value=(kind, _)):
             return f"a value of type {kind}"
         case _:
             return "an error"

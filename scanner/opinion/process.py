@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError, Lazy, Value
-from scanner.opinion.engine import Answer, Inexpressible, tagged
+from scanner.opinion.engine import EngineAnswer, Inexpressible, tag_value
 
 _PATIENCE = 2.0
 """Seconds for one answer; the first answer takes longer, because the process has to import the engine."""
@@ -38,7 +38,7 @@ class Process:
         self._rest = b""
         self._numbers: dict[str, int] = {}
         self._compiled: set[int] = set()
-        self._spoilt: dict[str, Answer] = {}
+        self._spoilt: dict[str, EngineAnswer] = {}
         self._silences = 0
         self._inputs: dict[str, object] = {}
         self._hidden: dict[str, str] = {}
@@ -57,7 +57,7 @@ class Process:
         self._hidden = {}
         for name in sorted(variables):
             try:
-                given[name] = tagged(_variable(activation, name))
+                given[name] = tag_value(_variable(activation, name))
             except Inexpressible as inexpressible:
                 self._hidden[name] = str(inexpressible)
             except EvaluationError:
@@ -67,16 +67,16 @@ class Process:
         if self.running is not None and self._reply(self._inputs).kind != "value":
             self._fell_silent()
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """See Engine."""
         text = expression.text
         hidden = [type_ for name, type_ in self._hidden.items() if ("variables", name) in _begun(expression)]
         if hidden:
-            return Answer("unsayable", hidden[0])
+            return EngineAnswer("unsayable", hidden[0])
         if text in self._spoilt:
             return self._spoilt[text]
         if self._silences >= _MOST_SILENCES:
-            return Answer("silent", "it was given up")
+            return EngineAnswer("silent", "it was given up")
         number = self._numbers.setdefault(text, len(self._numbers))
         answer = self._prepared(text, number) or self._reply({"number": number})
         if answer.kind in ("silent", "refused"):
@@ -89,15 +89,15 @@ class Process:
         self._silences += 1
         self._end()
 
-    def _prepared(self, text: str, number: int) -> Answer | None:
+    def _prepared(self, text: str, number: int) -> EngineAnswer | None:
         """Compile an expression unless it is compiled; return the failure, or None."""
         if self.running is None and not self._began():
-            return Answer("silent", "cel-python cannot be started")
+            return EngineAnswer("silent", "cel-python cannot be started")
         if number in self._compiled:
             return None
         answer = self._reply({"text": text, "number": number})
         if answer.kind != "value":
-            return Answer("refused", answer.text) if answer.kind in ("error", "crash") else answer
+            return EngineAnswer("refused", answer.text) if answer.kind in ("error", "crash") else answer
         self._compiled.add(number)
         return None
 
@@ -118,23 +118,23 @@ class Process:
             return False
         return True
 
-    def _reply(self, question: Mapping[str, object]) -> Answer:
+    def _reply(self, question: Mapping[str, object]) -> EngineAnswer:
         running = self.running
         if running is None or running.stdin is None:
-            return Answer("silent", "it is gone")
+            return EngineAnswer("silent", "it is gone")
         try:
             running.stdin.write(json.dumps(question).encode() + b"\n")
             running.stdin.flush()
         except OSError:
-            return Answer("silent", "it died")
+            return EngineAnswer("silent", "it died")
         return self._answer(self._patience)
 
-    def _answer(self, patience: float) -> Answer:
+    def _answer(self, patience: float) -> EngineAnswer:
         line = self._line(time.monotonic() + patience)
         if line is None:
-            return Answer("silent", f"no answer within {patience:g} s")
+            return EngineAnswer("silent", f"no answer within {patience:g} s")
         if not line:
-            return Answer("silent", "it died")
+            return EngineAnswer("silent", "it died")
         return _read(json.loads(line))
 
     def _line(self, deadline: float) -> bytes | None:
@@ -184,13 +184,13 @@ def _close(stream: Any) -> None:
         return
 
 
-def _read(answer: Any) -> Answer:
+def _read(answer: Any) -> EngineAnswer:
     match answer:
         case ["ready"]:
-            return Answer("value")
+            return EngineAnswer("value")
         case ["value", [str(kind), value]]:
-            return Answer("value", value=(kind, value))
+            return EngineAnswer("value", value=(kind, value))
         case ["error" | "refused" | "crash" as kind, str(text)]:
-            return Answer(kind, text)
+            return EngineAnswer(kind, text)
         case _:
-            return Answer("crash", "it wrote text that is not an answer")
+            return EngineAnswer("crash", "it wrote text that is not an answer")

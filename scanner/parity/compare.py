@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scanner.parity.answers import CUT, MOST, Denial, Response, denial_of, speaker_of, unsendable, warning_of
+from scanner.parity.answers import CUT, MOST, Denial, Response, is_unsendable, parse_warning, read_denial, write_warning
 from scanner.parity.verdicts import Verdict
 
 OTHER_DENIAL: Final = "another verdict denied the request, and a denial names one reason"
@@ -21,7 +21,7 @@ SILENCE: Final = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerdictDifference:
     """A result that only Assay or only the server has. Both texts are redacted."""
 
     policy: str
@@ -31,23 +31,23 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class VerdictComparison:
     """The comparison of the verdicts on one write; `unseen` counts, by reason, those that no client can observe."""
 
     agreed: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[VerdictDifference] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Comparison) -> None:
+    def add(self, other: VerdictComparison) -> None:
         """Add the counts and differences of another comparison."""
         self.agreed += other.agreed
         self.differences.extend(other.differences)
         self.unseen.update(other.unseen)
 
 
-def compared(verdicts: Sequence[Verdict], response: Response) -> Comparison:
+def compare_verdicts(verdicts: Sequence[Verdict], response: Response) -> VerdictComparison:
     """Compare every verdict on a write with the response, which must concern policies (see `aside_of`)."""
-    comparison = Comparison()
+    comparison = VerdictComparison()
     observed = _Observed(verdicts, response)
     noticed: list[Verdict] = []
     for verdict in verdicts:
@@ -66,7 +66,7 @@ class _Observed:
     """The warnings and the denial in a response."""
 
     def __init__(self, verdicts: Iterable[Verdict], response: Response) -> None:
-        self.denial: Denial | None = denial_of(response)
+        self.denial: Denial | None = read_denial(response)
         self.warnings = set(response.warnings)
         wanted = {_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
         self.cut = sum(map(len, wanted | self._others(wanted))) > MOST
@@ -85,14 +85,14 @@ class _Observed:
 
 
 def _warning(verdict: Verdict) -> str:
-    return warning_of(*verdict.speaker, verdict.text)
+    return write_warning(*verdict.speaker, verdict.text)
 
 
-def _failure(verdict: Verdict, observed: _Observed, comparison: Comparison) -> None:
+def _failure(verdict: Verdict, observed: _Observed, comparison: VerdictComparison) -> None:
     denial = observed.denial
     if verdict.warns and observed.warned(verdict):
         comparison.agreed += 1
-    elif verdict.warns and unsendable(_warning(verdict)):
+    elif verdict.warns and is_unsendable(_warning(verdict)):
         comparison.unseen[UNSENDABLE] += 1
     elif verdict.warns and observed.cut:
         comparison.unseen[DROPPED] += 1
@@ -101,10 +101,10 @@ def _failure(verdict: Verdict, observed: _Observed, comparison: Comparison) -> N
     elif verdict.denies and denial:
         comparison.unseen[OTHER_DENIAL] += 1
     else:
-        comparison.differences.append(Difference(*verdict.speaker, verdict.shown, SILENCE))
+        comparison.differences.append(VerdictDifference(*verdict.speaker, verdict.shown, SILENCE))
 
 
-def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
+def _refused(verdict: Verdict, denial: Denial, comparison: VerdictComparison) -> None:
     """Compare a denial, which names one of several failures of a policy and binding."""
     if denial.text == verdict.text:
         comparison.agreed += 1
@@ -112,7 +112,7 @@ def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
         comparison.unseen[OTHER_DENIAL] += 1
 
 
-def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Comparison) -> None:
+def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: VerdictComparison) -> None:
     """A pass is observed as a missing warning, or as a missing denial."""
     for verdict in verdicts:
         if verdict.denies and not verdict.warns and observed.denial:
@@ -121,19 +121,19 @@ def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Compa
             comparison.agreed += 1
 
 
-def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: Comparison) -> None:
+def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: VerdictComparison) -> None:
     """Failures of the server that Assay does not expect; each replaces a verdict that passed."""
     for speaker, text in _unexplained(verdicts, observed):
         if any(verdict.unseen and verdict.speaker == speaker for verdict in verdicts):
             continue
-        comparison.differences.append(Difference(*speaker, SILENCE, text))
+        comparison.differences.append(VerdictDifference(*speaker, SILENCE, text))
         passed = any(not verdict.text and not verdict.unseen and verdict.speaker == speaker for verdict in verdicts)
         comparison.agreed -= passed and comparison.agreed > 0
 
 
 def _unexplained(verdicts: Sequence[Verdict], observed: _Observed) -> Iterator[tuple[tuple[str, str], str]]:
     for warning in sorted(observed.warnings - observed.explained):
-        speaker = speaker_of(warning)
+        speaker = parse_warning(warning)
         if speaker:
             yield speaker, warning
     denial = observed.denial

@@ -42,7 +42,7 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
 }
 
 
-def set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
+def list_fields_set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
     """The paths of an object whose values the server sets on CREATE."""
     family = (kind.group, kind.kind)
     metadata = tuple(("metadata", name) for name in _DROPPED)
@@ -50,7 +50,7 @@ def set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
     return (*metadata, ("status",), *allocated, *_SIGNED.get(family, ()))
 
 
-def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
+def make_copy(kind: Kind, body: JsonObject) -> JsonObject:
     """The object without fields that the server rejects or ignores in a second object."""
     paths = (*(("metadata", name) for name in _DROPPED), *_ALLOCATED.get((kind.group, kind.kind), ()))
     copied: Json = body
@@ -65,7 +65,7 @@ def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
     return any(_overlap(read, path) for read in of_the_object for path in paths)
 
 
-def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
+def list_changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
     """The outermost paths, through maps only, at which two versions of an object differ, without managedFields.
 
     A path is a tuple of member names, and begins with `at`.
@@ -75,7 +75,7 @@ def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
     if not isinstance(before, dict) or not isinstance(after, dict):
         return (at,)
     keys = dict.fromkeys((*before, *after))
-    return tuple(path for key in keys for path in changed_paths(before.get(key), after.get(key), (*at, key)))
+    return tuple(path for key in keys for path in list_changed_paths(before.get(key), after.get(key), (*at, key)))
 
 
 def _overlap(read: Path, path: Path) -> bool:

@@ -1,6 +1,6 @@
 """Replays a sample of a cluster's objects as dry-run writes.
 
-Nothing is changed: a `Writer` sends dry runs only. Each object is read again right before it is written, and a difference is
+Nothing is changed: a `DryRunWriter` sends dry runs only. Each object is read again right before it is written, and a difference is
 checked twice, so that a change of the object in the meantime is not reported as a difference.
 """
 
@@ -22,11 +22,11 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scans.scan import ClusterIdentity
-from scanner.parity.answers import GONE, Aside, Response, aside_of
-from scanner.parity.compare import SILENCE, Comparison, Difference, compared
-from scanner.parity.copies import changed_paths, copy_of, reads_any
-from scanner.parity.mutations import Expected, compared_update, expected
-from scanner.parity.verdicts import Verdict, verdicts_of
+from scanner.parity.answers import GONE, Response, UnrelatedResponse, read_unrelated
+from scanner.parity.compare import SILENCE, VerdictComparison, VerdictDifference, compare_verdicts
+from scanner.parity.copies import list_changed_paths, make_copy, reads_any
+from scanner.parity.mutations import ExpectedUpdate, compare_update, expect_update
+from scanner.parity.verdicts import Verdict, list_verdicts
 from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.together import invocations
 from scanner.policies.validating.language import LANGUAGE
@@ -37,7 +37,7 @@ _BLIND: Final = "Assay could not evaluate the policy"
 _FOREIGN: Final = "{}: an aggregated API server serves it, or may, and it may ignore dryRun"
 
 
-class Writer(Protocol):
+class DryRunWriter(Protocol):
     """The part of a cluster that sends dry-run writes."""
 
     def foreign(self, kind: Kind) -> bool:
@@ -58,7 +58,7 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedDifference:
     """A difference, and the write that showed it."""
 
     operation: Operation
@@ -66,7 +66,7 @@ class Replayed:
     kind: str
     namespace: str
     name: str
-    difference: Difference
+    difference: VerdictDifference
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Parity:
     objects: int = 0
     writes: int = 0
     agreed: int = 0
-    differences: list[Replayed] = field(default_factory=list)
+    differences: list[ReplayedDifference] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     left_out: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ Progress = Callable[[Parity], None]
 
 
 def verify(
-    prepared: PreparedScan, writer: Writer, *, sample: int, seed: int, progress: Progress = lambda _: None
+    prepared: PreparedScan, writer: DryRunWriter, *, sample: int, seed: int, progress: Progress = lambda _: None
 ) -> Parity:
     """Replay the verdicts on `sample` objects, chosen evenly among the kinds that policies match, and count the differences.
 
@@ -123,7 +123,7 @@ def verify(
 
 
 def _sampled(
-    prepared: PreparedScan, writer: Writer, parity: Parity, sample: int, chance: random.Random
+    prepared: PreparedScan, writer: DryRunWriter, parity: Parity, sample: int, chance: random.Random
 ) -> Iterator[_Subject]:
     """The objects of the sample, in turn from each kind; objects of one kind are equally likely."""
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
@@ -159,8 +159,8 @@ class _Attempt:
     """The result of one write: a comparison, or (`aside`) the reason why there is none."""
 
     verdicts: tuple[Verdict, ...] = ()
-    comparison: Comparison = field(default_factory=Comparison)
-    aside: Aside | None = None
+    comparison: VerdictComparison = field(default_factory=VerdictComparison)
+    aside: UnrelatedResponse | None = None
 
     @property
     def doubtful(self) -> bool:
@@ -171,7 +171,7 @@ class _Attempt:
 class _Replay:
     """Writes the objects, and counts the results."""
 
-    def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
+    def __init__(self, prepared: PreparedScan, writer: DryRunWriter, parity: Parity) -> None:
         self._context = prepared.evaluation_context
         self._requested = prepared.evaluation.page_evaluator.requested
         self._writer = writer
@@ -215,15 +215,15 @@ class _Replay:
                 self._count(subject, "UPDATE", _Attempt(comparison=comparison))
                 return
 
-    def _updated(self, wanted: Expected, kind: Kind, body: JsonObject) -> Comparison:
+    def _updated(self, wanted: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:
         try:
-            return compared_update(wanted, self._writer.update(kind, body))
+            return compare_update(wanted, self._writer.update(kind, body))
         except ListFailed:
             if wanted.ends_connection:
-                return Comparison(agreed=1)
+                return VerdictComparison(agreed=1)
             raise
 
-    def _expected(self, subject: _Subject, resource: Resource) -> Expected | None:
+    def _expected(self, subject: _Subject, resource: Resource) -> ExpectedUpdate | None:
         context = self._context.on(("UPDATE",))
         try:
             acting = (
@@ -231,7 +231,7 @@ class _Replay:
                 for bound in self._mutators
                 for invocation_result in invocations(bound, resource, subject.kind, context)
             )
-            return expected(resource, acting)
+            return expect_update(resource, acting)
         except SchemaUnknown as error:
             gap = Gap(GapKind.EVALUATION, f"{subject.kind.api_version}/{subject.kind.kind}", str(error))
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
@@ -253,15 +253,15 @@ class _Replay:
 
     def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
         if not resources:
-            return _Attempt(aside=Aside(GONE, stale=True))
+            return _Attempt(aside=UnrelatedResponse(GONE, stale=True))
         invocation_results = self._invocation_results(subject, operation, resources)
-        verdicts = verdicts_of(invocation_results, self._compiled)
+        verdicts = list_verdicts(invocation_results, self._compiled)
         response = self._write(subject, operation, resources[subject.kind])
         self._parity.writes += 1
-        aside = aside_of(response, operation, subject.kind.resource)
+        aside = read_unrelated(response, operation, subject.kind.resource)
         if aside:
             return _Attempt(verdicts, aside=aside)
-        comparison = compared(verdicts, response)
+        comparison = compare_verdicts(verdicts, response)
         if comparison.differences:
             self._explain(comparison, response, resources[subject.kind], invocation_results)
         return _Attempt(verdicts, comparison)
@@ -289,15 +289,19 @@ class _Replay:
 
     def _write(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
-            return self._writer.create(subject.kind, copy_of(subject.kind, resource.body))
+            return self._writer.create(subject.kind, make_copy(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
 
     def _explain(
-        self, comparison: Comparison, response: Response, sent: Resource, invocation_results: Sequence[InvocationResult]
+        self,
+        comparison: VerdictComparison,
+        response: Response,
+        sent: Resource,
+        invocation_results: Sequence[InvocationResult],
     ) -> None:
         """Drop differences that admission itself explains, and redact the others."""
         after = self._after_admission(response, sent)
-        changed = changed_paths(sent.body, after) if after else ()
+        changed = list_changed_paths(sent.body, after) if after else ()
         params = tuple(invocation_result.invocation.param for invocation_result in invocation_results)
         compiled = (
             (self._compiled[invocation_result.invocation.policy.name], invocation_result)
@@ -327,7 +331,7 @@ class _Replay:
         parity.agreed += attempt.comparison.agreed
         parity.unseen.update(attempt.comparison.unseen)
         parity.differences.extend(
-            Replayed(
+            ReplayedDifference(
                 operation, subject.kind.api_version, subject.kind.kind, subject.namespace, subject.name, difference
             )
             for difference in attempt.comparison.differences

@@ -16,7 +16,7 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.parity.copies import reads_any, set_on_create
+from scanner.parity.copies import list_fields_set_on_create, reads_any
 
 AUDIT: Final = "only the audit log has the verdict of a binding without Deny and Warn"
 ANNOTATION: Final = "only the audit log has the value of an audit annotation"
@@ -46,7 +46,7 @@ class Verdict:
         return self.policy, self.binding
 
 
-def verdicts_of(
+def list_verdicts(
     invocation_results: Iterable[InvocationResult], compiled: Mapping[str, CompiledPolicy]
 ) -> tuple[Verdict, ...]:
     """One verdict for every check result, in their order; `compiled` has the policies by name."""
@@ -91,7 +91,7 @@ def _unseen(invocation_result: InvocationResult, check_result: CheckResult, comp
 def _anew(invocation_result: InvocationResult, check: Check, compiled: CompiledPolicy) -> str:
     if invocation_result.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
         return ""
-    anew = set_on_create(invocation_result.resource.kind, invocation_result.resource.body)
+    anew = list_fields_set_on_create(invocation_result.resource.kind, invocation_result.resource.body)
     return ANEW if reads_any(_reads(check, compiled), anew) else ""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from scanner import cel
 from scanner.admission.compiled import Expression, compile_expression, compile_policy
-from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, CostBudget, Fault, Variables, run
+from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, CostBudget, EvaluationFault, Variables, run
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
 from scanner.policies.validating.language import read_policy
 from tests import documents
@@ -222,7 +222,7 @@ def test_running_pays_for_the_variables_first() -> None:
     reader = compile_expression("variables.v + 1", cel.Environment().with_variable("v", cel.DYN), expressions)
     cost_budget = CostBudget(RUNTIME)
     assert (3, RUNTIME - 28 - 3) == (run(reader, activation, cost_budget), cost_budget.left)
-    assert Fault(EXHAUSTED, ends=True) == run(reader, activation, CostBudget(2))
+    assert EvaluationFault(EXHAUSTED, ends=True) == run(reader, activation, CostBudget(2))
 
 
 # --- when nothing has to be counted

@@ -15,8 +15,8 @@ from scanner.cel import (
     Lazy,
     Value,
     compile,
-    extent_of_document,
-    size_of_document,
+    find_document_extent,
+    measure_document,
 )
 from scanner.cel.cost.meter import LONGEST_LIST, LONGEST_TEXT, MOST_WORK, Meter
 from scanner.cel.errors import Interrupted
@@ -170,12 +170,12 @@ def test_interruption_ends_the_evaluation() -> None:
 
 def test_a_document_that_is_no_json_has_no_bound() -> None:
     """A document that is not JSON has no bound, because its text cannot be measured."""
-    assert (BOUNDLESS, LARGEST_SIZE + 1) == (extent_of_document({"a": 1 << 80}), size_of_document({"a": 1 << 80}))
+    assert (BOUNDLESS, LARGEST_SIZE + 1) == (find_document_extent({"a": 1 << 80}), measure_document({"a": 1 << 80}))
 
 
 def test_an_absent_document_has_no_size() -> None:
     """The size of null is 0."""
-    assert 0 == size_of_document(None)
+    assert 0 == measure_document(None)
 
 
 def test_deep_nests_have_no_bound() -> None:

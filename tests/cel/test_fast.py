@@ -11,7 +11,7 @@ import pytest
 from scanner.cel import BOOL, Environment, EvaluationError, Lazy, Program, Value, compile
 from scanner.cel.errors import Interrupted
 from scanner.cel.generation.fast import Watch
-from scanner.cel.values.exact_only import EXACT_ONLY, closures_alone
+from scanner.cel.values.exact_only import EXACT_ONLY, force_closures
 
 ENVIRONMENT = Environment()
 
@@ -261,8 +261,8 @@ def test_an_expression_whose_evaluations_err() -> None:
 
 def test_a_block_of_closures_ends_with_an_error() -> None:
     """Nested blocks in which the closures alone evaluate leave none open, even where the inner block raises."""
-    with closures_alone():
-        with pytest.raises(KeyError), closures_alone():
+    with force_closures():
+        with pytest.raises(KeyError), force_closures():
             raise KeyError
         assert 1 == EXACT_ONLY.blocks
     assert 0 == EXACT_ONLY.blocks

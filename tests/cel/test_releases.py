@@ -11,7 +11,7 @@ import pytest
 from scanner import cel
 from scanner.cel import releases
 from scanner.cel.functions import LIBRARIES
-from scanner.cel.releases import CHANGES, Change, Version
+from scanner.cel.releases import CHANGES, ReleaseChange, Version
 
 NEWEST = 37
 LONG = "a" * 30
@@ -69,7 +69,7 @@ def undeclared(name: str) -> str:
 class Example:
     """An expression, and its outcomes in the releases without a change and with it; `first` is the oldest release compared."""
 
-    change: Change
+    change: ReleaseChange
     text: str
     answers: tuple[object, object]
     evaluate: Callable[[str, Version], object] = answer

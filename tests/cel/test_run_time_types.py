@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from scanner.cel import CompileError, Environment, EvaluationError, Program, compile
-from scanner.cel.functions import functions_of
+from scanner.cel.functions import load_functions
 from scanner.cel.functions.declaration import Function, Overload
 from scanner.cel.types.type_system import DYN, INT, STRING, TIMESTAMP, Type
 from tests.oracle.ours import tagged
@@ -114,7 +114,7 @@ def answer(evaluate: Callable[[Mapping[str, object]], object], activation: Mappi
         return str(error)
 
 
-FUNCTIONS = functions_of((1, 36), (1, 36), ())
+FUNCTIONS = load_functions((1, 36), (1, 36), ())
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

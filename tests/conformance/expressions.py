@@ -9,7 +9,7 @@ from typing import Any
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import Variables
-from scanner.admission.request import Request, request_map
+from scanner.admission.request import Request, make_request_map
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -74,7 +74,7 @@ def activation_for(document: Any) -> dict[str, object]:
     """Return the inputs of the expressions as at their recording."""
     resource = resource_of(DEPLOYMENT, document)
     request = Request("CREATE", DEPLOYMENT, DEPLOYMENT, resource, resource.namespace, NAMESPACE, CONTROLLER)
-    mapped = {**request_map(request), "dryRun": False}
+    mapped = {**make_request_map(request), "dryRun": False}
     return {"object": document, "oldObject": None, "request": mapped, "namespaceObject": NAMESPACE}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
-from scanner.admission.request import Request, filtered_namespace, request_map
+from scanner.admission.request import Request, filter_namespace, make_request_map
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.policies.manifest import read_policy
@@ -72,8 +72,8 @@ def inputs_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
     kind = Kind(group, version, name, f"{name.lower()}s", namespaced=bool(dig(document, "metadata", "namespace")))
     resource = resource_of(kind, as_object(document))
     request = Request("CREATE", kind, kind, resource, resource.namespace, namespace, ADMIN)
-    filtered = filtered_namespace(namespace)
-    return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": filtered}
+    filtered = filter_namespace(namespace)
+    return {"object": document, "oldObject": None, "request": make_request_map(request), "namespaceObject": filtered}
 
 
 EVALUATIONS: dict[str, Callable[[Any], Iterator[Evaluation]]] = {

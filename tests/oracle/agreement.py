@@ -17,7 +17,7 @@ from typing import Any
 
 from scanner import cel
 from scanner.cel.errors import CostExceeded, Interrupted
-from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.cel.functions.authorizer import Authorizer, AuthorizerAnswer, AuthorizerSubject, Question
 from scanner.cel.generation.fast import Refusal
 from tests.oracle import ours
 from tests.oracle.grammar import Generator
@@ -43,9 +43,9 @@ class _RecordingDecider:
     def __init__(self, read_inputs: set[str]) -> None:
         self._read_inputs = read_inputs
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self._read_inputs.add(f"asks {question}")
-        return Answer(allowed=False)
+        return AuthorizerAnswer(allowed=False)
 
 
 class _RecordingVariables(cel.Lazy):
@@ -187,7 +187,7 @@ def _evaluation(
 def recording_activation(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
     """Return an activation that records the variables and questions that are read, and the record."""
     read_inputs: set[str] = set()
-    authorizer = Authorizer(_RecordingDecider(read_inputs), Subject("alice", ("system:authenticated",), "1"))
+    authorizer = Authorizer(_RecordingDecider(read_inputs), AuthorizerSubject("alice", ("system:authenticated",), "1"))
     resource = authorizer.request_resource(group="apps", resource="things", namespace="team-1", name="web")
     asking = {"authorizer": authorizer, "authorizer.requestResource": resource}
     activation = activate({**base, **asking})

@@ -146,7 +146,7 @@ class EvidenceCache:
         """Return whether other objects often have the same values where a check reads."""
         return self._reads_of(compiled, check).repeat
 
-    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.Reason]) -> bool:
+    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.DecidingPart]) -> bool:
         """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
         paths = self._reads_of(compiled, check).paths or ()
         nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE, Path
 from scanner.cel.functions.declaration import ArgumentFlow
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax.tree import (
     Call,
     Comprehension,
@@ -28,7 +28,7 @@ from scanner.cel.syntax.tree import (
 )
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
 
 BOX: Final = "[]"
 """A list or map that contains the value at the path before."""
@@ -51,17 +51,17 @@ class Flow:
     computed: frozenset[Path]
 
 
-def flow(root: Node, checked: Checked, variables: frozenset[str]) -> Flow:
+def find_flow(root: Node, checked: CheckedTree, variables: frozenset[str]) -> Flow:
     """Return the flow of an expression's inputs; paths through `variables` are not resolved."""
 
     def read() -> Flow:
         reader = _Reader(checked, variables)
         return Flow(reader.places(root, {}), frozenset(reader.computed))
 
-    return with_room(read)
+    return run_with_room(read)
 
 
-def followed(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
+def follow_variables(first: Flow, variables: Callable[[str], Iterable[Flow]]) -> Flow | None:
     """Return the flow with the places of the policy's variables resolved; None where there are more than `_MOST_PATHS`.
 
     `variables` returns the flow of a variable, or those of all for an empty name.
@@ -127,7 +127,7 @@ def _boxed(places: Iterable[Path]) -> _Places:
 
 
 class _Reader:
-    def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
+    def __init__(self, checked: CheckedTree, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
         self.computed: set[Path] = set()

@@ -17,7 +17,7 @@ from scanner.cel.analysis.go_values import OBJECTS
 from scanner.cel.checking.checker import check
 from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.protobuf.messages import MESSAGES
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser
 from scanner.cel.syntax.parser import InvalidSyntax
 from scanner.cel.syntax.tree import (
@@ -37,7 +37,7 @@ from scanner.cel.types.type_system import DYN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment, Version
     from scanner.cel.types.type_system import Type
 
@@ -47,25 +47,25 @@ _ODD_KEYS = frozenset({"int", "uint", "double", "bool", "object", "map", "list"}
 _ODD_INDEXES = frozenset({"uint", "double"})
 
 
-class Difference(NamedTuple):
+class WrapperDifference(NamedTuple):
     """An observable difference, as text. `evaluated`: an evaluation with wrapped values has the result of 1.37."""
 
     text: str
     evaluated: bool = True
 
 
-def wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
+def find_wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[WrapperDifference, ...]]:
     """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values.
 
     A text that does not parse has the type dyn and no nodes. Raises `TooLarge` for a tree of too many nodes.
     """
     try:
-        return with_room(lambda: _differences(text, environment))
+        return run_with_room(lambda: _differences(text, environment))
     except InvalidSyntax:
         return DYN, ()
 
 
-def _differences(text: str, environment: Environment) -> tuple[Type, tuple[Difference, ...]]:
+def _differences(text: str, environment: Environment) -> tuple[Type, tuple[WrapperDifference, ...]]:
     root = _parsed(text, environment.version, environment.features)
     checked = check(root, environment)
     finder = _Finder(checked, environment)
@@ -81,12 +81,12 @@ def _parsed(text: str, version: Version, features: Version) -> Node:
 
 
 class _Finder:
-    def __init__(self, checked: Checked, environment: Environment) -> None:
+    def __init__(self, checked: CheckedTree, environment: Environment) -> None:
         self._types = checked.types
         self._structs = environment.structs
         self._environment = environment
 
-    def of(self, node: Node) -> Iterator[Difference]:
+    def of(self, node: Node) -> Iterator[WrapperDifference]:
         """Yield the differences at one node."""
         match node:
             case Call(function="_==_" | "_!=_" as sign, arguments=(left, right)):
@@ -97,27 +97,27 @@ class _Finder:
                 yield from self._lookup(container, key)
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
                 if self._is_read(value) and self._kind(self._type(value)) in ("object", "list"):
-                    yield Difference(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
+                    yield WrapperDifference(f"optional.ofNonZeroValue of {_shown(self._type(value))}")
             case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
                 for entry in entries:
                     yield from self._conversion(name, entry.name, entry.value)
             case _:
                 pass
 
-    def _conversion(self, message: str, field: str, value: Node) -> Iterator[Difference]:
+    def _conversion(self, message: str, field: str, value: Node) -> Iterator[WrapperDifference]:
         """Yield the operand of a protobuf message's field, where it may be or contain a wrapper."""
         types = (self._type(value), *self._held(value))
         if self._reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
-            yield Difference(f"{message}{{{field}: {_shown(types[0])}}}")
+            yield WrapperDifference(f"{message}{{{field}: {_shown(types[0])}}}")
 
-    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[Difference]:
+    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[WrapperDifference]:
         text = f"{_shown(self._type(left))} {sign} {_shown(self._type(right))}"
         if _mirrored(left, right):
             return
         if self._structures(left, right):
-            yield Difference(text, evaluated=False)
+            yield WrapperDifference(text, evaluated=False)
         elif self._fields_differ(left, right) or self._kinds_differ(left, right):
-            yield Difference(text)
+            yield WrapperDifference(text)
 
     def _structures(self, left: Node, right: Node) -> bool:
         """Return whether structures are compared with each other: free-form parts are compared as the bytes that were sent."""
@@ -180,14 +180,14 @@ class _Finder:
             return self._semantic(left.parameters[-1], right.parameters[-1])
         return self._is_object(left) and self._is_object(right)
 
-    def _membership(self, element: Node, container: Node) -> Iterator[Difference]:
+    def _membership(self, element: Node, container: Node) -> Iterator[WrapperDifference]:
         wanted, within = self._type(element), self._type(container)
         if self._is_read(container) and self._kind(within) in ("object", "map"):
             if self._kind(wanted) not in ("string", "dyn"):
-                yield Difference(f"{_shown(wanted)} in {_shown(within)}")
+                yield WrapperDifference(f"{_shown(wanted)} in {_shown(within)}")
         elif self._reads(element) and any(self._lists_differ(element, held) for held in self._held(container)):
             structures = any(self._semantic(wanted, held) for held in self._held(container))
-            yield Difference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
+            yield WrapperDifference(f"{_shown(wanted)} in {_shown(within)}", evaluated=not structures)
 
     def _lists_differ(self, element: Node, held: Type) -> bool:
         """Return whether the search for an element in a list could differ, given the types of their content."""
@@ -197,11 +197,11 @@ class _Finder:
         )
         return within or self._semantic(self._type(element), held)
 
-    def _lookup(self, container: Node, key: Node) -> Iterator[Difference]:
+    def _lookup(self, container: Node, key: Node) -> Iterator[WrapperDifference]:
         within, at = self._type(container), self._type(key)
         odd = _ODD_INDEXES if self._kind(within) == "list" else _ODD_KEYS
         if self._is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
-            yield Difference(f"{_shown(within)}[{_shown(at)}]")
+            yield WrapperDifference(f"{_shown(within)}[{_shown(at)}]")
 
     def _is_read(self, node: Node) -> bool:
         """Return whether a value comes unchanged from the request."""

@@ -26,7 +26,7 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     walk,
 )
-from scanner.cel.types.assignability import Substitution, assign, most_general, substitute
+from scanner.cel.types.assignability import Substitution, assign, choose_more_general, substitute
 from scanner.cel.types.type_system import (
     BOOL,
     DYN,
@@ -35,9 +35,9 @@ from scanner.cel.types.type_system import (
     STRING,
     UNTYPED,
     Type,
-    as_first_named,
     list_of,
     map_of,
+    name_optionals_as_before,
     optional_of,
     parameter,
 )
@@ -54,7 +54,7 @@ _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "dur
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class ResolvedCall:
     """The meaning of a call: its function, the ids of its candidate overloads, and the arguments to evaluate, a receiver first."""
 
     function: Function
@@ -63,7 +63,7 @@ class Resolution:
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedTree:
     """The results of the checker, by node id.
 
     `types`: the type of each node. `names`: the variable or type that an identifier or a dotted name denotes; `globals`: the nodes
@@ -73,11 +73,11 @@ class Checked:
     types: dict[int, Type] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     globals: set[int] = field(default_factory=set)
-    calls: dict[int, Resolution] = field(default_factory=dict)
+    calls: dict[int, ResolvedCall] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
 
 
-def check(root: Node, environment: Environment) -> Checked:
+def check(root: Node, environment: Environment) -> CheckedTree:
     """Return the types and resolutions of a tree; its `issues` are empty when it is well typed.
 
     Mirrors `Check` of cel-go's `checker/checker.go`.
@@ -89,13 +89,13 @@ def check(root: Node, environment: Environment) -> Checked:
     return checked
 
 
-def qualified_name(node: Node) -> str | None:
+def get_qualified_name(node: Node) -> str | None:
     """Return `a.b.c` as one name, or None when a node is not a chain of names."""
     match node:
         case Identifier(name=name):
             return name
         case Select(operand=operand, field=field_, test=False):
-            prefix = qualified_name(operand)
+            prefix = get_qualified_name(operand)
             return None if prefix is None else f"{prefix}.{field_}"
         case _:
             return None
@@ -118,7 +118,7 @@ class _Checker:
         self._scopes: list[dict[str, Type]] = []
         self._free = 0
         self.bindings: Substitution = {}
-        self.checked = Checked()
+        self.checked = CheckedTree()
 
     def check(self, node: Node) -> Type:
         """Record and return the type of a node."""
@@ -173,7 +173,7 @@ class _Checker:
         return self._strict and any(first in scope for scope in self._scopes)
 
     def _select(self, node: Select) -> Type:
-        name = qualified_name(node)
+        name = get_qualified_name(node)
         type_ = None if name is None or self._is_local(name) else self._lookup(name)
         if name is not None and type_ is not None:
             self._name(node, name)
@@ -221,7 +221,7 @@ class _Checker:
             self.check(argument)
         if node.target is None:
             return self._global_call(node, node.function, node.arguments)
-        prefix = qualified_name(node.target)
+        prefix = get_qualified_name(node.target)
         if prefix is not None and self._environment.function(f"{prefix}.{node.function}".removeprefix(".")) is not None:
             return self._global_call(node, f"{prefix}.{node.function}", node.arguments)
         self.check(node.target)
@@ -250,7 +250,7 @@ class _Checker:
             self._mismatch(argument.offset, BOOL, self.checked.types[argument.id])
         if wrong:
             return ERROR
-        self.checked.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
+        self.checked.calls[node.id] = ResolvedCall(function, (function.overloads[0].id,), node.arguments)
         return BOOL
 
     def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
@@ -273,7 +273,7 @@ class _Checker:
         if result is None:
             self._no_overload(node, function.name, types, member=member)
             return ERROR
-        self.checked.calls[node.id] = Resolution(function, tuple(candidates), arguments)
+        self.checked.calls[node.id] = ResolvedCall(function, tuple(candidates), arguments)
         return result
 
     def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
@@ -328,7 +328,7 @@ class _Checker:
         """Return a type that accepts both; upstream does not distinguish a part without a type from an absent part."""
         if previous is None:
             return None if current == UNTYPED else current
-        return most_general(previous, current) if self._assign(previous, current) else DYN
+        return choose_more_general(previous, current) if self._assign(previous, current) else DYN
 
     def _struct(self, node: StructLiteral) -> Type:
         declared = self._lookup(node.type_name)
@@ -435,7 +435,7 @@ class _Checker:
         self._issue(offset, f"expected type '{self._shown(expected)}' but found '{self._shown(actual)}'")
 
     def _shown(self, type_: Type) -> str:
-        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else as_first_named(type_))
+        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else name_optionals_as_before(type_))
 
     def _undeclared(self, offset: int, name: str) -> None:
         self._issue(offset, f"undeclared reference to '{name}' (in container '')")

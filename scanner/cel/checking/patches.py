@@ -67,7 +67,7 @@ def _operation(fields: dict[str, Value]) -> Value:
     return Struct(JSON_PATCH, {name: value for name, value in fields.items() if name == "value" or value}, _ABSENT)
 
 
-def for_patches(environment: Environment) -> Environment:
+def allow_patches(environment: Environment) -> Environment:
     """Return an environment whose expressions may make patches, and escape the keys of their paths."""
     return replace(environment, structs=PatchTypes(), extras=(*environment.extras, jsonpatch.LIBRARY))
 

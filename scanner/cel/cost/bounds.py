@@ -35,11 +35,19 @@ from scanner.cel.syntax.tree import (
     children,
     walk,
 )
-from scanner.cel.values.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
+from scanner.cel.values.extent import (
+    BOUNDLESS,
+    NOTHING,
+    UNKNOWN,
+    SizeBound,
+    add_conversion,
+    combine_extents,
+    find_extent,
+)
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.functions.declaration import Function
     from scanner.cel.functions.pricing import Operands
 
@@ -66,10 +74,10 @@ class Bound(NamedTuple):
     extent: SizeBound
 
 
-def bound(
+def find_bound(
     root: Node,
-    checked: Checked,
-    folded: Folded,
+    checked: CheckedTree,
+    folded: FoldedTree,
     extents: Mapping[str, SizeBound],
     lengths: Mapping[reads.Path, float] = MappingProxyType({}),
 ) -> Bound:
@@ -83,16 +91,16 @@ def bound(
 
 def _converted(literal: Bound, fields: int) -> Bound:
     """Return the bound of a message, whose values are converted; the conversion takes time in proportion to their size."""
-    return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
+    return Bound(literal.cost + literal.extent.span, add_conversion(literal.extent, fields))
 
 
-def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
+def find_ranges(root: Node, checked: CheckedTree) -> frozenset[reads.Path]:
     """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
     paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
 
-def _path(node: Node, checked: Checked) -> reads.Path | None:
+def _path(node: Node, checked: CheckedTree) -> reads.Path | None:
     """Return the path of an expression that selects from a document, unless a variable of a macro shadows its root."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and node.id not in checked.names:
@@ -104,7 +112,11 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
 
 class _Bounds:
     def __init__(
-        self, checked: Checked, folded: Folded, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float]
+        self,
+        checked: CheckedTree,
+        folded: FoldedTree,
+        extents: Mapping[str, SizeBound],
+        lengths: Mapping[reads.Path, float],
     ) -> None:
         self._checked = checked
         self._folded = folded
@@ -114,10 +126,10 @@ class _Bounds:
     def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
-            return Bound(0.0, extent_of(self._folded.constants[node.id]))
+            return Bound(0.0, find_extent(self._folded.constants[node.id]))
         match node:
             case Literal(value=value):
-                return Bound(0.0, extent_of(value))
+                return Bound(0.0, find_extent(value))
             case Identifier():
                 return Bound(1.0, scope.get(self._checked.names[node.id], BOUNDLESS))
             case Select():
@@ -170,7 +182,9 @@ class _Bounds:
         self, nodes: tuple[Node, ...] | list[Node], price: float, scope: Mapping[str, SizeBound], depth: int
     ) -> Bound:
         parts = [self.of(node, scope, depth) for node in nodes]
-        return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
+        return Bound(
+            price + sum(part.cost for part in parts), combine_extents((p.extent for p in parts), entries=len(parts))
+        )
 
     # --- calls
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel.analysis.go_values import refusal
+from scanner.cel.analysis.go_values import explain_refused_key
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.functions.pricing import WRAP
@@ -54,7 +54,7 @@ def constant(value: Value) -> Measure:
     return lambda _frame, _meter: value
 
 
-def charged(raw: Measure) -> Measure:
+def charge_read(raw: Measure) -> Measure:
     """Return a closure that charges 1 for reading a value."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -65,7 +65,7 @@ def charged(raw: Measure) -> Measure:
     return measure
 
 
-def refunded(presence: Measure) -> Measure:
+def refund_read(presence: Measure) -> Measure:
     """Return the closure of a presence test that takes 1 back: the cost of the reading."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -98,7 +98,7 @@ def variable(slot: int, rewrap: Rewrap) -> Measure:
     return measure
 
 
-def reading(operand: Measure, rewrap: Rewrap) -> Measure:
+def read_branch(operand: Measure, rewrap: Rewrap) -> Measure:
     """Return a closure that reads a branch of a conditional that is no selection."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -113,13 +113,13 @@ def native_key(key: Measure) -> Measure:
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
-        why = "" if isinstance(value, EvaluationError) else refusal(value)
+        why = "" if isinstance(value, EvaluationError) else explain_refused_key(value)
         return EvaluationError(why) if why else value
 
     return measure
 
 
-def copied(key: Measure) -> Measure:
+def copy_result(key: Measure) -> Measure:
     """Return a closure whose list or map is a new one at each evaluation."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:

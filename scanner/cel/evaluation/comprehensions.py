@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation.operators import attempt, deciding
+from scanner.cel.evaluation.operators import attempt, decide_in_turn
 from scanner.cel.functions.comprehensions import insert
 from scanner.cel.values import access
-from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import KeyedMap, Value
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
 
 def quantify(walk: Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
     """Return the closure of `all` (stop at False) or `exists` (stop at True)."""
-    return deciding(lambda frame: walk(frame, predicate), stop=stop)
+    return decide_in_turn(lambda frame: walk(frame, predicate), stop=stop)
 
 
 def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
@@ -80,7 +80,7 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
 def _decided(value: Value) -> bool:
     if type(value) is bool:
         return value
-    raise no_overload()
+    raise make_no_overload()
 
 
 def collect(walk: Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
@@ -117,7 +117,7 @@ def no_entries(_frame: Frame) -> Value:
     return KeyedMap(())
 
 
-def spelled(
+def fold_in_full(
     walk: Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
 ) -> Evaluate:
     """Return the closure of a fold in its full form; an error becomes the accumulator, and is raised at its next read.

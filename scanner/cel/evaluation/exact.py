@@ -31,8 +31,8 @@ from scanner.cel.values import equality
 from scanner.cel.values.values import Value
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked, Resolution
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree, ResolvedCall
     from scanner.cel.checking.env import Environment
     from scanner.cel.evaluation.frame import Frame
 
@@ -40,7 +40,7 @@ _Part = TypeVar("_Part")
 Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
 
 
-class Planned:
+class ExactPlan:
     """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("evaluate", "roots", "size")
@@ -56,7 +56,7 @@ _PARTS: Parts[Evaluate] = Parts(
     root=selections.root,
     variable=selections.variable,
     native_key=selections.native_key,
-    copied=operators.copied,
+    copied=operators.copy_result,
     conditional=operators.conditional,
     conjunction=partial(operators.logic, stop=False),
     disjunction=partial(operators.logic, stop=True),
@@ -64,20 +64,20 @@ _PARTS: Parts[Evaluate] = Parts(
 
 
 def plan(
-    root: Node, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
-) -> Planned:
+    root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment, around: Around | None = None
+) -> ExactPlan:
     """Return the closures of a checked tree; `around` may put another closure around that of each node.
 
     Mirrors `interpreter/planner.go` of cel-go.
     """
     planner = _Planner(checked, folded, environment, around)
     evaluate = planner.plan(root)
-    return Planned(evaluate, planner.roots, planner.size)
+    return ExactPlan(evaluate, planner.roots, planner.size)
 
 
 class _Planner(Planner[Evaluate]):
     def __init__(
-        self, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
+        self, checked: CheckedTree, folded: FoldedTree, environment: Environment, around: Around | None = None
     ) -> None:
         super().__init__(_PARTS, checked, folded, environment)
         self._around = around
@@ -109,7 +109,7 @@ class _Planner(Planner[Evaluate]):
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
             return selections.has(*self._path(node.operand), node.field, self._rewrap, keep=True)
         evaluate = self.plan(node)
-        return selections.reading(evaluate, self._rewrap) if self._may_be_optional(node) else evaluate
+        return selections.read_branch(evaluate, self._rewrap) if self._may_be_optional(node) else evaluate
 
     # --- calls
 
@@ -133,8 +133,8 @@ class _Planner(Planner[Evaluate]):
             case _:
                 return self._applied(call, arguments)
 
-    def _applied(self, call: Resolution, arguments: tuple[Evaluate, ...]) -> Evaluate:
-        function, tracker = call.function, tracker_panics.tracker_of(call)
+    def _applied(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
+        function, tracker = call.function, tracker_panics.find_tracker(call)
         run = function.runner(call.overload_ids)
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return operators.compare_sum(run, function.on_joined, *arguments)
@@ -217,7 +217,9 @@ class _Planner(Planner[Evaluate]):
         result = self.plan(node.result)
         self._scope, self._used = outer, used
         start = comprehensions.no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
-        return comprehensions.spelled(comprehensions.walk(over, first, second), (slot, start), condition, step, result)
+        return comprehensions.fold_in_full(
+            comprehensions.walk(over, first, second), (slot, start), condition, step, result
+        )
 
     def _bind(self, node: Comprehension) -> Evaluate:
         value = self.plan(node.start)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.explained import Explanation, Reason
+from scanner.cel.explanation.explained import DecidingPart, Explanation
 from scanner.cel.explanation.places import VARIABLES
 from scanner.cel.syntax.tree import Call, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
@@ -55,13 +55,13 @@ class DirectParts(NamedTuple):
     roots: frozenset[str]
 
 
-def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explanation | None:
+def explain_directly(program: Program, activation: Mapping[str, object]) -> Explanation | None:
     """Return the explanation of an expression; None if only notes can explain it.
 
     `activation` needs only the variables that the expression reads.
     """
-    direct = direct_parts(program)
-    reasons = None if direct is None else reasons_at(direct, activation)
+    direct = find_direct_parts(program)
+    reasons = None if direct is None else read_direct_parts(direct, activation)
     if reasons is None:
         return None
     try:
@@ -70,14 +70,14 @@ def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explan
         return None
 
 
-def direct_parts(program: Program) -> DirectParts | None:
+def find_direct_parts(program: Program) -> DirectParts | None:
     """Return the parts of an expression whose values are its reasons; None if only notes can explain it."""
     return _parts(program.analysis)
 
 
-def reasons_at(direct: DirectParts, activation: Mapping[str, object]) -> tuple[Reason, ...] | None:
+def read_direct_parts(direct: DirectParts, activation: Mapping[str, object]) -> tuple[DecidingPart, ...] | None:
     """Return the values of the parts of an expression; None where one of them is missing."""
-    reasons: list[Reason] = []
+    reasons: list[DecidingPart] = []
     for part in direct.parts:
         reason = _reason(part, activation)
         if reason is None:
@@ -86,7 +86,7 @@ def reasons_at(direct: DirectParts, activation: Mapping[str, object]) -> tuple[R
     return tuple(reasons)
 
 
-def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
+def _reason(part: _Part, activation: Mapping[str, object]) -> DecidingPart | None:
     value: Any = activation.get(part.root, _ABSENT)
     for step in part.steps:
         if (type(value) is dict and type(step) is str and step in value) or (
@@ -98,16 +98,16 @@ def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
     return _of_value(part, value)
 
 
-def _of_value(part: _Part, value: Any) -> Reason | None:
+def _of_value(part: _Part, value: Any) -> DecidingPart | None:
     text, place, form, _, _, itself = part
     kind = type(value)
     if form == "value":
-        return Reason(text, value, place, "", itself) if kind in _READABLE else None
+        return DecidingPart(text, value, place, "", itself) if kind in _READABLE else None
     if form == "presence":
-        return Reason(text, place[-1] in value, place) if kind is dict else None
+        return DecidingPart(text, place[-1] in value, place) if kind is dict else None
     if kind is str:
-        return Reason(text, len(value), place, "", itself)
-    return Reason(text, len(value), place) if kind is dict or kind is list else None
+        return DecidingPart(text, len(value), place, "", itself)
+    return DecidingPart(text, len(value), place) if kind is dict or kind is list else None
 
 
 @lru_cache(maxsize=4096)

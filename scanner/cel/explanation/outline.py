@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OutlinePart:
     """A part of an expression: its depth in the tree, from 0, its text and its type; a constant is computed only once."""
 
     depth: int
@@ -25,17 +25,17 @@ class Part:
     constant: bool
 
 
-def outline(program: Program) -> tuple[Part, ...]:
+def outline(program: Program) -> tuple[OutlinePart, ...]:
     """Return the parts of an expression with their types, parents first. Paths and constants are not taken apart."""
     return tuple(_parts(program.analysis))
 
 
-def _parts(analysis: Analysis) -> Iterator[Part]:
+def _parts(analysis: Analysis) -> Iterator[OutlinePart]:
     stack = [(0, analysis.root)]
     while stack:
         depth, node = stack.pop()
         constant = node.id in analysis.folded.constants
-        yield Part(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
+        yield OutlinePart(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
         below = () if constant or _is_path(node, analysis) else _below(node)
         stack.extend((depth + 1, part) for part in reversed(tuple(below)))
 

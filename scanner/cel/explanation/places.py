@@ -33,7 +33,7 @@ class Origin:
         if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
             return Origin((), self.reads)
         place = (*self.place, key)
-        return standing(place) if self.stands else Origin(place, self.reads)
+        return locate_unchanged(place) if self.stands else Origin(place, self.reads)
 
     def also(self, reads: frozenset[Place]) -> Origin:
         """Return the same origin with additional places that contributed."""
@@ -45,12 +45,12 @@ Scope: TypeAlias = "Mapping[str, Origin]"
 """The origins of the variables of the loops around a note."""
 
 
-def standing(place: Place) -> Origin:
+def locate_unchanged(place: Place) -> Origin:
     """Return the origin of an unchanged value at a place."""
     return Origin(place, frozenset({place}))
 
 
-def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
+def list_containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
     """Yield the identity and the place of each list and map of all documents, at most `_MOST_LOCATED`.
 
     Of several places of a list or map the first comes last, so that a dict of the pairs keeps it.

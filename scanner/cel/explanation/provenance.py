@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, containers, standing
-from scanner.cel.explanation.trace import Note, Noting, noting
+from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, list_containers, locate_unchanged
+from scanner.cel.explanation.trace import Note, Noting, plan_notes
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
 from scanner.cel.values.values import KeyedMap, Optional
@@ -46,7 +46,7 @@ class Tracer:
         if program is None:
             return None
         if name not in self._origins:
-            self._origins[name] = self.origins(noting(program.analysis), program)
+            self._origins[name] = self.origins(plan_notes(program.analysis), program)
         return self._origins[name]
 
     def names(self) -> Iterator[str]:
@@ -58,9 +58,9 @@ class Tracer:
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
-            self._places = dict(containers(self._activation))
+            self._places = dict(list_containers(self._activation))
         place = self._places.get(id(value))
-        return NOWHERE if place is None else standing(place)
+        return NOWHERE if place is None else locate_unchanged(place)
 
 
 class Origins:
@@ -121,7 +121,7 @@ class Origins:
             return Origin(
                 (name,), frozenset().union(*(self._variable(variable).reads for variable in self.tracer.names()))
             )
-        return standing((name,))
+        return locate_unchanged((name,))
 
     def _variable(self, name: str) -> Origin:
         """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.direct import direct_reasons
-from scanner.cel.explanation.explained import Explanation, Reason
+from scanner.cel.explanation.direct import explain_directly
+from scanner.cel.explanation.explained import DecidingPart, Explanation
 from scanner.cel.explanation.places import Origin, Place, Scope
 from scanner.cel.explanation.provenance import Origins, Tracer
-from scanner.cel.explanation.trace import noting
+from scanner.cel.explanation.trace import plan_notes
 from scanner.cel.syntax.tree import Call, Comprehension, Literal
 from scanner.cel.values.values import Opaque
 
@@ -37,16 +37,16 @@ def explain(
 
     `activation` has the documents by name, `variables` the programs of the policy's variables.
     """
-    return direct_reasons(program, activation) or explain_by_notes(program, activation, variables)
+    return explain_directly(program, activation) or explain_by_notes(program, activation, variables)
 
 
 def explain_by_notes(
     program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
 ) -> Explanation:
     """Return what `explain` does, from the notes of one more evaluation: for every expression, and slower."""
-    origins = Tracer(activation, variables).origins(noting(program.analysis), program)
+    origins = Tracer(activation, variables).origins(plan_notes(program.analysis), program)
     reader = _Reader(origins)
-    reasons: dict[tuple[str, Place, str], Reason] = {}
+    reasons: dict[tuple[str, Place, str], DecidingPart] = {}
     for reason in reader.why(origins.first, {}):
         reasons.setdefault((reason.text, reason.place, reason.variable), reason)
     shown = tuple(islice(reasons.values(), MOST_REASONS))
@@ -69,7 +69,7 @@ class _Reader:
         self.left_out = [0] if left_out is None else left_out
         """The number of elements without reasons, in a list that the readers of all variables share."""
 
-    def why(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def why(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the parts that decided a note."""
         node = note.node
         if node.id in self._origins.constants:
@@ -90,7 +90,7 @@ class _Reader:
 
     # --- loops
 
-    def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _elements(self, node: Comprehension, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the reasons for the elements that decided a quantifier; of an empty range, the range."""
         rounds = self._rounds(node, note)
         decided = [(at, part) for at, part in rounds if _is_decisive(node, note, part)]
@@ -105,13 +105,15 @@ class _Reader:
         """Return the number of each round, and the note of its body."""
         return [(at, parts[0]) for at, parts in enumerate(self._origins.rounds(node, note))]
 
-    def _first(self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _first(
+        self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope
+    ) -> Iterator[DecidingPart]:
         """Yield the reasons for the results of the first few rounds."""
         self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
         for at, part in rounds[:_MOST_ELEMENTS]:
             yield from self.why(part, self._origins.within(node, note, at, scope))
 
-    def _kept(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _kept(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the reasons that elements are in a filtered list, or that none is; mapped or not."""
         node = note.node
         while isinstance(node, Comprehension) and node.fold == "map" and node.predicate is None and note.parts:
@@ -124,7 +126,7 @@ class _Reader:
 
     # --- operations
 
-    def _compared(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _compared(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the operands of an operation; of a failed operation, the first part that failed."""
         node = note.node
         if isinstance(note.outcome, EvaluationError):
@@ -146,7 +148,7 @@ class _Reader:
         at = next(at for at, parts in enumerate(self._origins.rounds(node, note)) if part in parts)
         return self._origins.within(node, note, at, scope)
 
-    def _operand_values(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _operand_values(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the value of a part, or for an operation those of its operands."""
         node = note.node
         match node:
@@ -164,11 +166,11 @@ class _Reader:
             case _:
                 yield from self._read(note, scope)
 
-    def _operands(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _operands(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         for part in note.parts:
             yield from self._operand_values(part, scope)
 
-    def _size(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _size(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the number of elements, and of a filtered list the reasons for them."""
         over = note.parts[0]
         yield self._reason(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
@@ -177,7 +179,7 @@ class _Reader:
         elif name := self._origins.variable_of(over):
             yield from self._of_variable(name)
 
-    def _read(self, note: Note, scope: Scope) -> Iterator[Reason]:
+    def _read(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the value of a part, unless it is a literal of the expression."""
         node = note.node
         if isinstance(node, Literal) or node.id in self._origins.constants:
@@ -194,10 +196,10 @@ class _Reader:
             return self._origins.of(note, scope).reads
         return self._origins.reads(note, scope)
 
-    def _reason(self, note: Note, origin: Origin) -> Reason:
-        return Reason(self._origins.text(note.node), note.outcome, origin.place, self._variable, origin.reads)
+    def _reason(self, note: Note, origin: Origin) -> DecidingPart:
+        return DecidingPart(self._origins.text(note.node), note.outcome, origin.place, self._variable, origin.reads)
 
-    def _of_variable(self, name: str) -> Iterator[Reason]:
+    def _of_variable(self, name: str) -> Iterator[DecidingPart]:
         """Yield the parts that decided a policy variable, once."""
         other = self._origins.tracer.variable(name)
         if other is None or name in self._explained_variables:

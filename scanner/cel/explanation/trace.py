@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax.tree import Literal, Node
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Noting:
         self.texts: dict[int, str] = {}
         self._recorder = _Recorder()
         around = self._recorder.around
-        self._planned = with_room(
+        self._planned = run_with_room(
             lambda: exact.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment, around)
         )
 
@@ -127,13 +127,13 @@ class Noting:
             with suppress(EvaluationError):
                 planned.evaluate([*roots, *[None] * (planned.size - len(roots))])
 
-        with_room(evaluate)
+        run_with_room(evaluate)
         first = recorder.first or Note(self.analysis.root, TookTooLong(), complete=False)
         recorder.begin()
         return first
 
 
 @lru_cache(maxsize=4096)
-def noting(analysis: Analysis) -> Noting:
+def plan_notes(analysis: Analysis) -> Noting:
     """Return the closures of an expression that take notes, from a cache: they are planned at the first explanation."""
     return Noting(analysis)

@@ -24,7 +24,7 @@ from scanner.cel.releases import (
     OPTIONAL_TYPE,
     OVERLAPPING_CIDR,
     PLAIN_POWERS,
-    Change,
+    ReleaseChange,
     Version,
 )
 
@@ -42,7 +42,7 @@ _LONGEST_RANGE = 1_000_000
 class Amendment:
     """An amendment of an overload while a change holds, or with `before` until it holds: `run` replaces it, None removes it."""
 
-    change: Change
+    change: ReleaseChange
     overload: str
     run: Run | None
     before: bool = False
@@ -92,7 +92,7 @@ def _last_index_clamped(text: str, part: str, offset: int) -> Value:
 
 def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
     """Return whether a network contains another network's own address: its host bits were not masked."""
-    return prefix.length <= other.length and cidr.masked(prefix).address.equals(other.address)
+    return prefix.length <= other.length and cidr.mask(prefix).address.equals(other.address)
 
 
 def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
@@ -119,10 +119,10 @@ def _range_within_bounds(size: int) -> Value:
         raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
     if size > _LONGEST_RANGE:
         raise EvaluationError(f"lists.range: size {size} exceeds maximum allowed ({_LONGEST_RANGE})")
-    return lists.range_of(size)
+    return lists.make_range(size)
 
 
-def _before(change: Change, overload: str, run: Run) -> Amendment:
+def _before(change: ReleaseChange, overload: str, run: Run) -> Amendment:
     return Amendment(change, overload, run, before=True)
 
 
@@ -142,8 +142,8 @@ AMENDMENTS = (
     _before(
         OVERLAPPING_CIDR, "cidr_contains_cidr_string", lambda prefix, text: _starts_with_cidr(prefix, cidr.parse(text))
     ),
-    _before(PLAIN_POWERS, "string_format", format.with_spaced_powers),
-    _before(OPTIONAL_TYPE, "string_format", format.with_first_names),
+    _before(PLAIN_POWERS, "string_format", format.format_before_1_33),
+    _before(OPTIONAL_TYPE, "string_format", format.format_before_1_31),
     _before(ONE_COLON, "string_to_url", url.parse_loosely),
     _before(ONE_COLON, "is_url_string", url.is_loose_url),
     _before(ONE_COLON, "format.uri", _constant(named_formats.LOOSE_FORMATS["uri"])),
@@ -151,17 +151,21 @@ AMENDMENTS = (
     *(_before(LABEL_KEYS, f"format.{name}", _constant(first)) for name, first in named_formats.FIRST_FORMATS.items()),
     _before(LABEL_KEYS, "format-named", named_formats.lookup(named_formats.FIRST_FORMATS)),
     _before(COPIED_QUANTITIES, "quantity_add", _add_in_place),
-    _before(COPIED_QUANTITIES, "quantity_add_int", lambda left, right: _add_in_place(left, quantity.of_int(right))),
+    _before(
+        COPIED_QUANTITIES, "quantity_add_int", lambda left, right: _add_in_place(left, quantity.make_from_int(right))
+    ),
     _before(COPIED_QUANTITIES, "quantity_sub", _subtract_in_place),
     _before(
-        COPIED_QUANTITIES, "quantity_sub_int", lambda left, right: _subtract_in_place(left, quantity.of_int(right))
+        COPIED_QUANTITIES,
+        "quantity_sub_int",
+        lambda left, right: _subtract_in_place(left, quantity.make_from_int(right)),
     ),
     Amendment(NO_NUMBERS_AS_DURATIONS, "int64_to_duration", None),
     Amendment(BOUNDED_RANGES, "lists_range", _range_within_bounds),
 )
 
 
-def as_of(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
+def amend_functions(version: Version, functions: dict[str, Function]) -> dict[str, Function]:
     """Return functions, by name, with the overloads of a release."""
     amendments = {amendment.overload: amendment for amendment in AMENDMENTS if amendment.holds(version)}
     if not amendments:

@@ -17,10 +17,10 @@ from scanner.cel.functions.declaration import Function, Library, member
 from scanner.cel.functions.pricing import PRINTING, TRAVERSED, UNIT, Cost, Operands, bound_of_printing
 from scanner.cel.functions.result_sizes import ESCAPED
 from scanner.cel.syntax.tree import Literal
-from scanner.cel.types.type_system import DYN, STRING, Type, as_first_named, list_of
+from scanner.cel.types.type_system import DYN, STRING, Type, list_of, name_optionals_as_before
 from scanner.cel.values import conversions, times
 from scanner.cel.values.extent import BOUNDLESS, SizeBound
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
@@ -132,13 +132,13 @@ def _format(template: str, arguments: list[Value], printers: Mapping[str, Printe
         raise EvaluationError(str(bad)) from None
 
 
-def complaint(verb: str, type_name: str) -> BadFormat:
+def make_type_error(verb: str, type_name: str) -> BadFormat:
     """Return the error of a clause that does not take values of a type."""
     return BadFormat(f"{COMPLAINTS[verb]}, was given {type_name}")
 
 
 def _refused(verb: str, value: Value) -> BadFormat:
-    return complaint(verb, type_of(value).name)
+    return make_type_error(verb, type_of(value).name)
 
 
 # --- %s
@@ -158,7 +158,7 @@ def _string(value: Value, precision: int | None = None) -> str:
         return str(conversions.to_string(value))
     except EvaluationError as error:
         if type(value) is bytes:
-            raise BadFormat(f"could not convert argument {quoted(str(error))} to string") from None
+            raise BadFormat(f"could not convert argument {quote(str(error))} to string") from None
         raise _refused("s", value) from None
 
 
@@ -173,7 +173,7 @@ def _map(value: dict[str, Value] | KeyedMap) -> str:
 
 def _key(key: Value) -> str:
     if type(key) is str:
-        return quoted(key)
+        return quote(key)
     if type(key) in (bool, int, UInt):
         return _string(key)
     raise BadFormat(f"no formatting function for map key of type {type_of(key).name}")
@@ -183,15 +183,15 @@ def _nested(value: Value) -> str:
     """Return a value inside a list or map: as a literal."""
     match value:
         case str():
-            return quoted(value)
+            return quote(value)
         case bytes():
-            return f"b{quoted(_string(value))}"
+            return f"b{quote(_string(value))}"
         case float():
-            return f"{value:.6f}" if math.isfinite(value) else quoted(_not_finite(value))
+            return f"{value:.6f}" if math.isfinite(value) else quote(_not_finite(value))
         case Timestamp():
-            return f"timestamp({quoted(times.printed(value))})"
+            return f"timestamp({quote(times.print_timestamp(value))})"
         case Duration():
-            return f"duration({quoted(conversions.duration_text(value))})"
+            return f"duration({quote(conversions.write_duration(value))})"
         case None | bool() | int() | list() | dict() | KeyedMap() | Type():
             return _string(value)
         case _:
@@ -291,12 +291,12 @@ _NARROW_SPACE = "\u202f"
 _SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, _NARROW_SPACE)}
 
 
-def with_spaced_powers(template: str, arguments: list[Value]) -> str:
+def format_before_1_33(template: str, arguments: list[Value]) -> str:
     """Return the formatted text as releases before 1.33 print it. Raises EvaluationError as `format` does."""
     return _format(template, arguments, _SPACED)
 
 
-def with_first_names(template: str, arguments: list[Value]) -> str:
+def format_before_1_31(template: str, arguments: list[Value]) -> str:
     """Return the formatted text as releases before 1.31 print it: optionals have the name that they had first.
 
     Raises EvaluationError as `format` does.
@@ -309,7 +309,7 @@ def _naming_optionals(verb: str, printer: Printer) -> Printer:
 
     def printed(value: Value, precision: int | None) -> str:
         if type(value) is Optional:
-            raise complaint(verb, as_first_named(type_of(value)).name)
+            raise make_type_error(verb, name_optionals_as_before(type_of(value)).name)
         return printer(value, precision)
 
     return printed
@@ -320,7 +320,7 @@ _FIRST_NAMED = {verb: _naming_optionals(verb, printer) for verb, printer in _SPA
 
 def _first_named(value: Value) -> Value:
     if type(value) is Type:
-        return as_first_named(value)
+        return name_optionals_as_before(value)
     if type(value) is list:
         return [_first_named(part) for part in value]
     return {key: _first_named(part) for key, part in value.items()} if type(value) is dict else value

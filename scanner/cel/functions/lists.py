@@ -116,7 +116,7 @@ SELF_COMPARED = Price(_self_compared(0))
 KEYS_COMPARED = Price(_self_compared(1))
 
 
-def numbers(operands: Operands) -> SizeBound:
+def size_of_numbers(operands: Operands) -> SizeBound:
     """Return the extent of a list of numbers, whose length is the operand."""
     count = operands[0].number
     return SizeBound(count, 0.0, count)
@@ -173,7 +173,7 @@ def _order(left: Value, right: Value) -> int | None:
 
 def _require_comparable(element: Value) -> None:
     if type(element) not in _COMPARABLE_CLASSES:
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
 
 
 def _is_sorted(elements: list[Value]) -> bool:
@@ -246,7 +246,7 @@ def _flatten_one(elements: Value) -> Value:
 
 def _flatten(elements: Value, depth: Value) -> Value:
     if type(depth) is not int:
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
     if type(elements) is not list:
         raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten(int)")
     if depth < 0:
@@ -270,7 +270,7 @@ def _includes(container: Value, item: Value) -> bool:
     return _matches(container, item)
 
 
-def range_of(count: int) -> Value:
+def make_range(count: int) -> Value:
     """Return the ints from 0 to before a count; an empty list for a count that is not positive."""
     return [*range(count)]
 
@@ -409,9 +409,9 @@ EXTENSION = Library(
         ),
         Function(
             "lists.range",
-            (Overload("lists_range", (INT,), list_of(INT), range_of, price=NUMBERED),),
+            (Overload("lists_range", (INT,), list_of(INT), make_range, price=NUMBERED),),
             cost=NUMBERING,
-            result=numbers,
+            result=size_of_numbers,
         ),
         Function(
             "reverse", (member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),), cost=COPIED, result=parts

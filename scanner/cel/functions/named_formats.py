@@ -16,13 +16,13 @@ from typing import ClassVar, TypeAlias
 
 from scanner.cel import releases
 from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.functions.pricing import ONE, Arguments, Cost, Operands, Outcome, priced_by, search_cost, size
+from scanner.cel.functions.pricing import ONE, Arguments, Cost, Operands, Outcome, make_price, search_cost, size
 from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.url import BadUrl, parse_request
 from scanner.cel.syntax.tree import Call, Identifier, Node
 from scanner.cel.types.type_system import STRING, Type, list_of, object_type, optional_of
 from scanner.cel.values.extent import SizeBound
-from scanner.cel.values.values import NONE, Opaque, Optional, Value, unhashable
+from scanner.cel.values.values import NONE, Opaque, Optional, Value, make_unhashable
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
 Faults: TypeAlias = "list[str]"
@@ -66,7 +66,7 @@ class NamedFormat(Opaque):
 
     def map_key(self) -> Hashable:
         """Raise EvaluationStopped: Go cannot hash the function inside, so a format cannot be a key."""
-        raise unhashable(self.GO_TYPE)
+        raise make_unhashable(self.GO_TYPE)
 
 
 def _too_long(text: str, longest: int, unit: str) -> Faults:
@@ -271,7 +271,7 @@ LIBRARY = Library(
         Function(
             "validate",
             (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
-            cost=Cost(priced_by(_validated), _bound_of_validating),
+            cost=Cost(make_price(_validated), _bound_of_validating),
             result=_faults_of,
         ),
         Function(

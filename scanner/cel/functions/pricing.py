@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, Change, Version
+from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, ReleaseChange, Version
 from scanner.cel.syntax.tree import Literal
 from scanner.cel.values.extent import UNKNOWN, SizeBound
 from scanner.cel.values.values import KeyedMap, Opaque, Optional, Value
@@ -64,7 +64,7 @@ class Price:
             price = price.before
         return price
 
-    def beginning(self, change: Change, before: Price | None = None) -> Price:
+    def beginning(self, change: ReleaseChange, before: Price | None = None) -> Price:
         """Return the price as one that comes with a change; `before` is the price of earlier releases."""
         return replace(self, since=change.since, before=before)
 
@@ -128,7 +128,7 @@ class Cost:
         """Return the cost with work that is not charged."""
         return replace(self, work=work)
 
-    def beginning(self, change: Change) -> Cost:
+    def beginning(self, change: ReleaseChange) -> Cost:
         """Return the cost with a price that comes with a change; before it, a call costs 1."""
         return replace(self, price=self.price.beginning(change))
 
@@ -188,7 +188,7 @@ def traversal(value: Outcome) -> int:
 # --- bounds
 
 
-def bounded_by(amount: float) -> Bound:
+def limit_cost(amount: float) -> Bound:
     """Return the bound of calls that cost at most so many cost units."""
     return lambda _operands: amount
 
@@ -233,7 +233,7 @@ def bound_of_searching(operands: Operands) -> float:
 # --- prices
 
 
-def priced_by(rule: Rule, *, late: bool = False) -> Price:
+def make_price(rule: Rule, *, late: bool = False) -> Price:
     """Return the price that a rule of Kubernetes' own estimator computes, which came with `FUNCTION_COSTS`.
 
     `late`: the rule reads the result of the call.
@@ -297,16 +297,16 @@ CONTAINED = _sized(_finding)
 VISITED = _sized(_visiting)
 AFFIXED = Price(lambda arguments, _result: tenth(inner_size(arguments[1])))
 """The cost of a prefix or suffix test: a tenth of the argument's length."""
-READ_PRICE = priced_by(lambda arguments, _result: tenth(size(arguments[0])))
-WALKED_PRICE = priced_by(lambda arguments, _result: traversal(arguments[0]))
+READ_PRICE = make_price(lambda arguments, _result: tenth(size(arguments[0])))
+WALKED_PRICE = make_price(lambda arguments, _result: traversal(arguments[0]))
 
-ONE = Cost(UNIT, bounded_by(1.0))
+ONE = Cost(UNIT, limit_cost(1.0))
 """The price of a call that costs 1, for any arguments."""
 READ = Cost(READ_PRICE, bound_of_reading)
-REWRITTEN = Cost(priced_by(lambda arguments, _result: tenth(float(size(arguments[0])) * 2)), bound_of_rewriting)
+REWRITTEN = Cost(make_price(lambda arguments, _result: tenth(float(size(arguments[0])) * 2)), bound_of_rewriting)
 WALKED = Cost(WALKED_PRICE, bound_of_walking)
 SEARCHED_IN = Cost(
-    priced_by(lambda arguments, _result: search_cost(size(arguments[0]), size(arguments[1]))), bound_of_searching
+    make_price(lambda arguments, _result: search_cost(size(arguments[0]), size(arguments[1]))), bound_of_searching
 )
 SOUGHT = Cost(WALKED_PRICE, lambda operands: bound_of_walking(operands) + bound_of_printing(operands), work=COMPARING)
 """An element, or a part of a text, is looked for from one end to the other."""

@@ -22,9 +22,9 @@ from scanner.cel.functions.declaration import Function, Library, Overload, membe
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
-from scanner.cel.values.runtime import no_overload
-from scanner.cel.values.text import length
-from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.runtime import make_no_overload
+from scanner.cel.values.text import count_digits
+from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.values import INT_MAX, INT_MIN, Opaque, Value
 
 QUANTITY = object_type("kubernetes.Quantity")
@@ -62,11 +62,11 @@ class Quantity(Opaque):
         self.small = small
         self.computed = computed
         self.sharing: list[Quantity] = []
-        self.style = Style.DECIMAL
+        self.style = QuantityStyle.DECIMAL
         self.written: tuple[str, int] | None = None
 
     def __str__(self) -> str:
-        printed = canonical(self.unscaled, self.exponent, self.style)
+        printed = format_canonical(self.unscaled, self.exponent, self.style)
         if self.written is not None and self.written[1] == printed.exponent and self.unscaled:
             return self.written[0]
         return printed.text
@@ -78,7 +78,7 @@ class Quantity(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Return whether the values are equal. Raises EvaluationError for another type, and for a computed right side."""
         if not isinstance(other, Quantity) or other.computed:
-            raise no_overload()
+            raise make_no_overload()
         return compare(self, other) == 0
 
 
@@ -103,7 +103,7 @@ def is_less(left: Quantity, right: Quantity) -> bool:
 
 
 def _magnitude(quantity: Quantity) -> int:
-    return length(abs(quantity.unscaled)) + quantity.exponent
+    return count_digits(abs(quantity.unscaled)) + quantity.exponent
 
 
 def _sign(number: int) -> int:
@@ -132,7 +132,7 @@ def parse(text: str) -> Quantity:
     base, exponent = _interpret(suffix)
     quantity = _parsed(sign, zeros, whole, fraction, base, exponent)
     if suffix not in _DECIMAL:
-        quantity.style = Style.BINARY if suffix in _BINARY else Style.EXPONENT
+        quantity.style = QuantityStyle.BINARY if suffix in _BINARY else QuantityStyle.EXPONENT
     if not fraction:
         quantity.written = (text, exponent)
     return quantity
@@ -149,7 +149,7 @@ def _parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponen
     return _exact(whole_number(digits + fraction), -len(fraction), base, exponent, negative=negative)
 
 
-def made(text: str) -> Quantity:
+def make_quantity(text: str) -> Quantity:
     """Return a new quantity of a text: as the key of a map it differs from every other quantity.
 
     Raises EvaluationError as `parse`.
@@ -205,7 +205,7 @@ def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: boo
 
 
 def _rounded_up(unscaled: int, digits: int) -> int:
-    if digits > length(unscaled):
+    if digits > count_digits(unscaled):
         return 1
     power: int = 10**digits
     quotient, rest = divmod(unscaled, power)
@@ -258,7 +258,7 @@ def subtract(left: Quantity, right: Quantity) -> Quantity:
     return _in_style(small or _add_exactly(left, exact), left, right)
 
 
-def of_int(number: int) -> Quantity:
+def make_from_int(number: int) -> Quantity:
     """Return the quantity of a whole number."""
     return Quantity(number, 0, small=True)
 
@@ -315,7 +315,7 @@ LIBRARY = Library(
     (
         Function(
             "quantity",
-            (Overload("string_to_quantity", (STRING,), QUANTITY, made),),
+            (Overload("string_to_quantity", (STRING,), QUANTITY, make_quantity),),
             cost=READ,
             result=parts,
             parses=True,
@@ -359,7 +359,9 @@ LIBRARY = Library(
             "add",
             (
                 member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, of_int(right))),
+                member(
+                    "quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, make_from_int(right))
+                ),
             ),
             cost=ONE,
             result=parts,
@@ -369,7 +371,10 @@ LIBRARY = Library(
             (
                 member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
                 member(
-                    "quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda left, right: subtract(left, of_int(right))
+                    "quantity_sub_int",
+                    (QUANTITY, INT),
+                    QUANTITY,
+                    lambda left, right: subtract(left, make_from_int(right)),
                 ),
             ),
             cost=ONE,
@@ -391,7 +396,7 @@ _SMALLEST_BINARY = 1024
 _GROUP = 3
 
 
-class Style(Enum):
+class QuantityStyle(Enum):
     """The notation of a quantity: with `k` and `M`, with `e3` and `e6`, or with `Ki` and `Mi`."""
 
     DECIMAL = "decimal"
@@ -399,31 +404,31 @@ class Style(Enum):
     BINARY = "binary"
 
 
-class Canonical(NamedTuple):
+class CanonicalText(NamedTuple):
     """The text, and the exponent of its unit: of ten or, for a binary unit, of two."""
 
     text: str
     exponent: int
 
 
-def canonical(unscaled: int, exponent: int, style: Style) -> Canonical:
+def format_canonical(unscaled: int, exponent: int, style: QuantityStyle) -> CanonicalText:
     """Return the canonical text of `unscaled` times ten to the power of `exponent`, and the exponent of its unit."""
-    if style is Style.BINARY:
+    if style is QuantityStyle.BINARY:
         value = unscaled * Fraction(10) ** exponent
         if value.denominator == 1 and abs(value) >= _SMALLEST_BINARY:
             return _binary(value.numerator)
     number, exponent = _grouped(unscaled, exponent)
-    if style is Style.EXPONENT:
-        return Canonical(f"{_digits(number)}e{exponent}" if exponent else _digits(number), exponent)
-    return Canonical(f"{_digits(number)}{_UNITS.get(exponent, '')}", exponent)
+    if style is QuantityStyle.EXPONENT:
+        return CanonicalText(f"{_digits(number)}e{exponent}" if exponent else _digits(number), exponent)
+    return CanonicalText(f"{_digits(number)}{_UNITS.get(exponent, '')}", exponent)
 
 
-def _binary(number: int) -> Canonical:
+def _binary(number: int) -> CanonicalText:
     exponent = 0
     while number % _SMALLEST_BINARY == 0:
         number //= _SMALLEST_BINARY
         exponent += 10
-    return Canonical(f"{number}{_BINARY_UNITS.get(exponent, '')}", exponent)
+    return CanonicalText(f"{number}{_BINARY_UNITS.get(exponent, '')}", exponent)
 
 
 def _digits(number: int) -> str:

@@ -19,8 +19,8 @@ from scanner.cel.functions.declaration import Function, Library, Overload, membe
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, object_type
-from scanner.cel.values.text import quoted
-from scanner.cel.values.values import INT_MAX, UINT_MAX, Opaque, unhashable
+from scanner.cel.values.text import quote
+from scanner.cel.values.values import INT_MAX, UINT_MAX, Opaque, make_unhashable
 
 SEMVER = object_type("kubernetes.Semver")
 _DIGITS = re.compile(r"[0-9]*")
@@ -54,7 +54,7 @@ class Semver(Opaque):
 
     def map_key(self) -> Hashable:
         """Raise EvaluationStopped: Go cannot hash the slices inside, so a version cannot be a key."""
-        raise unhashable(self.GO_TYPE)
+        raise make_unhashable(self.GO_TYPE)
 
 
 def _precedence(identifier: str) -> tuple[bool, int, str]:
@@ -82,9 +82,9 @@ def parse(text: str) -> Semver:
 
 def _number(text: str, name: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
+        raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {quote(text)}")
     if len(text) > 1 and text.startswith("0"):
-        raise EvaluationError(f"{name} number must not contain leading zeroes {quoted(text)}")
+        raise EvaluationError(f"{name} number must not contain leading zeroes {quote(text)}")
     return _unsigned(text)
 
 
@@ -93,7 +93,7 @@ def _unsigned(text: str) -> int:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     # More digits than any 64 bit number has need not be read.
     if len(text) > len(str(UINT_MAX)) or int(text) > UINT_MAX:
-        raise EvaluationError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+        raise EvaluationError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
     return int(text)
 
 
@@ -102,11 +102,11 @@ def _prerelease(part: str) -> str:
         raise EvaluationError("Prerelease is empty")
     if _DIGITS.fullmatch(part):
         if len(part) > 1 and part.startswith("0"):
-            message = f"Numeric PreRelease version must not contain leading zeroes {quoted(part)}"
+            message = f"Numeric PreRelease version must not contain leading zeroes {quote(part)}"
             raise EvaluationError(message)
         return str(_unsigned(part))
     if not _IDENTIFIER.fullmatch(part):
-        raise EvaluationError(f"Invalid character(s) found in prerelease {quoted(part)}")
+        raise EvaluationError(f"Invalid character(s) found in prerelease {quote(part)}")
     return part
 
 
@@ -114,7 +114,7 @@ def _build(part: str) -> str:
     if not part:
         raise EvaluationError("Build meta data is empty")
     if not _IDENTIFIER.fullmatch(part):
-        raise EvaluationError(f"Invalid character(s) found in build meta data {quoted(part)}")
+        raise EvaluationError(f"Invalid character(s) found in build meta data {quote(part)}")
     return part
 
 

@@ -34,7 +34,7 @@ from scanner.cel.functions.pricing import (
     bound_of_reading_all,
     bound_of_searching,
 )
-from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
+from scanner.cel.functions.python_forms import ArithmeticForm, ComparisonForm, DivisionForm, MethodForm, PlainForm
 from scanner.cel.functions.regex import matches, matches_compiled
 from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.releases import PREFIX_COSTS
@@ -72,7 +72,7 @@ _TYPE_IDS |= {TIMESTAMP: "timestamp", DURATION: "duration"}
 def _not(operand: Value) -> Value:
     if type(operand) is bool:
         return not operand
-    raise runtime.no_overload()
+    raise runtime.make_no_overload()
 
 
 def _size(operand: runtime.Operand) -> Value:
@@ -148,7 +148,7 @@ def _arithmetic() -> tuple[Function, ...]:
             cost=Cost(UNIT, bound_of_reading_all),
             result=parts,
             flow=ArgumentFlow.CARRIES,
-            python=Arithmetic("+"),
+            python=ArithmeticForm("+"),
         ),
         Function(
             "_/_",
@@ -156,7 +156,7 @@ def _arithmetic() -> tuple[Function, ...]:
             arithmetic.divide,
             numbers,
             cost=ONE,
-            python=Division("/"),
+            python=DivisionForm("/"),
         ),
         Function(
             "_%_",
@@ -164,7 +164,7 @@ def _arithmetic() -> tuple[Function, ...]:
             arithmetic.remainder,
             frozenset({int, UInt}),
             cost=ONE,
-            python=Division("%"),
+            python=DivisionForm("%"),
         ),
         Function(
             "_*_",
@@ -172,7 +172,7 @@ def _arithmetic() -> tuple[Function, ...]:
             arithmetic.multiply,
             numbers,
             cost=ONE,
-            python=Arithmetic("*"),
+            python=ArithmeticForm("*"),
         ),
         Function(
             "-_",
@@ -187,7 +187,7 @@ def _arithmetic() -> tuple[Function, ...]:
             arithmetic.subtract,
             numbers | {Timestamp, Duration},
             cost=ONE,
-            python=Arithmetic("-"),
+            python=ArithmeticForm("-"),
         ),
     )
 
@@ -199,14 +199,14 @@ def _same(name: str, types: tuple[Type, ...]) -> tuple[Overload, ...]:
 
 def _relations() -> tuple[Function, ...]:
     return (
-        _relation(Comparison("<"), "less", lambda left, right: equality.order(left, right) < 0),
-        _relation(Comparison("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
-        _relation(Comparison(">"), "greater", lambda left, right: equality.order(left, right) > 0),
-        _relation(Comparison(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
+        _relation(ComparisonForm("<"), "less", lambda left, right: equality.order(left, right) < 0),
+        _relation(ComparisonForm("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
+        _relation(ComparisonForm(">"), "greater", lambda left, right: equality.order(left, right) > 0),
+        _relation(ComparisonForm(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
     )
 
 
-def _relation(python: Comparison, name: str, run: runtime.Binary) -> Function:
+def _relation(python: ComparisonForm, name: str, run: runtime.Binary) -> Function:
     overloads: list[Overload] = []
     for left in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION):
         for right in _NUMBERS if left in _NUMBERS else (left,):
@@ -243,7 +243,7 @@ def _aggregates() -> tuple[Function, ...]:
             lambda element, container: equality.contains(container, element),
             cost=Cost(UNIT, _bound_of_membership, COMPARING),
             on_joined=equality.contains_sum,
-            python=Form.MEMBERSHIP,
+            python=PlainForm.MEMBERSHIP,
         ),
         Function(
             "_[_]",
@@ -256,7 +256,7 @@ def _aggregates() -> tuple[Function, ...]:
             access.index,
             cost=ONE,
         ),
-        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=Form.SIZE),
+        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=PlainForm.SIZE),
     )
 
 
@@ -297,7 +297,7 @@ def _conversions() -> tuple[Function, ...]:
             result=parts,
             flow=ArgumentFlow.PASSES,
             folds=True,
-            python=Form.SAME,
+            python=PlainForm.SAME,
         ),
         _conversion("int", conversions.to_int, INT, (INT, DOUBLE, DURATION, STRING, TIMESTAMP, UINT)),
         replace(
@@ -310,7 +310,7 @@ def _conversions() -> tuple[Function, ...]:
                 )
             ),
             flow=ArgumentFlow.CARRIES,
-            python=Form.TEXT,
+            python=PlainForm.TEXT,
         ),
         _conversion("timestamp", conversions.to_timestamp, TIMESTAMP, (TIMESTAMP, INT, STRING)),
         _conversion("uint", conversions.to_uint, UINT, (UINT, DOUBLE, INT, STRING)),
@@ -322,7 +322,7 @@ def _texts() -> tuple[Function, ...]:
         replace(
             _text("contains", "contains_string", operator.contains, CONTAINED),
             cost=Cost(UNIT, lambda operands: operands[0].read * operands[1].read),
-            python=Form.CONTAINS,
+            python=PlainForm.CONTAINS,
         ),
         _affix("endsWith", "ends_with_string", str.endswith),
         _affix("startsWith", "starts_with_string", str.startswith),
@@ -336,7 +336,7 @@ def _texts() -> tuple[Function, ...]:
             frozenset({str}),
             cost=Cost(UNIT, bound_of_searching),
             with_pattern=matches_compiled,
-            python=Form.PATTERN,
+            python=PlainForm.PATTERN,
         ),
     )
 
@@ -344,14 +344,14 @@ def _texts() -> tuple[Function, ...]:
 def _affix(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
     price = AFFIXED.beginning(PREFIX_COSTS, before=TRAVERSED)
     cost = Cost(UNIT, bound_of_reading_all)
-    return replace(_text(name, id_, answer, price), cost=cost, python=Method(name.lower()))
+    return replace(_text(name, id_, answer, price), cost=cost, python=MethodForm(name.lower()))
 
 
 def _text(name: str, id_: str, answer: Callable[[str, str], bool], price: Price) -> Function:
     def run(whole: Value, part: Value) -> Value:
         if type(whole) is str and type(part) is str:
             return answer(whole, part)
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
 
     return Function(name, (member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
 
@@ -360,10 +360,10 @@ def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:
     """Declare one time function; `of_duration` is the unit in nanoseconds where durations have it too."""
 
     def plain(moment: Value) -> Value:
-        return times.part(moment, part, "UTC")
+        return times.get_part(moment, part, "UTC")
 
     def zoned(moment: Value, zone: Value) -> Value:
-        return times.part(moment, part, zone)
+        return times.get_part(moment, part, zone)
 
     overloads = [
         member(f"timestamp_to_{part}", (TIMESTAMP,), INT, plain),
@@ -371,7 +371,9 @@ def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:
     ]
     if of_duration is not None:
         unit = of_duration
-        overloads.append(member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.whole_units(span, unit)))
+        overloads.append(
+            member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.count_whole_units(span, unit))
+        )
     return Function(name, tuple(overloads), cost=ONE)
 
 

@@ -20,14 +20,14 @@ from scanner.cel.functions.pricing import (
     Outcome,
     Work,
     bound_of_reading,
-    priced_by,
+    make_price,
     tenth,
 )
 from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import INT, STRING, list_of
 from scanner.cel.values import list_kinds
 from scanner.cel.values.extent import SizeBound
-from scanner.cel.values.runtime import printed
+from scanner.cel.values.runtime import print_value
 from scanner.cel.values.values import Value
 
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -103,10 +103,10 @@ def _replace(text: str, old: str, new: str, times: int = -1) -> str:
 
 def _split(text: str, separator: str, limit: int = -1) -> list[Value]:
     if limit == 0:
-        return list_kinds.texts([])
+        return list_kinds.make_text_list([])
     if not separator:
-        return list_kinds.texts(_code_points(text, limit))
-    return list_kinds.texts([*text.split(separator, limit - 1 if limit > 0 else -1)])
+        return list_kinds.make_text_list(_code_points(text, limit))
+    return list_kinds.make_text_list([*text.split(separator, limit - 1 if limit > 0 else -1)])
 
 
 def _code_points(text: str, limit: int) -> list[Value]:
@@ -133,7 +133,7 @@ def _substring_range(text: str, start: int, end: int) -> str:
 def _join(parts: list[Value], separator: str = "") -> str:
     for part in parts:
         if type(part) is not str:
-            raise EvaluationError(f"join: invalid input: {printed(part)}")
+            raise EvaluationError(f"join: invalid input: {print_value(part)}")
     return separator.join(map(str, parts))
 
 
@@ -259,7 +259,7 @@ LIBRARY = Library(
                 member("list_join", (_STRINGS,), STRING, _join),
                 member("list_join_string", (_STRINGS, STRING), STRING, _join),
             ),
-            cost=Cost(priced_by(_joining), _bound_of_joining),
+            cost=Cost(make_price(_joining), _bound_of_joining),
             result=_joined,
             flow=ArgumentFlow.CARRIES,
         ),

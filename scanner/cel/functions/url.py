@@ -18,7 +18,7 @@ from scanner.cel.functions.declaration import Function, Library, Overload, membe
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Opaque, Value
 
 URL = object_type("kubernetes.URL")
@@ -78,7 +78,7 @@ class Url(Opaque):
         parts = self.parts
         query = f"?{parts.query}" if parts.force_query or parts.query else ""
         scheme = f"{parts.scheme}:" if parts.scheme else ""
-        body = parts.opaque or f"{self._authority()}{escaped_path(parts)}"
+        body = parts.opaque or f"{self._authority()}{escape_path(parts)}"
         return f"{scheme}{body}{query}{self.fragment}"
 
     def _authority(self) -> str:
@@ -109,7 +109,7 @@ def _unescape(text: str, *, host: bool = False, zone: bool = False, errors: str 
         if shown.startswith("%"):
             _require_escape(_three_bytes(text, match.start()), host=host, zone=zone)
         elif (host or zone) and shown not in _HOST:
-            raise BadUrl(f"invalid character {quoted(shown)} in host name")
+            raise BadUrl(f"invalid character {quote(shown)} in host name")
     return unquote_to_bytes(text.encode()).decode(errors=errors) if "%" in text else text
 
 
@@ -120,7 +120,7 @@ def _three_bytes(text: str, start: int) -> str:
 
 def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
     if not _ESCAPE.match(shown) or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
-        raise BadUrl(f"invalid URL escape {quoted(shown)}")
+        raise BadUrl(f"invalid URL escape {quote(shown)}")
 
 
 def _host_escape(escape: str) -> bool:
@@ -202,7 +202,7 @@ def _host(host: str, *, strict: bool) -> str:
 
 def _require_port(text: str) -> None:
     if not _PORT.match(text):
-        raise BadUrl(f"invalid port {quoted(text)} after host")
+        raise BadUrl(f"invalid port {quote(text)} after host")
 
 
 def _literal(host: str) -> str:
@@ -232,10 +232,10 @@ def parse_request(text: str, *, strict: bool = True) -> None:
     try:
         _parse(text, request=True, strict=strict)
     except BadUrl as bad:
-        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+        raise BadUrl(f"parse {quote(text)}: {bad}") from None
 
 
-def request_uri_fault(text: str) -> str:
+def find_request_uri_fault(text: str) -> str:
     """Return Go's error for a text that is neither an absolute URI nor an absolute path; empty for a valid one."""
     try:
         parse_request(text)
@@ -254,7 +254,7 @@ def parse(text: str, *, strict: bool = True) -> Url:
         parse_request(text, strict=strict)
         return Url(_parse(before, request=False, strict=strict), _fragment(text, fragment))
     except BadUrl as bad:
-        message = str(bad) if str(bad).startswith("parse ") else f"parse {quoted(before)}: {bad}"
+        message = str(bad) if str(bad).startswith("parse ") else f"parse {quote(before)}: {bad}"
         raise EvaluationError(f"URL parse error during conversion from string: {message}") from None
 
 
@@ -263,13 +263,13 @@ def _fragment(text: str, fragment: str) -> str:
     try:
         decoded = _unescape(fragment)
     except BadUrl as bad:
-        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+        raise BadUrl(f"parse {quote(text)}: {bad}") from None
     if not decoded:
         return ""
     return f"#{fragment if _VALID_FRAGMENT.issuperset(fragment) else _escape(decoded, _FRAGMENT)}"
 
 
-def escaped_path(parts: _Parts) -> str:
+def escape_path(parts: _Parts) -> str:
     """Return the path with its escapes: as it was written when that is a valid way to write it. Mirrors `URL.EscapedPath` of Go."""
     if parts.raw_path and _VALID_PATH.issuperset(parts.raw_path):
         return parts.raw_path
@@ -307,7 +307,7 @@ def _query(url: Url) -> Value:
 
 
 def _is_url(text: str) -> bool:
-    return not request_uri_fault(text)
+    return not find_request_uri_fault(text)
 
 
 def parse_loosely(text: str) -> Url:
@@ -358,7 +358,7 @@ LIBRARY = Library(
         ),
         Function(
             "getEscapedPath",
-            (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),),
+            (member("url_get_escaped_path", (URL,), STRING, lambda url: escape_path(url.parts)),),
             cost=ONE,
             result=text,
             only_reads=True,

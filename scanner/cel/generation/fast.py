@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, Generated, generate, generate_refusal
+from scanner.cel.generation.codegen import FUNCTION, GeneratedModule, generate, generate_refusal
 from scanner.cel.generation.python_calls import Unforeseen
 from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.errors import EvaluationError
     from scanner.cel.syntax.tree import Node
@@ -75,14 +75,20 @@ class _Text:
         return self._text
 
 
-def python_of(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> str:
+def write_python(text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> str:
     """Return the Python text of an expression's function; empty when only the closures can evaluate it."""
     generated = _generated(text, root, checked, folded, environment)
     return "" if generated is None else ast.unparse(generated.module)
 
 
 def build(
-    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+    text: str,
+    root: Node,
+    checked: CheckedTree,
+    folded: FoldedTree,
+    environment: Environment,
+    *,
+    absorbing: bool = False,
 ) -> Fast | None:
     """Return the function of an expression, or None when only the closures can evaluate it.
 
@@ -94,7 +100,9 @@ def build(
     return None if generated is None else _compiled(text, generated)
 
 
-def build_refusal(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Refusal | None:
+def build_refusal(
+    text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment
+) -> Refusal | None:
     """Return the function that has the error of an expression whose first path is absent; None where there is no such function."""
     generated = generate_refusal(root, checked, folded, environment, Source(text))
     if generated is None:
@@ -103,7 +111,7 @@ def build_refusal(text: str, root: Node, checked: Checked, folded: Folded, envir
     return cast("Refusal | None", _compiled(text, generated))
 
 
-def _compiled(text: str, generated: Generated) -> Fast | None:
+def _compiled(text: str, generated: GeneratedModule) -> Fast | None:
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():
@@ -116,8 +124,14 @@ def _compiled(text: str, generated: Generated) -> Fast | None:
 
 
 def _generated(
-    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
-) -> Generated | None:
+    text: str,
+    root: Node,
+    checked: CheckedTree,
+    folded: FoldedTree,
+    environment: Environment,
+    *,
+    absorbing: bool = False,
+) -> GeneratedModule | None:
     try:
         generated = generate(root, checked, folded, environment, Source(text), absorbing=absorbing)
         ast.fix_missing_locations(generated.module)

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.evaluation.planner import terms
-from scanner.cel.functions.python_forms import Method
-from scanner.cel.generation.absorbing import Absorbing, unless
+from scanner.cel.functions.python_forms import MethodForm
+from scanner.cel.generation.absorbing import AbsorbingOperands, skip_under
 from scanner.cel.generation.python_calls import keys, pairs, unforeseen
-from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, class_of, either, joined, name_of
-from scanner.cel.generation.writer import NotGenerated, Variable, required
+from scanner.cel.generation.python_terms import (
+    PLAIN,
+    Term,
+    TermKind,
+    join_kinds,
+    make_assignment,
+    make_class,
+    make_conditional,
+    make_name,
+)
+from scanner.cel.generation.writer import NotGenerated, Variable, require_part
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select, walk
 
 if TYPE_CHECKING:
@@ -24,7 +33,7 @@ AFFIXES = frozenset({"startswith", "endswith"})
 """The methods of a text that accept a tuple, and are true for any of its texts."""
 
 
-class Logic(Absorbing):
+class Logic(AbsorbingOperands):
     """The Python of operators that decide which operands are evaluated."""
 
     def _logic(self, node: Call) -> Term:
@@ -40,7 +49,7 @@ class Logic(Absorbing):
                 self._decides(term, operands[position + 1 :], when=conjunction)
                 for position, term in enumerate(operands)
             ]
-            return Term(_combined(values, conjunction=conjunction), Kind.BOOL)
+            return Term(_combined(values, conjunction=conjunction), TermKind.BOOL)
         finally:
             self._held = held
 
@@ -54,13 +63,13 @@ class Logic(Absorbing):
                 steps.append((block, []))
             steps[-1][1].append(code)
         for position, (block, values) in enumerate(steps):
-            block.append(assign(result, _combined(values, conjunction=conjunction)))
+            block.append(make_assignment(result, _combined(values, conjunction=conjunction)))
             if position == 0:
                 self._block.extend(block)
                 continue
-            test: ast.expr = name_of(result) if conjunction else ast.UnaryOp(ast.Not(), name_of(result))
+            test: ast.expr = make_name(result) if conjunction else ast.UnaryOp(ast.Not(), make_name(result))
             self._block.append(ast.If(test, block, []))
-        return Term(name_of(result), Kind.BOOL)
+        return Term(make_name(result), TermKind.BOOL)
 
     def _decides(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
         """Return one condition; `has(x.y)` keeps its value for conditions that are evaluated only when it holds."""
@@ -97,21 +106,21 @@ class Logic(Absorbing):
             then = self._branch(yes)
             self._held = held
             otherwise = self._branch(no)
-            return Term(either(test, then.code, otherwise.code), joined(then.kind, otherwise.kind))
+            return Term(make_conditional(test, then.code, otherwise.code), join_kinds(then.kind, otherwise.kind))
         result, chosen = self._names.local("value"), self._names.local("chosen")
-        self._block.append(assign(chosen, test))
+        self._block.append(make_assignment(chosen, test))
         then, block = self._inside(lambda: self._branch(yes))
-        block.append(assign(result, then.code))
+        block.append(make_assignment(result, then.code))
         self._held = held
         otherwise, other = self._inside(lambda: self._branch(no))
-        other.append(assign(result, otherwise.code))
-        self._block.append(ast.If(name_of(chosen), block, other))
-        return Term(name_of(result), joined(then.kind, otherwise.kind))
+        other.append(make_assignment(result, otherwise.code))
+        self._block.append(ast.If(make_name(chosen), block, other))
+        return Term(make_name(result), join_kinds(then.kind, otherwise.kind))
 
     def _branch(self, node: Node) -> Term:
         term = self._term(node)
         is_read = isinstance(node, Identifier) or is_selection(node, self._checked)
-        if is_read or term.kind is not Kind.ANY or (isinstance(node, Call) and node.function == "_?_:_"):
+        if is_read or term.kind is not TermKind.ANY or (isinstance(node, Call) and node.function == "_?_:_"):
             return term
         return self._reread(term)
 
@@ -181,7 +190,7 @@ class Loops(Logic):
     def _bind(self, node: Comprehension) -> Term:
         value = self._term(node.start)
         local = self._names.local(node.accumulator)
-        self._block.append(assign(local, value.code))
+        self._block.append(make_assignment(local, value.code))
         outer = self._scope
         self._scope = {**outer, node.accumulator: Variable(local, value.kind)}
         try:
@@ -192,11 +201,11 @@ class Loops(Logic):
     def _loop(self, node: Comprehension) -> tuple[ast.expr, ast.expr]:
         """Put the variables in scope; return the target of the loop and its iterable."""
         over = self._term(node.range)
-        element = Kind.JSON if over.kind in PLAIN else Kind.ANY
+        element = TermKind.JSON if over.kind in PLAIN else TermKind.ANY
         first = self._names.local(node.variable)
         if node.second_variable is not None:
             second = self._names.local(node.second_variable)
-            scope = {node.variable: Variable(first, Kind.JSON), node.second_variable: Variable(second, element)}
+            scope = {node.variable: Variable(first, TermKind.JSON), node.second_variable: Variable(second, element)}
             self._scope = {**self._scope, **scope}
             target = ast.Tuple([ast.Name(first, ast.Store()), ast.Name(second, ast.Store())], ast.Store())
             return target, self._names.call(pairs, over.code)
@@ -205,13 +214,13 @@ class Loops(Logic):
 
     def _iterable(self, over: Term) -> ast.expr:
         """Return the list of a range, or the map whose keys it is."""
-        if over.kind in (Kind.DOCUMENTS, Kind.LIST):
+        if over.kind in (TermKind.DOCUMENTS, TermKind.LIST):
             return over.code
         held = self._names.local("range")
-        is_no_list = ast.Compare(class_of(name_of(held)), [ast.IsNot()], [self._names.class_(list)])
-        replaced = assign(held, self._names.call(keys, name_of(held)))
-        self._block += [assign(held, over.code), ast.If(is_no_list, [replaced], [])]
-        return name_of(held)
+        is_no_list = ast.Compare(make_class(make_name(held)), [ast.IsNot()], [self._names.class_(list)])
+        replaced = make_assignment(held, self._names.call(keys, make_name(held)))
+        self._block += [make_assignment(held, over.code), ast.If(is_no_list, [replaced], [])]
+        return make_name(held)
 
     def _any_affix(self, node: Comprehension) -> Term | None:
         """Return `affixes.exists(affix, text.startsWith(affix))` as one call with a tuple; None for any other fold.
@@ -222,7 +231,7 @@ class Loops(Logic):
         if node.fold != "exists" or node.second_variable is not None or self._absorbing or call is None:
             return None
         match call.function.python, call.arguments:
-            case Method(name=name), (text, Identifier(name=node.variable)) if name in AFFIXES:
+            case MethodForm(name=name), (text, Identifier(name=node.variable)) if name in AFFIXES:
                 if any(isinstance(part, Identifier) and part.name == node.variable for part in walk(text)):
                     return None
             case _:
@@ -232,7 +241,7 @@ class Loops(Logic):
             affixes: ast.expr = self._names.shared(tuple(constant), "affixes")
         else:
             affixes = ast.Call(self._names.class_(tuple), [self._iterable(self._term(node.range))], [])
-        return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), Kind.BOOL)
+        return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), TermKind.BOOL)
 
     def _folded_over(self, node: Comprehension) -> _Fold:
         result = self._names.local(node.fold)
@@ -245,38 +254,40 @@ class Loops(Logic):
                 return self._collected(node, result)
 
     def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
-        predicate = required(node.predicate)
+        predicate = require_part(node.predicate)
         absent = self._absence(predicate) if self._absorbing else None
         test, block = self._inside(lambda: self._tested(predicate))
-        stopping: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
+        stopping: list[ast.stmt] = [make_assignment(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
-        term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
+        term, before = Term(make_name(result), TermKind.BOOL), [make_assignment(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)
         erred = self._names.local("erred")
-        passed: list[ast.stmt] = [assign(erred, ast.Constant(value=True))]
-        attempt = self._attempt(unless(absent, passed, block), passed)
-        give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
-        return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], (give_up,))
+        passed: list[ast.stmt] = [make_assignment(erred, ast.Constant(value=True))]
+        attempt = self._attempt(skip_under(absent, passed, block), passed)
+        give_up = ast.If(make_name(erred), [ast.Expr(self._names.call(unforeseen))], [])
+        return _Fold(term, [*before, make_assignment(erred, ast.Constant(value=False))], [attempt], (give_up,))
 
     def _tested(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
         return self._truth(predicate)
 
     def _counted(self, node: Comprehension, result: str) -> _Fold:
-        test, block = self._inside(lambda: self._tested(required(node.predicate)))
+        test, block = self._inside(lambda: self._tested(require_part(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
-        is_one = ast.Compare(name_of(result), [ast.Eq()], [ast.Constant(1)])
-        return _Fold(Term(is_one, Kind.BOOL), [assign(result, ast.Constant(0))], block)
+        is_one = ast.Compare(make_name(result), [ast.Eq()], [ast.Constant(1)])
+        return _Fold(Term(is_one, TermKind.BOOL), [make_assignment(result, ast.Constant(0))], block)
 
     def _collected(self, node: Comprehension, result: str) -> _Fold:
         held = dict(self._held)
-        test, block = self._inside(lambda: None if node.predicate is None else self._truth(required(node.predicate)))
-        body, inner = self._inside(lambda: self._term(required(node.body)))
+        test, block = self._inside(
+            lambda: None if node.predicate is None else self._truth(require_part(node.predicate))
+        )
+        body, inner = self._inside(lambda: self._term(require_part(node.body)))
         self._held = held
-        append = ast.Call(ast.Attribute(name_of(result), "append", ast.Load()), [body.code], [])
+        append = ast.Call(ast.Attribute(make_name(result), "append", ast.Load()), [body.code], [])
         inner.append(ast.Expr(append))
         block += inner if test is None else [ast.If(test, inner, [])]
-        kind = Kind.DOCUMENTS if body.kind in PLAIN else Kind.LIST
-        return _Fold(Term(name_of(result), kind), [assign(result, ast.List([], ast.Load()))], block)
+        kind = TermKind.DOCUMENTS if body.kind in PLAIN else TermKind.LIST
+        return _Fold(Term(make_name(result), kind), [make_assignment(result, ast.List([], ast.Load()))], block)

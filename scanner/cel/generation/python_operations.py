@@ -5,8 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
-from scanner.cel.generation.python_terms import PLAIN, WHOLE, Kind, Names, Term, class_of, either, is_class, name_of
+from scanner.cel.functions.python_forms import ArithmeticForm, ComparisonForm, DivisionForm, MethodForm, PlainForm
+from scanner.cel.generation.python_terms import (
+    PLAIN,
+    WHOLE,
+    PythonNames,
+    Term,
+    TermKind,
+    make_class,
+    make_class_test,
+    make_conditional,
+    make_name,
+)
 from scanner.cel.types.type_system import STRING
 from scanner.cel.values import equality
 from scanner.cel.values.values import INT_MAX, INT_MIN, Value
@@ -27,7 +37,7 @@ _ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": a
 class Operations:
     """Operators on terms, for a function with these names."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: PythonNames) -> None:
         self._names = names
 
     def compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
@@ -37,11 +47,11 @@ class Operations:
         kinds = {left.kind, right.kind}
         if isinstance(left.code, ast.Constant) and isinstance(right.code, ast.Constant):
             return None
-        if Kind.NULL in kinds:
+        if TermKind.NULL in kinds:
             return ast.Compare(left.code, [identical], [right.code])
-        if kinds == {Kind.BOOL} or kinds <= WHOLE:
+        if kinds == {TermKind.BOOL} or kinds <= WHOLE:
             return ast.Compare(left.code, [same], [right.code])
-        if Kind.STRING in kinds and (kinds <= PLAIN or left.kind is Kind.STRING):
+        if TermKind.STRING in kinds and (kinds <= PLAIN or left.kind is TermKind.STRING):
             return ast.Compare(left.code, [same], [right.code])
         if not kinds <= PLAIN:
             return None
@@ -63,7 +73,7 @@ class Operations:
             return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
         kept, name = self._names.kept(other.code)
         same = ast.Compare(kept, [ast.Eq()], [constant])
-        number = ast.Compare(class_of(name_of(name)), [ast.IsNot()], [self._names.class_(bool)])
+        number = ast.Compare(make_class(make_name(name)), [ast.IsNot()], [self._names.class_(bool)])
         both = ast.BoolOp(ast.And(), [same, number])
         return both if equal else ast.UnaryOp(ast.Not(), both)
 
@@ -72,10 +82,10 @@ class Operations:
         kept, name = self._names.kept(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         function = equality.equal if equal else equality.unequal
-        return either(
-            is_class(kept, self._names.class_(str)),
-            ast.Compare(name_of(name), [same], [right.code]),
-            self._names.call(function, name_of(name), right.code),
+        return make_conditional(
+            make_class_test(kept, self._names.class_(str)),
+            ast.Compare(make_name(name), [same], [right.code]),
+            self._names.call(function, make_name(name), right.code),
         )
 
     def inlined(
@@ -87,23 +97,23 @@ class Operations:
         value of another type is an error, and the types of some variables are not those of their values.
         """
         match form, terms:
-            case Form.SIZE, [operand] if operand.kind in PLAIN | {Kind.LIST}:
+            case PlainForm.SIZE, [operand] if operand.kind in PLAIN | {TermKind.LIST}:
                 self._names.values["len"] = len
-                return Term(ast.Call(name_of("len"), [operand.code], []), Kind.SIZE)
-            case Method(name=name), [operand, other]:
+                return Term(ast.Call(make_name("len"), [operand.code], []), TermKind.SIZE)
+            case MethodForm(name=name), [operand, other]:
                 method = ast.Attribute(operand.code, name, ast.Load())
-                return Term(ast.Call(method, [other.code], []), Kind.BOOL)
-            case Form.CONTAINS, [operand, other]:
+                return Term(ast.Call(method, [other.code], []), TermKind.BOOL)
+            case PlainForm.CONTAINS, [operand, other]:
                 return self._contains(operand, other, run)
-            case Form.TEXT, [operand]:
-                return operand if operand.kind is Kind.STRING else self._as_text(operand, run, overload)
-            case Form.MEMBERSHIP, [element, container]:
+            case PlainForm.TEXT, [operand]:
+                return operand if operand.kind is TermKind.STRING else self._as_text(operand, run, overload)
+            case PlainForm.MEMBERSHIP, [element, container]:
                 return self._is_in(element, container)
-            case Comparison(sign=sign), [left, right]:
+            case ComparisonForm(sign=sign), [left, right]:
                 return self._ordered(_COMPARISONS[sign](), left, right, run)
-            case Arithmetic(sign=sign), [left, right]:
+            case ArithmeticForm(sign=sign), [left, right]:
                 return self._calculated(sign, left, right, run)
-            case Division(sign=sign), [left, right]:
+            case DivisionForm(sign=sign), [left, right]:
                 return self._divided(sign, left, right, run)
             case _:
                 return None
@@ -112,70 +122,75 @@ class Operations:
         if overload is not None and overload.arguments != (STRING,):
             return None
         kept, name = self._names.kept(operand.code)
-        converted: ast.expr = ast.Call(self._names.shared(run, "string"), [name_of(name)], [])
+        converted: ast.expr = ast.Call(self._names.shared(run, "string"), [make_name(name)], [])
         if overload is None:
-            printed = ast.Call(self._names.class_(str), [name_of(name)], [])
-            converted = either(is_class(name_of(name), self._names.class_(int)), printed, converted)
-        return Term(either(is_class(kept, self._names.class_(str)), name_of(name), converted), Kind.STRING)
+            printed = ast.Call(self._names.class_(str), [make_name(name)], [])
+            converted = make_conditional(make_class_test(make_name(name), self._names.class_(int)), printed, converted)
+        return Term(
+            make_conditional(make_class_test(kept, self._names.class_(str)), make_name(name), converted),
+            TermKind.STRING,
+        )
 
     def _contains(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
-        if operand.kind is Kind.STRING:
-            return Term(ast.Compare(other.code, [ast.In()], [operand.code]), Kind.BOOL)
+        if operand.kind is TermKind.STRING:
+            return Term(ast.Compare(other.code, [ast.In()], [operand.code]), TermKind.BOOL)
         kept, name = self._names.kept(operand.code)
-        inside = ast.Compare(other.code, [ast.In()], [name_of(name)])
-        otherwise = ast.Call(self._names.shared(run, "contains"), [name_of(name), other.code], [])
-        return Term(either(is_class(kept, self._names.class_(str)), inside, otherwise), Kind.BOOL)
+        inside = ast.Compare(other.code, [ast.In()], [make_name(name)])
+        otherwise = ast.Call(self._names.shared(run, "contains"), [make_name(name), other.code], [])
+        return Term(make_conditional(make_class_test(kept, self._names.class_(str)), inside, otherwise), TermKind.BOOL)
 
     def _is_in(self, element: Term, container: Term) -> Term:
-        if element.kind is not Kind.STRING:
-            return Term(self._names.call(equality.contains, container.code, element.code), Kind.BOOL)
+        if element.kind is not TermKind.STRING:
+            return Term(self._names.call(equality.contains, container.code, element.code), TermKind.BOOL)
         kept, name = self._names.kept(container.code)
-        inside = ast.Compare(element.code, [ast.In()], [name_of(name)])
-        otherwise = self._names.call(equality.contains, name_of(name), element.code)
-        return Term(either(is_class(kept, self._names.class_(dict)), inside, otherwise), Kind.BOOL)
+        inside = ast.Compare(element.code, [ast.In()], [make_name(name)])
+        otherwise = self._names.call(equality.contains, make_name(name), element.code)
+        return Term(make_conditional(make_class_test(kept, self._names.class_(dict)), inside, otherwise), TermKind.BOOL)
 
     def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         kinds = {left.kind, right.kind}
-        if kinds <= WHOLE or kinds == {Kind.STRING}:
-            return Term(ast.Compare(left.code, [operator], [right.code]), Kind.BOOL)
+        if kinds <= WHOLE or kinds == {TermKind.STRING}:
+            return Term(ast.Compare(left.code, [operator], [right.code]), TermKind.BOOL)
         ordered = self._names.shared(run, type(operator).__name__)
         for at_, (whole, other) in enumerate(((right, left), (left, right))):
-            if whole.kind in WHOLE and other.kind in (Kind.JSON, Kind.ANY):
+            if whole.kind in WHOLE and other.kind in (TermKind.JSON, TermKind.ANY):
                 kept, name = self._names.kept(other.code)
-                pair = (name_of(name), whole.code) if at_ == 0 else (whole.code, name_of(name))
+                pair = (make_name(name), whole.code) if at_ == 0 else (whole.code, make_name(name))
                 compared = ast.Compare(pair[0], [operator], [pair[1]])
                 otherwise = ast.Call(ordered, list(pair), [])
-                return Term(either(is_class(kept, self._names.class_(int)), compared, otherwise), Kind.BOOL)
-        return Term(ast.Call(ordered, [left.code, right.code], []), Kind.BOOL)
+                return Term(
+                    make_conditional(make_class_test(kept, self._names.class_(int)), compared, otherwise), TermKind.BOOL
+                )
+        return Term(ast.Call(ordered, [left.code, right.code], []), TermKind.BOOL)
 
     def _calculated(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         operator = _ARITHMETIC[sign]()
         kinds = {left.kind, right.kind}
-        if sign == "+" and Kind.STRING in kinds:
-            return Term(_concatenated(left, right), Kind.STRING)
-        if sign == "+" and kinds & {Kind.DOCUMENTS, Kind.LIST}:
-            listed = Kind.DOCUMENTS if kinds <= PLAIN else Kind.LIST
+        if sign == "+" and TermKind.STRING in kinds:
+            return Term(_concatenated(left, right), TermKind.STRING)
+        if sign == "+" and kinds & {TermKind.DOCUMENTS, TermKind.LIST}:
+            listed = TermKind.DOCUMENTS if kinds <= PLAIN else TermKind.LIST
             return Term(ast.BinOp(left.code, operator, right.code), listed)
         if sign == "+" and kinds <= PLAIN and not kinds & WHOLE:
             return self._added(left, right, run)
-        if not (right.kind in WHOLE and left.kind in WHOLE | {Kind.JSON, Kind.ANY}):
+        if not (right.kind in WHOLE and left.kind in WHOLE | {TermKind.JSON, TermKind.ANY}):
             return None
         kept, operand = self._names.kept(left.code)
-        result, kept_result = self._names.local("number"), ast.BinOp(name_of(operand), operator, right.code)
+        result, kept_result = self._names.local("number"), ast.BinOp(make_name(operand), operator, right.code)
         number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
         fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
-        test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), fits])
-        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
-        return Term(either(test, name_of(result), otherwise), Kind.INT)
+        test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), fits])
+        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [make_name(operand), right.code], [])
+        return Term(make_conditional(test, make_name(result), otherwise), TermKind.INT)
 
     def _added(self, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         """Return a sum of two JSON values, inlined for lists."""
         first, one = self._names.kept(left.code)
         second, other = self._names.kept(right.code)
-        operands: list[ast.expr] = [name_of(one), name_of(other)]
-        are_lists = ast.Compare(class_of(first), [ast.Is(), ast.Is()], [class_of(second), self._names.class_(list)])
+        operands: list[ast.expr] = [make_name(one), make_name(other)]
+        are_lists = ast.Compare(make_class(first), [ast.Is(), ast.Is()], [make_class(second), self._names.class_(list)])
         added = ast.Call(self._names.shared(run, "add"), operands, [])
-        return Term(either(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), Kind.JSON)
+        return Term(make_conditional(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), TermKind.JSON)
 
     def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         """Return the division by a positive literal; None for any other divisor.
@@ -183,15 +198,15 @@ class Operations:
         For operands that are not negative, Python's quotient and remainder equal CEL's.
         """
         divisor = right.code.value if isinstance(right.code, ast.Constant) else None
-        if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {Kind.JSON, Kind.ANY}:
+        if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {TermKind.JSON, TermKind.ANY}:
             return None
         operator: ast.operator = ast.Mod() if sign == "%" else ast.FloorDiv()
         kept, operand = self._names.kept(left.code)
-        positive = ast.Compare(name_of(operand), [ast.GtE()], [ast.Constant(0)])
-        test = ast.BoolOp(ast.And(), [is_class(kept, self._names.class_(int)), positive])
-        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [name_of(operand), right.code], [])
-        divided = ast.BinOp(name_of(operand), operator, right.code)
-        return Term(either(test, divided, otherwise), Kind.INT)
+        positive = ast.Compare(make_name(operand), [ast.GtE()], [ast.Constant(0)])
+        test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), positive])
+        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [make_name(operand), right.code], [])
+        divided = ast.BinOp(make_name(operand), operator, right.code)
+        return Term(make_conditional(test, divided, otherwise), TermKind.INT)
 
 
 # --- texts
@@ -199,7 +214,7 @@ class Operations:
 
 def _concatenated(left: Term, right: Term) -> ast.expr:
     """Return the sum of texts; many are joined at once. Both ways raise where an operand is not a text."""
-    parts = [*(_parts(left.code) if left.kind is Kind.STRING else [left.code]), right.code]
+    parts = [*(_parts(left.code) if left.kind is TermKind.STRING else [left.code]), right.code]
     if len(parts) < _WORTH_JOINING:
         return ast.BinOp(left.code, ast.Add(), right.code)
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.Tuple(parts, ast.Load())], [])

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.protobuf.fields import assigned
+from scanner.cel.protobuf.fields import assign_field
 from scanner.cel.protobuf.messages import MESSAGES, PACKAGE
-from scanner.cel.protobuf.prototext import SEPARATOR, quoted
-from scanner.cel.protobuf.wire import Decoder, Malformed
+from scanner.cel.protobuf.prototext import SEPARATOR, quote
+from scanner.cel.protobuf.wire import Decoder, MalformedMessage
 from scanner.cel.values import list_kinds
 from scanner.cel.values.runtime import SECOND
-from scanner.cel.values.times import in_64_bits, unix_moment
+from scanner.cel.values.times import make_unix_time, wrap_to_64_bits
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Message, UInt, Value
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ _ZEROS: Mapping[str, Value] = {
 }
 
 
-def maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
+def make_maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
     """Return a constructor of a literal's value from its fields; it raises EvaluationError for a value that does not fit."""
     return partial(_make, message, version)
 
 
 def _make(message: MessageType, version: Version, fields: Fields) -> Value:
-    converted = {name: assigned(message, name, value, version) for name, value in fields.items()}
-    return list_kinds.of_message(_unwrapped(message, converted, b""))
+    converted = {name: assign_field(message, name, value, version) for name, value in fields.items()}
+    return list_kinds.record_message(_unwrapped(message, converted, b""))
 
 
 def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
@@ -79,7 +79,7 @@ def _duration(fields: Fields) -> Value:
 
 def _timestamp(fields: Fields) -> Value:
     seconds, rest = divmod(_whole(fields.get("nanos")), SECOND)
-    return unix_moment(in_64_bits(_whole(fields.get("seconds")) + seconds), rest)
+    return make_unix_time(wrap_to_64_bits(_whole(fields.get("seconds")) + seconds), rest)
 
 
 def _whole(value: Value) -> int:
@@ -99,7 +99,7 @@ def _any(fields: Fields) -> Value:
         raise _unpacked(fields)
     try:
         return _DECODER.decoded(packed, data)
-    except (Malformed, EvaluationError):
+    except (MalformedMessage, EvaluationError):
         raise _unpacked(fields) from None
 
 
@@ -108,7 +108,7 @@ def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
 
 
 def _unpacked(fields: Fields) -> EvaluationError:
-    shown = SEPARATOR.join(f"{name}:{quoted(value)}" for name, value in sorted(_texts(fields)))
+    shown = SEPARATOR.join(f"{name}:{quote(value)}" for name, value in sorted(_texts(fields)))
     return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
 
 

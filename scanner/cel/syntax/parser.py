@@ -13,19 +13,19 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from scanner.cel.errors import TooLarge
+from scanner.cel.errors import ExpressionTooLarge
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
 from scanner.cel.syntax import lexer, macros
 from scanner.cel.syntax.lexer import END, Token
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
-from scanner.cel.syntax.syntax_errors import unexpected
+from scanner.cel.syntax.syntax_errors import explain_unexpected
 from scanner.cel.syntax.tree import (
     Call,
-    Entry,
     FieldEntry,
     Identifier,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
     Node,
     Select,
@@ -67,12 +67,12 @@ class BadLiteral(Exception):
     """A token in the form of a constant that is invalid; the message is upstream's."""
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
     return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
 
 
-def unsigned(text: str) -> UInt:
+def parse_unsigned(text: str) -> UInt:
     """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
     return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
 
@@ -91,7 +91,7 @@ _LONGEST_NUMBER = 4000
 """The longest literal that Python converts; leading zeros beyond it are not worth a special case."""
 
 
-def double(text: str) -> float:
+def parse_double(text: str) -> float:
     """Return the value of a double literal. Raises BadLiteral if it is beyond the range, as Go's `strconv.ParseFloat` does."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
@@ -99,7 +99,7 @@ def double(text: str) -> float:
     return value
 
 
-def string(text: str) -> str:
+def parse_string(text: str) -> str:
     """Return the content of a string token, without quotes and escapes. Raises BadLiteral for an escape of no code point.
 
     Mirrors `unescape` of cel-go's `parser/unescape.go`.
@@ -107,7 +107,7 @@ def string(text: str) -> str:
     return _string(text, _code_point)
 
 
-def lenient_string(text: str) -> str:
+def parse_string_leniently(text: str) -> str:
     """Return the content of a string token as releases before 1.33 read it: escaped surrogates are replaced by U+FFFD.
 
     Raises BadLiteral for an escape beyond the last code point.
@@ -120,7 +120,7 @@ def _string(text: str, character: Callable[[int], str]) -> str:
     return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
 
 
-def binary(text: str) -> bytes:
+def parse_bytes(text: str) -> bytes:
     """Return the content of a bytes token, in which an escape is one byte. Raises BadLiteral for an escape of a code point."""
     raw, body = _unquote(text[1:])
     if raw or "\\" not in body:
@@ -216,11 +216,11 @@ _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
-    "int": integer,
-    "uint": unsigned,
-    "float": double,
-    "string": string,
-    "bytes": binary,
+    "int": parse_integer,
+    "uint": parse_unsigned,
+    "float": parse_double,
+    "string": parse_string,
+    "bytes": parse_bytes,
 }
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
@@ -233,7 +233,7 @@ class InvalidSyntax(Exception):
         self.issues = list(issues)
 
 
-def too_long(text: str) -> Issue | None:
+def find_excess_length(text: str) -> Issue | None:
     """Return the issue with an expression of more than 100,000 code points; None for a shorter one."""
     if len(text) <= LONGEST:
         return None
@@ -249,7 +249,7 @@ def parse(
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
     `features` is the release whose macros may be used; `more` are the macros of one environment.
-    Raises `InvalidSyntax`, and `TooLarge` for a tree of more than `LARGEST` nodes.
+    Raises `InvalidSyntax`, and `ExpressionTooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = _Parser(text, version, features, more)
     root = parser.whole()
@@ -269,7 +269,7 @@ class _Parser:
         more: Mapping[tuple[str, int, bool], macros.Expand],
     ) -> None:
         self._text = text
-        self._tokens = lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version))
+        self._tokens = lexer.tokenize(text, quotes=KNOWN_BACKQUOTES.holds(version))
         self._features = features
         self._more = more
         self._version = version
@@ -472,7 +472,7 @@ class _Parser:
 
     def _literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
-        constant = lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
+        constant = parse_string_leniently if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self._new_id(), offset, constant(text))
         except BadLiteral as bad:
@@ -532,12 +532,12 @@ class _Parser:
     def _map(self) -> Node:
         brace = self._next()
         number = self._new_id()
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         while self._kind not in ("}", ","):
             optional = self._accept("?")
             key = self._expression()
             colon = self._expect(":", "an operator or ':'")
-            entries.append(Entry(self._new_id(), colon.offset, key, self._expression(), optional))
+            entries.append(MapEntry(self._new_id(), colon.offset, key, self._expression(), optional))
             if not self._accept(","):
                 break
         else:
@@ -589,7 +589,7 @@ class _Parser:
         """
         member = target is not None
         expand = self._extra(function, len(arguments), member=member) if self._more else None
-        expand = expand or macros.macro(function, len(arguments), self._features, member=member)
+        expand = expand or macros.find_macro(function, len(arguments), self._features, member=member)
         if expand is not None:
             return self._expanded(expand, number, offset, target, arguments)
         return self._call(number, offset, function, arguments, target, counted=target is not None)
@@ -600,7 +600,7 @@ class _Parser:
     def _expanded(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        writer = macros.Writer(self._new_id, offset, self._version)
+        writer = macros.NodeWriter(self._new_id, offset, self._version)
         operands = arguments if target is None else (target, *arguments)
         try:
             node = expand(writer, target or arguments[0], arguments)
@@ -630,7 +630,7 @@ class _Parser:
         """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self._last_id += 1
         if self._last_id > LARGEST:
-            raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
+            raise ExpressionTooLarge(f"an expression expands to more than {LARGEST:,} nodes")
         return self._last_id
 
     def _enter(self, rule: str) -> None:
@@ -681,4 +681,4 @@ class _Parser:
     def _unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
         """Return the error of the next token, after the first one of those that did not end the parse."""
         source = Source(self._text)
-        return InvalidSyntax(*self.issues[:1], unexpected(source, self._tokens, self._at, expected, opening))
+        return InvalidSyntax(*self.issues[:1], explain_unexpected(source, self._tokens, self._at, expected, opening))

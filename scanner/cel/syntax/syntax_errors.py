@@ -40,7 +40,7 @@ _ESCAPED = re.compile(r"\\[^\n\r]")
 _WIDE = frozenset("WF")
 
 
-def unexpected(source: Source, tokens: list[Token], at: int, expected: str, opening: Token | None) -> Issue:
+def explain_unexpected(source: Source, tokens: list[Token], at: int, expected: str, opening: Token | None) -> Issue:
     """Return the issue with the token at a position of the list, from 0, where the grammar has something else.
 
     `expected` names it; `opening` is the bracket that is open there, if it can be closed.

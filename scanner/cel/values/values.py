@@ -253,7 +253,7 @@ def map_key(key: Value) -> Hashable:
     if isinstance(key, Opaque):
         return key.map_key()
     if isinstance(key, bytes):
-        raise unhashable("types.Bytes")
+        raise make_unhashable("types.Bytes")
     return (kind, _identity(key))
 
 
@@ -267,7 +267,7 @@ def _identity(key: Value) -> Hashable:
     return key if key is None or isinstance(key, bool | UInt | float) else id(key)
 
 
-def unhashable(go_type: str) -> EvaluationStopped:
+def make_unhashable(go_type: str) -> EvaluationStopped:
     """Return the error that ends an evaluation when a value of this Go type is a key of a map or of a lookup."""
     return EvaluationStopped(f"internal error: runtime error: hash of unhashable type {go_type}")
 
@@ -337,7 +337,7 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
     return KeyedMap(entries)
 
 
-def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
+def drop_key(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
     """Return the entries without those under a key: an absent optional entry removes earlier ones."""
     removed = map_key(key)
     return [pair for pair in entries if map_key(pair[0]) != removed]

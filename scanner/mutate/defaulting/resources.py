@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import Quantity, add, compare, parse
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
-from scanner.mutate.walk import Rule, with_member
+from scanner.mutate.walk import Rule, set_member
 
 _MILLI = -3
 _Amounts = dict[str, Quantity]
 
 
-def resource_lists(*names: str) -> Rule:
+def round_resource_lists(*names: str) -> Rule:
     """Round the quantities of some resource lists of an object."""
 
     def apply(value: JsonObject) -> JsonObject:
         for name in names:
             if value.get(name):
-                value = with_member(value, name, _rounded_list(value[name]))
+                value = set_member(value, name, _rounded_list(value[name]))
         return value
 
     return apply
@@ -54,7 +54,7 @@ def _rounded(amount: Json) -> Json:
     return str(milli)
 
 
-def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
+def sum_containers(spec: JsonObject, which: str) -> dict[str, str]:
     """The requests or limits (`which`) of all containers of a pod at one time, as quantities by resource.
 
     They are the sum of the containers, or more while an init container runs (`PodRequests` and `PodLimits`).
@@ -98,7 +98,7 @@ def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
             total[name] = amount
 
 
-def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
+def find_missing(amounts: Json, *sources: JsonObject) -> JsonObject:
     """The resources that sources have and a resource list lacks; the first source that has a resource has precedence."""
     present = as_object(amounts)
     missing: dict[str, Json] = {}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import re
 
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
-from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, first_version, second_version
+from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, convert_to_v1, convert_to_v2
 from scanner.mutate.native import RequestFault
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, each, in_order, when_absent, where, with_member, within, without
+from scanner.mutate.walk import Rule, RuleSet, chain_rules, drop_members, each, set_member, when_absent, where, within
 
 _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(
@@ -28,12 +28,12 @@ _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
 
-def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
+def convert_round_trip(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind after conversion to its internal type and back."""
     return _ROUND_TRIP.applied(schema, document)
 
 
-def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def convert_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object of admission, converted into the request's own object, which keeps fields that a conversion does not write.
 
     `Convert_v1_HorizontalPodAutoscalerSpec_To_autoscaling_HorizontalPodAutoscalerSpec` writes no metrics for none.
@@ -43,11 +43,13 @@ def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
     has_metrics = any(dig(document, "metadata", "annotations", METRICS) is not None for document in (before, after))
     return (
-        after if busy is None or has_metrics or spec.get(_CPU) is not None else with_spec(after, {**spec, _CPU: busy})
+        after
+        if busy is None or has_metrics or spec.get(_CPU) is not None
+        else replace_spec(after, {**spec, _CPU: busy})
     )
 
 
-def with_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
+def replace_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
     """A document with another spec."""
     return {**document, "spec": spec}
 
@@ -64,21 +66,21 @@ def reject_unconvertible(document: JsonObject) -> None:
     else:
         return
     raise RequestFault(
-        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quoted(counter)}: {why}"
+        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {why}"
     )
 
 
 def _annotations(rule: Rule) -> Rule:
-    return within("metadata", lambda metadata: without_empty(where("annotations", rule)(metadata), "annotations"))
+    return within("metadata", lambda metadata: drop_empty(where("annotations", rule)(metadata), "annotations"))
 
 
-def without_empty(value: JsonObject, name: str) -> JsonObject:
+def drop_empty(value: JsonObject, name: str) -> JsonObject:
     """The object without a member whose content is empty, the same object if there is none."""
-    return without(value, name) if name in value and not value[name] else value
+    return drop_members(value, name) if name in value and not value[name] else value
 
 
 def _dropping(*names: str) -> Rule:
-    return lambda value: without(value, *names)
+    return lambda value: drop_members(value, *names)
 
 
 def _service_account(spec: JsonObject) -> JsonObject:
@@ -101,7 +103,7 @@ def _secret_data(secret: JsonObject) -> JsonObject:
         return secret
     texts = as_object(secret["stringData"])
     encoded = {name: base64.b64encode(as_text(text).encode()).decode() for name, text in texts.items()}
-    rest = without(secret, "stringData")
+    rest = drop_members(secret, "stringData")
     return {**rest, "data": {**as_object(secret.get("data")), **encoded}} if encoded else rest
 
 
@@ -124,9 +126,9 @@ def _rollback(annotations: JsonObject) -> JsonObject:
     """The revision of a rollback is a number; empty means none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
     revision = as_text(annotations.get(_ROLLBACK))
     if not revision:
-        return without(annotations, _ROLLBACK)
+        return drop_members(annotations, _ROLLBACK)
     try:
-        return with_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
+        return set_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
     except ValueError:
         return annotations
 
@@ -136,7 +138,7 @@ def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
 
     `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
     """
-    written = first_version(second_version(autoscaler))
+    written = convert_to_v1(convert_to_v2(autoscaler))
     parts = {name: written[name] for name in ("metadata", "spec") if written[name] or name in autoscaler}
     return autoscaler if all(autoscaler.get(name) == part for name, part in parts.items()) else {**autoscaler, **parts}
 
@@ -148,19 +150,19 @@ def _selector(spec: JsonObject) -> JsonObject:
     kept = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
     if len(kept) == len(expressions) or selector == _NONE_SELECTED:
         return spec
-    return {**spec, "selector": without_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
+    return {**spec, "selector": drop_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
 
 
 def _webhook(conversion: JsonObject) -> JsonObject:
     """A webhook without a client and versions is dropped (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
     webhook = as_object(conversion.get("webhook"))
     has_client = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
-    return conversion if has_client else without(conversion, "webhook")
+    return conversion if has_client else drop_members(conversion, "webhook")
 
 
 def _items(schema: JsonObject) -> JsonObject:
     """`JSONSchemaPropsOrArray` writes null when both members are empty, and null is read as nil."""
-    return without(schema, "items") if schema.get("items", "") is None else schema
+    return drop_members(schema, "items") if schema.get("items", "") is None else schema
 
 
 _zeros = when_absent(maxUnavailable=0, maxSurge=0)
@@ -168,7 +170,7 @@ _no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitCont
 
 _ROUND_TRIP = RuleSet(
     {
-        f"{_CORE}Pod": in_order(_no_init_containers, within("spec", _grace_period)),
+        f"{_CORE}Pod": chain_rules(_no_init_containers, within("spec", _grace_period)),
         f"{_CORE}PodTemplateSpec": _no_init_containers,
         f"{_CORE}PodSpec": _service_account,
         f"{_CORE}Secret": _secret_data,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from scanner.model.json import JsonObject, as_object
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, without
+from scanner.mutate.walk import Rule, RuleSet, drop_members
 
 _CORE = "io.k8s.api.core.v1."
 _RESOURCE = "io.k8s.api.resource."
@@ -44,7 +44,7 @@ _DISABLED: Mapping[str, tuple[str, ...]] = {
 _CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 
-def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object without the fields of disabled features that the stored object does not set (`dropDisabled…`)."""
     dropped = _LEFT.applied(schema, after)
     if dropped is after:
@@ -59,13 +59,13 @@ def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> J
 
 
 def _dropping(*names: str) -> Rule:
-    return lambda value: without(value, *names)
+    return lambda value: drop_members(value, *names)
 
 
 def _without_stop_signal(container: JsonObject) -> JsonObject:
     """A lifecycle that is empty without the signal is dropped (`dropContainerStopSignals`)."""
     lifecycle = as_object(container.get("lifecycle"))
-    return without(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
+    return drop_members(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
 
 
 def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:

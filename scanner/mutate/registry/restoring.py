@@ -10,19 +10,19 @@ from operator import is_
 from typing import TypeAlias
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.difference import NAMING, aligned
-from scanner.mutate.operations import same
+from scanner.mutate.difference import NAMING, align
+from scanner.mutate.operations import is_same_json
 
 _Merge: TypeAlias = Callable[[Json, Json, Json], Json]
 
 
-def completed(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
+def complete(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after`, a mutation of `before`, with the values that the server set in `start`, which it makes of `before`."""
     result = _complete(before, start, after)
     return result if isinstance(result, Mapping) else after
 
 
-def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
+def restore(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after` with the values of `before` where it equals `start`, which the server makes of `before`."""
     result = _restore(before, start, after)
     return result if isinstance(result, Mapping) else after
@@ -47,7 +47,7 @@ def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) 
 
 
 def _restore(before: Json, start: Json, after: Json) -> Json:
-    if same(start, after):
+    if is_same_json(start, after):
         return before
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         return _restore_members(before, start, after)
@@ -59,7 +59,7 @@ def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -
     for name, member in after.items():
         if name in before:
             members[name] = _restore(before[name], start.get(name), member)
-        elif name not in start or not same(start[name], member):
+        elif name not in start or not is_same_json(start[name], member):
             members[name] = member
     gone = {name: member for name, member in before.items() if name not in start and name not in after}
     return {**members, **gone}
@@ -84,7 +84,7 @@ def _partners(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
 
     An element with a name may be new, unless there are as many as before: then it may have another name now.
     """
-    pairs = aligned(earlier, after)  # type: ignore[arg-type]
+    pairs = align(earlier, after)  # type: ignore[arg-type]
     taken = {left for left, _ in pairs}
     in_place = {
         index: index

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.autoscalers import STATUS_NOTES
 from scanner.mutate.defaulting.core import is_externally_accessible
-from scanner.mutate.operations import same
-from scanner.mutate.registry.conversion import without_empty
-from scanner.mutate.walk import Rule, each, in_order, with_member, within, without
+from scanner.mutate.operations import is_same_json
+from scanner.mutate.registry.conversion import drop_empty
+from scanner.mutate.walk import Rule, chain_rules, drop_members, each, set_member, within
 
 # The changes of the registry of services to an updated spec, as far as they follow from the object.
 #
@@ -27,14 +27,14 @@ _SINGLE, _PREFERRED, _REQUIRED = "SingleStack", "PreferDualStack", "RequireDualS
 _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 
 
-def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
+def update_service(before: JsonObject, after: JsonObject) -> JsonObject:
     """A service as an update stores it: the addresses and node ports of the stored one are kept where they still apply."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
     spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
     spec = _without_unused(old, spec)
     if spec.get("type") == "ExternalName":
-        spec = without(spec, "internalTrafficPolicy")
-    after = with_member(after, "spec", spec)
+        spec = drop_members(spec, "internalTrafficPolicy")
+    after = set_member(after, "spec", spec)
     return after if spec.get("type") == "LoadBalancer" else _without_balancer(after)
 
 
@@ -96,7 +96,7 @@ def _node_ports(spec: JsonObject) -> frozenset[Json]:
 
 def _same(old: JsonObject, new: JsonObject, *names: str) -> bool:
     """Return whether fields are equal; an empty list or text equals an absent one."""
-    return all(same(old.get(name) or None, new.get(name) or None) for name in names)
+    return all(is_same_json(old.get(name) or None, new.get(name) or None) for name in names)
 
 
 def _with_addresses(old: JsonObject, new: JsonObject) -> JsonObject:
@@ -106,7 +106,7 @@ def _with_addresses(old: JsonObject, new: JsonObject) -> JsonObject:
         return {**new, "clusterIPs": old["clusterIPs"]} if missing else new
     if not _same(old, new, "clusterIPs"):
         return new
-    return {**new, "clusterIPs": [new["clusterIP"]]} if new.get("clusterIP") else without(new, "clusterIPs")
+    return {**new, "clusterIPs": [new["clusterIP"]]} if new.get("clusterIP") else drop_members(new, "clusterIPs")
 
 
 def _is_kept_dual_stack(old: JsonObject, new: JsonObject) -> bool:
@@ -169,10 +169,10 @@ def _without_unused(old: JsonObject, new: JsonObject) -> JsonObject:
     """Drop fields that the new type does not use, unless the update changed them, too (`dropTypeDependentFields`)."""
     if _needs_address(old) and not _needs_address(new):
         if _same(old, new, "clusterIP", "clusterIPs"):
-            new = without(new, "clusterIP", "clusterIPs")
-        new = without(new, *(name for name in _FAMILIES if _same(old, new, name)))
+            new = drop_members(new, "clusterIP", "clusterIPs")
+        new = drop_members(new, *(name for name in _FAMILIES if _same(old, new, name)))
     if _needs_node_ports(old) and not _needs_node_ports(new) and _node_ports(old) >= _node_ports(new):
-        new = each("ports", lambda port: without(port, "nodePort"))(new)
+        new = each("ports", lambda port: drop_members(port, "nodePort"))(new)
     if _needs_health_check_port(old) and not _needs_health_check_port(new):
         new = _dropped(old, new, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
@@ -183,7 +183,7 @@ def _without_unused(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _dropped(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
-    return without(new, *(name for name in names if _same(old, new, name)))
+    return drop_members(new, *(name for name in names if _same(old, new, name)))
 
 
 Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
@@ -195,16 +195,16 @@ _HOST_NAME = "kubernetes.io/hostname"
 _COPIED = ("apiGroup", "kind", "name")
 
 
-def strategy_of(type_name: str) -> Strategy:
+def find_update_strategy(type_name: str) -> Strategy:
     """The strategy of a kind, by the name of its definition."""
     *_, group, _, kind = ("", "", *type_name.split("."))
     return _STRATEGIES.get((group, kind), _unchanged)
 
 
-def creation_of(type_name: str) -> Strategy:
+def find_creation_strategy(type_name: str) -> Strategy:
     """The strategy of a kind for a new object (`PrepareForCreate`), as far as it is not that of an update."""
     *_, group, _, kind = ("", "", *type_name.split("."))
-    return _CREATIONS.get((group, kind), strategy_of(type_name))
+    return _CREATIONS.get((group, kind), find_update_strategy(type_name))
 
 
 def _unchanged(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -226,7 +226,7 @@ def _kept(*path: str) -> Strategy:
 
 
 def _restoring(name: str, stored: Json) -> Rule:
-    return lambda value: without(value, name) if stored is None else with_member(value, name, stored)
+    return lambda value: drop_members(value, name) if stored is None else set_member(value, name, stored)
 
 
 def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -250,7 +250,7 @@ def _node(before: JsonObject, after: JsonObject) -> JsonObject:
     """`dropDisabledFields`: a source of configuration is kept where the stored object has one."""
     if dig(before, "spec", "configSource") is not None or dig(after, "spec", "configSource") is None:
         return after
-    return within("spec", lambda spec: without(spec, "configSource"))(after)
+    return within("spec", lambda spec: drop_members(spec, "configSource"))(after)
 
 
 def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -259,7 +259,7 @@ def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
 
     def apply(spec: JsonObject) -> JsonObject:
         if dig(spec, "dataSourceRef", "namespace") and old.get("dataSourceRef") is None:
-            spec = without(spec, "dataSourceRef")
+            spec = drop_members(spec, "dataSourceRef")
         return _with_both_sources(_with_known_source(old, spec))
 
     return within("spec", apply)(after)
@@ -279,7 +279,7 @@ def _with_known_source(old: JsonObject, spec: JsonObject) -> JsonObject:
         ("", "PersistentVolumeClaim"),
         ("snapshot.storage.k8s.io", "VolumeSnapshot"),
     )
-    return spec if is_supported else without(spec, "dataSource")
+    return spec if is_supported else drop_members(spec, "dataSource")
 
 
 def _with_both_sources(spec: JsonObject) -> JsonObject:
@@ -319,12 +319,12 @@ def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
         expressions = [*as_list(selector.get("matchExpressions")), *wanted]
         return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
-    terms = in_order(
+    terms = chain_rules(
         each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
         each("preferredDuringSchedulingIgnoredDuringExecution", within("podAffinityTerm", with_labels)),
     )
-    affinity = in_order(within("podAffinity", terms), within("podAntiAffinity", terms))
-    spec = in_order(within("affinity", affinity), each("topologySpreadConstraints", with_labels))
+    affinity = chain_rules(within("podAffinity", terms), within("podAntiAffinity", terms))
+    spec = chain_rules(within("affinity", affinity), each("topologySpreadConstraints", with_labels))
     return within("spec", spec)(after)
 
 
@@ -346,7 +346,7 @@ def _with_status_notes(kept: JsonObject, after: JsonObject) -> JsonObject:
     if {**others, **kept} == notes:
         return after
     return within(
-        "metadata", lambda metadata: without_empty({**metadata, "annotations": {**others, **kept}}, "annotations")
+        "metadata", lambda metadata: drop_empty({**metadata, "annotations": {**others, **kept}}, "annotations")
     )(after)
 
 
@@ -358,14 +358,14 @@ def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
     """Endpoints that change lose their old topology, and keep the node that it named (`dropTopologyOnV1`)."""
-    if same(before.get("endpoints"), after.get("endpoints")):
+    if is_same_json(before.get("endpoints"), after.get("endpoints")):
         return after
     hosts = {as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME)) for endpoint in as_list(before.get("endpoints"))}
 
     def apply(endpoint: JsonObject) -> JsonObject:
         node = as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME))
         named = node and node in hosts and endpoint.get("nodeName") is None
-        return without({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
+        return drop_members({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
 
     return each("endpoints", apply)(after)
 
@@ -394,7 +394,7 @@ _STRATEGIES: Mapping[tuple[str, str], Strategy] = {
     ("core", "Namespace"): _namespace,
     ("core", "Node"): _node,
     ("core", "PersistentVolumeClaim"): _claim,
-    ("core", "Service"): updated_service,
+    ("core", "Service"): update_service,
     ("core", "ServiceAccount"): _service_account,
     ("discovery", "EndpointSlice"): _endpoint_slice,
 }

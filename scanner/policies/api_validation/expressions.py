@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from scanner import cel
 from scanner.admission.compiled import VALIDATING, Expression, Plugin, compile_expression, compile_policy
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor
 from scanner.policies.api_validation.fields import Faults
@@ -58,4 +58,4 @@ def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]
 def _fault(path: str, expression: Expression, shown: str) -> str:
     if expression.fault.startswith("program instantiation failed: "):
         return f"{path}: Internal error: {expression.fault}"
-    return f"{path}: Invalid value: {quoted(shown)}: {expression.fault}" if expression.fault else ""
+    return f"{path}: Invalid value: {quote(shown)}: {expression.fault}" if expression.fault else ""

@@ -16,7 +16,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.evaluator import FastForm, OwnForm
 from scanner.admission.request import Request
-from scanner.admission.results import left_out
+from scanner.admission.results import skip_checks
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -127,7 +127,7 @@ class Decision:
         """Evaluate every check of a matched policy; there are no params."""
         del param
         if compiled.excess:
-            return left_out(compiled)
+            return skip_checks(compiled)
         if self.fault:
             return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
         values = activation(request, self.mode, self._library_values(request))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.dispatch import Together
+from scanner.admission.dispatch import CombinedChange
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
@@ -54,7 +54,7 @@ def acting(
     ]
 
 
-def patched(joint: Together | None) -> tuple[list[str], bool, bool, str] | None:
+def patched(joint: CombinedChange | None) -> tuple[list[str], bool, bool, str] | None:
     """The patch, whether the order matters, whether the changes cancel out, and the end of a refusal's text."""
     if joint is None:
         return None
