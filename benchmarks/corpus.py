@@ -71,7 +71,7 @@ def _compiled(case: Any) -> Case:
     for name, variable in policy.variables.items():
         if variable.program is not None:
             variable.program.generate()
-            environment = environment.with_variable(name, variable.program.result_type)
+            environment = environment.add_variable(name, variable.program.result_type)
     program = cel.compile(case["expr"], environment)
     program.generate()
     return Case(case["name"], program, policy)

@@ -117,7 +117,9 @@ class Auditor:
             raise UsageError(
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
-        context = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
+        context = (
+            self.context.replace_operations((operation,)) if operation else self.context.replace_operations(AUDITABLE)
+        )
         views = tuple(self.views(document, kind))
         bound_policies = [bound for bound in self.bound if not is_exempt(kind, static=bound.policy.static)]
         return tuple(

@@ -129,7 +129,7 @@ class CompiledPolicy:
             body = "jsonPatch" if self.policy.mutations[index].patch_type == "JSONPatch" else "applyConfiguration"
             yield f"spec.mutations[{index}].{body}.expression", expression
 
-    def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
+    def make_activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
         """The values of an evaluation: `base`, and `variables`, which each activation evaluates anew.
 
         With `metered`, the cost of the variables is kept until an expression reads them.
@@ -141,7 +141,7 @@ class CompiledPolicy:
             self.watch(activation)
         return activation
 
-    def has_to_count(self, inputs: Mapping[str, object]) -> bool:
+    def must_count_cost(self, inputs: Mapping[str, object]) -> bool:
         """Return whether the cost of the expressions must be counted, because no bound proves that it stays within the limits."""
         return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
@@ -150,9 +150,9 @@ class CompiledPolicy:
 
         A path begins with a variable of the environment: `("object", "spec", "replicas")`.
         """
-        return frozenset().union(*(expression.paths for expression in self.deciding(check)))
+        return frozenset().union(*(expression.paths for expression in self.list_deciding(check)))
 
-    def deciding(self, check: Check) -> tuple[Expression, ...]:
+    def list_deciding(self, check: Check) -> tuple[Expression, ...]:
         """The expressions whose values decide a check; none for a faulty configuration, and in a language without expressions."""
         own = slice(check.index, check.index + 1)
         match check.kind:
@@ -169,14 +169,14 @@ class CompiledPolicy:
             case _ as never:
                 assert_never(never)
 
-    def evaluated(self) -> Iterator[Expression]:
+    def list_evaluated(self) -> Iterator[Expression]:
         """The expressions that are evaluated for an object that passes every check."""
         yield from (expression for _, expression in self.conditions)
         yield from (expression for _, expression, _ in self.validations)
         yield from self.annotations
         yield from self.mutations
 
-    def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
+    def list_message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, including those of the variables that it uses."""
         messages = (message for _, _, message in self.validations[index : index + 1] if message)
         return frozenset().union(*(message.paths for message in messages))
@@ -226,13 +226,13 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         variables[variable.name] = expression
         written.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
-        environment = environment.with_variable(variable.name, result)
+        environment = environment.add_variable(variable.name, result)
     authorized = environment.extend(cel.AUTHORIZATION)
     validations = tuple(
         (
             validation,
-            compiled(validation.expression, authorized.returning(cel.BOOL)),
-            compiled(validation.message_expression, environment.returning(cel.STRING))
+            compiled(validation.expression, authorized.require_results(cel.BOOL)),
+            compiled(validation.message_expression, environment.require_results(cel.STRING))
             if validation.message_expression.strip()
             else None,
         )
@@ -242,12 +242,12 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, compiled(condition.expression, authorized.returning(cel.BOOL)))
+            (condition, compiled(condition.expression, authorized.require_results(cel.BOOL)))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            compiled(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL))
+            compiled(annotation.value_expression, authorized.require_results(cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
         mutations=tuple(
@@ -332,7 +332,7 @@ def list_checks(policy: Policy) -> tuple[Check, ...]:
 
 def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
-    return cel.allow_patches(environment).returning(result)
+    return cel.allow_patches(environment).require_results(result)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:

@@ -147,9 +147,7 @@ AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
 class Combination(Protocol):
     """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
-    def together(
-        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest
-    ) -> CombinedChange | None:
+    def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """The result of all requests of `acting` on an object; None if at most one policy acts.
 
         Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
@@ -171,7 +169,7 @@ def evaluate_object(
             yield pending
             continue
         check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
-        check_results = bound.with_exemptions(check_results, resource, context.namespace(resource.namespace))
+        check_results = bound.with_exemptions(check_results, resource, context.find_namespace(resource.namespace))
         yield pending._replace(check_results=check_results)
 
 
@@ -260,7 +258,7 @@ def select(
 
 def _target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
     namespace = request_namespace(resource)
-    namespace_object = context.namespace(namespace)
+    namespace_object = context.find_namespace(namespace)
     return Target(
         kind=original,
         operation=operation,
@@ -335,5 +333,5 @@ def _namespace_object(
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
-        return read_typed_namespace(context.namespace(target.namespace))
+        return read_typed_namespace(context.find_namespace(target.namespace))
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

@@ -67,7 +67,7 @@ def evaluate_conditions(compiled: CompiledPolicy, request: Request, param: Resou
         return ()
     base = {**make_activation(compiled.policy, request, param), **make_authorization(request)}
     seen = {**base, "request": make_condition_request(request)}
-    return find_unmet_condition(compiled, seen, request.budget_use, counts=compiled.has_to_count(base))
+    return find_unmet_condition(compiled, seen, request.budget_use, counts=compiled.must_count_cost(base))
 
 
 def find_unmet_condition(
@@ -84,7 +84,7 @@ def _conditions(
     compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
     """None when all conditions are true. A false condition beats every error, but not an exhausted budget."""
-    activation = compiled.activation(seen, metered=counts)
+    activation = compiled.make_activation(seen, metered=counts)
     cost_budget = CostBudget(CONDITIONS, budget_use) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
@@ -126,7 +126,7 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
     if stopped := evaluate_conditions(compiled, request, param):
         return stopped
     base = {**make_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}
-    if compiled.has_to_count(base):
+    if compiled.must_count_cost(base):
         return _evaluate_within_budget(compiled, request, base)
     filtered, messages = _visible(request, base)
     return evaluate_uncounted(compiled, filtered, messages, base)
@@ -143,11 +143,11 @@ def evaluate_uncounted(
     `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
     they are the same mapping, the expressions share the variables, too.
     """
-    filtered = compiled.activation(seen)
-    messages = filtered if seen_by_messages is seen else compiled.activation(seen_by_messages)
+    filtered = compiled.make_activation(seen)
+    messages = filtered if seen_by_messages is seen else compiled.make_activation(seen_by_messages)
     outcomes = [evaluate_validation(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
-        full = filtered if seen_by_annotations is seen else compiled.activation(seen_by_annotations)
+        full = filtered if seen_by_annotations is seen else compiled.make_activation(seen_by_annotations)
         outcomes += [
             decide_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations
         ]
@@ -164,7 +164,7 @@ def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
-    filtered, visible = (compiled.activation(values_seen, metered=True) for values_seen in _visible(request, base))
+    filtered, visible = (compiled.make_activation(values_seen, metered=True) for values_seen in _visible(request, base))
     cost_budget = CostBudget(RUNTIME, request.budget_use)
     evaluable = [expression for _, expression, _ in compiled.validations if is_evaluable(expression, filtered)]
     values = run_all(evaluable, filtered, cost_budget)
@@ -172,7 +172,7 @@ def _evaluate_within_budget(
         return _exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
     annotations = run_all(
-        compiled.annotations, compiled.activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
+        compiled.annotations, compiled.make_activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
     )
     if isinstance(annotations, EvaluationFault):
         return _exhausted(compiled)
@@ -210,7 +210,7 @@ def make_inputs(compiled: CompiledPolicy, request: Request, param: Resource | No
     """A fresh activation with all that a mutation may name: the whole namespace, the authorizer, variables of its own."""
     base = make_activation(compiled.policy, request, param)
     full = {**base, "namespaceObject": request.namespace_object, **make_authorization(request)}
-    return compiled.activation(full, metered=compiled.has_to_count(full))
+    return compiled.make_activation(full, metered=compiled.must_count_cost(full))
 
 
 def make_check_inputs(
@@ -221,14 +221,14 @@ def make_check_inputs(
     whole = {**base, "namespaceObject": request.namespace_object}
     match check.kind:
         case CheckKind.CONDITIONS:
-            return compiled.activation(
+            return compiled.make_activation(
                 {**base, **make_authorization(request), "request": make_condition_request(request)}
             )
         case CheckKind.VALIDATION:
-            return compiled.activation(_visible(request, whole)[0])
+            return compiled.make_activation(_visible(request, whole)[0])
         case CheckKind.AUDIT_ANNOTATION:
-            return compiled.activation(whole)
+            return compiled.make_activation(whole)
         case CheckKind.MUTATION | CheckKind.CONFIGURATION:
-            return compiled.activation({**whole, **make_authorization(request)})
+            return compiled.make_activation({**whole, **make_authorization(request)})
         case _ as never:
             assert_never(never)

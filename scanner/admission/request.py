@@ -98,7 +98,7 @@ class RequestForm:
     before: Mapping[str, object]
     after: Mapping[str, object]
 
-    def filled(self, name: str, namespace: str) -> dict[str, object]:
+    def fill(self, name: str, namespace: str) -> dict[str, object]:
         """`request` for one object: most empty strings are absent keys, as in the API server's conversion."""
         form = dict(self.before)
         if name:
@@ -135,7 +135,7 @@ def make_request_form(operation: Operation, matched: Kind, original: Kind, user:
 def make_request_map(request: Request) -> dict[str, object]:
     """The value of `request`: an AdmissionRequest as nested maps, in which `object` and `oldObject` are null."""
     form = make_request_form(request.operation, request.matched, request.original, request.user)
-    return form.filled(request.resource.name, request.namespace)
+    return form.fill(request.resource.name, request.namespace)
 
 
 def make_request_kinds(matched: Kind, original: Kind) -> dict[str, object]:

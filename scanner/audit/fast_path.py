@@ -426,7 +426,7 @@ def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
         and not bound.namespace
         and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
-        and not any(expression.reads("authorizer") for expression in compiled.evaluated())
+        and not any(expression.reads("authorizer") for expression in compiled.list_evaluated())
         and not any(_differs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )

@@ -91,7 +91,7 @@ class FastPolicy:
         Raises TypeError for a policy with an expression that was not compiled: `fast_eligibility` excludes these.
         """
         compiled = bound.compiled
-        evaluated = tuple(compiled.evaluated())
+        evaluated = tuple(compiled.list_evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
@@ -115,12 +115,12 @@ class FastPolicy:
         self._user = context.user
         wants_namespace = reads_namespace(compiled)
         self._whole_namespace = read_typed_namespace(
-            context.namespace(namespace) if namespace and wants_namespace else None
+            context.find_namespace(namespace) if namespace and wants_namespace else None
         )
         self._namespace = filter_namespace(self._whole_namespace)
         self._form = make_request_form(choice.operation, kind, original, context.user)
         self._fixed = {
-            "request": _sum(cel.find_document_extent(self._form.filled("", "")), _NAMES),
+            "request": _sum(cel.find_document_extent(self._form.fill("", "")), _NAMES),
             "namespaceObject": cel.find_document_extent(self._whole_namespace),
             "params": cel.find_document_extent(choice.param.body if choice.param else None),
         }
@@ -175,7 +175,7 @@ class FastPolicy:
         return {
             "object": body,
             "oldObject": body if self.operation == "UPDATE" else None,
-            "request": self._form.filled(resource.name, resource.namespace) if self._reads_request else None,
+            "request": self._form.fill(resource.name, resource.namespace) if self._reads_request else None,
             "namespaceObject": self._namespace,
             **self._params,
         }
@@ -202,14 +202,14 @@ class FastPolicy:
         """The inputs of the messages, which are the same dict unless the messages alone read the request."""
         if self._reads_request or not self._messages_read_request:
             return inputs
-        return {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
+        return {**inputs, "request": self._form.fill(resource.name, resource.namespace)}
 
     def _violated(
         self, sole: tuple[Validation, Expression, Expression | None], resource: Resource, inputs: Inputs
     ) -> tuple[CheckResult, ...]:
         """The results for an object for which the only validation is false: its message alone is left to evaluate."""
         validation, _, message = sole
-        seen = self._compiled.activation(self._for_messages(resource, inputs))
+        seen = self._compiled.make_activation(self._for_messages(resource, inputs))
         outcome = decide_validation(
             self._compiled, validation, value=False, text=lambda: None if message is None else run(message, seen)
         )

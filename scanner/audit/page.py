@@ -118,7 +118,7 @@ class PageEvaluator:
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
     def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
-        if resource.namespace and self.context.namespace(resource.namespace) is None:
+        if resource.namespace and self.context.find_namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
@@ -151,7 +151,7 @@ class PageEvaluator:
             if check_results is None:
                 return False
             if fast_policy.bound.exempts is not None:
-                namespace = self.context.namespace(resource.namespace)
+                namespace = self.context.find_namespace(resource.namespace)
                 check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
@@ -279,7 +279,7 @@ class _TogetherResults:
         ]
         at_rest = _AtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
-            together = combination.together(acting, at_rest)
+            together = combination.combine(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
             return None
         return together and redact.safe_together(together, acting)

@@ -133,7 +133,7 @@ def _may_run_again(compiled: CompiledPolicy) -> bool:
 
 def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
-    own = compiled.deciding(check)
+    own = compiled.list_deciding(check)
     if check.kind is CheckKind.MUTATION:
         others = compiled.mutations if _may_run_again(compiled) else compiled.mutations[: check.index]
         return (*(mutation for mutation in others if mutation is not own[0]), *own)

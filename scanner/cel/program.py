@@ -117,7 +117,7 @@ class Program:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - after any exception the closures decide
-                self._fast = self._watch.fell_back() or self._next_form()
+                self._fast = self._watch.count_fallback() or self._next_form()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:

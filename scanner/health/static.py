@@ -60,7 +60,7 @@ def _auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[He
 def _params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
     if fault := explain_unserved(bound.policy, params):
         yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
-    kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
+    kind = params.find_kind(bound.policy.param_kind) if bound.policy.param_kind else None
     for binding in bound.bindings if kind else ():
         if kind and binding.param_ref and (missing := _missing(binding.param_ref, kind, params)):
             detail = f"{missing}: {_effect(binding.param_ref, bound)}"
@@ -81,7 +81,7 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     selector = reference.selector
     if selector is None or selector.fault():
         return ""
-    chosen = any(selector.matches(param.labels) for param in params.all(kind, namespace))
+    chosen = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
     return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
 
 

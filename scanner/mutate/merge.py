@@ -44,7 +44,7 @@ class _Merge:
     def value(self, ref: Json, live: object, patch: object) -> object:
         if patch is _ABSENT:
             return live
-        atom = self._schema.resolve(ref).deduced(patch)
+        atom = self._schema.resolve(ref).deduce(patch)
         if atom.map:
             return self._map(atom.map, live, patch)
         if atom.list and not atom.scalar:
@@ -154,7 +154,7 @@ class _Validation:
         self._duplicates = duplicates
 
     def visit(self, ref: Json, value: object, path: str) -> Iterator[str]:
-        atom = self._schema.resolve(ref).deduced(value)
+        atom = self._schema.resolve(ref).deduce(value)
         if atom.map:
             yield from self._map(atom.map, value, path)
         elif atom.scalar:

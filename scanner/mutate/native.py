@@ -125,7 +125,7 @@ def _inside(value: object, data: RequestData) -> Native:
             return Foreign(value.go_type, prototext.print_message(value))
         case dict() if data.made(value) is cel.ListKind.MESSAGE:
             return _of_message(value)
-        case list() | dict() if value in data and not data.wrapping(value):
+        case list() | dict() if value in data and not data.find_go_types(value):
             return value
         case list():
             return _listed(value, data)

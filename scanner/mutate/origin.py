@@ -60,7 +60,7 @@ class RequestData:
         """The origin of a list."""
         return self._made.of(value) if self._made else None
 
-    def wrapping(self, value: object) -> str:
+    def find_go_types(self, value: object) -> str:
         """The Go type names in the error of a wrapped value's failed conversion; empty for a plain value."""
         if self._kinds is None:
             self._kinds = dict(self._described())

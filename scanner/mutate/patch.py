@@ -201,7 +201,7 @@ def _key_fault(key: cel.Value) -> str:
 
 
 def _container(value: list[cel.Value] | dict[str, cel.Value], data: RequestData) -> Node:
-    if wrapping := data.wrapping(value):
+    if wrapping := data.find_go_types(value):
         raise PatchFault(f"{_PREFIX}type conversion error from {wrapping}")
     if isinstance(value, dict):
         return {key: _converted(item, data) for key, item in value.items()}

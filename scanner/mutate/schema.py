@@ -68,7 +68,7 @@ class Atom:
     map: MapType | None = None
     name: str = ""
 
-    def deduced(self, value: object) -> Atom:
+    def deduce(self, value: object) -> Atom:
         """The one alternative that fits a value, or all of them when none does."""
         if self.scalar is None or (self.list is None and self.map is None):
             return self

@@ -92,7 +92,7 @@ class RuleSet:
     rules: Rules
     _cache: dict[int, _TypeCache] = field(default_factory=dict, compare=False, repr=False)
 
-    def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
+    def apply(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; the same document when they change nothing."""
         result = _Walk(self._of(schema)).value(schema.root, document)
         return result if isinstance(result, Mapping) else document

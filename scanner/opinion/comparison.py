@@ -168,7 +168,7 @@ def _objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
             fnmatchcase(resource.namespace, pattern) for pattern in page_evaluator.exclude_namespaces
         ):
             continue
-        if not resource.namespace or page_evaluator.context.namespace(resource.namespace) is not None:
+        if not resource.namespace or page_evaluator.context.find_namespace(resource.namespace) is not None:
             yield resource
 
 

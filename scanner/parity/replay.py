@@ -40,7 +40,7 @@ _FOREIGN: Final = "{}: an aggregated API server serves it, or may, and it may ig
 class DryRunWriter(Protocol):
     """The part of a cluster that sends dry-run writes."""
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         """Return whether an aggregated API server serves these objects, or may serve them: it may ignore dryRun."""
         ...
 
@@ -127,9 +127,9 @@ def _sampled(
 ) -> Iterator[_Subject]:
     """The objects of the sample, in turn from each kind; objects of one kind are equally likely."""
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
-    for kind in filter(writer.foreign, kinds):
+    for kind in filter(writer.is_foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
-    own = sorted(kind for kind in kinds if not writer.foreign(kind))
+    own = sorted(kind for kind in kinds if not writer.is_foreign(kind))
     reservoirs = [_reservoir(prepared, kind, parity, sample, chance) for kind in own]
     chosen = 0
     for turn in range(sample):
@@ -224,7 +224,7 @@ class _Replay:
             raise
 
     def _expected(self, subject: _Subject, resource: Resource) -> ExpectedUpdate | None:
-        context = self._context.on(("UPDATE",))
+        context = self._context.replace_operations(("UPDATE",))
         try:
             acting = (
                 (bound, invocation_result)
@@ -269,7 +269,7 @@ class _Replay:
     def _invocation_results(
         self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
     ) -> tuple[InvocationResult, ...]:
-        context = self._context.on((operation,))
+        context = self._context.replace_operations((operation,))
         results: list[InvocationResult] = []
         for bound in self._bounds:
             try:

@@ -100,4 +100,4 @@ def _reads(check: Check, compiled: CompiledPolicy) -> Iterator[tuple[str, ...]]:
     yield from compiled.reads(Check(CheckKind.CONDITIONS))
     yield from compiled.reads(check)
     if check.kind is CheckKind.VALIDATION:
-        yield from compiled.message_reads(check.index)
+        yield from compiled.list_message_reads(check.index)

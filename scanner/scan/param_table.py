@@ -37,7 +37,7 @@ class ParamTable:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         """The served kind of a paramKind, or None."""
         return self._kinds.get((param_kind.api_version, param_kind.kind))
 
@@ -45,7 +45,7 @@ class ParamTable:
         """The param with a namespace ("" for a cluster-scoped kind) and a name, or None."""
         return self._objects.get(kind, {}).get((namespace, name))
 
-    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def list_all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
         """The params of a kind in one namespace ("" for a cluster-scoped kind), ordered by name."""
         objects = self._objects.get(kind, {})
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)

@@ -22,15 +22,15 @@ class ParamList:
     def __init__(self, *objects: Resource) -> None:
         self.objects = objects
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         return next(
             (kind for kind in (CONFIG_MAPS, LIMITS) if (kind.api_version, kind.kind) == _named(param_kind)), None
         )
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        return next((param for param in self.all(kind, namespace) if param.name == name), None)
+        return next((param for param in self.list_all(kind, namespace) if param.name == name), None)
 
-    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def list_all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
         return [param for param in self.objects if (param.kind, param.namespace) == (kind, namespace)]
 
 

@@ -87,7 +87,7 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
         return
     for document in objects(chance, 3):
         base = activation_of(document)
-        activation = policy.activation(base, metered=True)
+        activation = policy.make_activation(base, metered=True)
         cost = program.measure(activation).cost + activation["variables"].unpaid_cost()  # type: ignore[attr-defined]
         narrow = bound_with(policy, program, extents_of(base, narrow=True))
         wide = bound_with(policy, program, extents_of(base, narrow=False))
@@ -107,8 +107,8 @@ def test_counting_follows_the_evaluation(seed: int) -> None:
         return
     for document in objects(chance, 3):
         base = activation_of(document)
-        meter = program.count(policy.activation(base, metered=True))
-        outcome = program.measure(policy.activation(base, metered=True)).outcome
+        meter = program.count(policy.make_activation(base, metered=True))
+        outcome = program.measure(policy.make_activation(base, metered=True)).outcome
         assert isinstance(meter.outcome, EvaluationError) is isinstance(outcome, EvaluationError)
 
 

@@ -148,7 +148,7 @@ class Chain(Lazy):
 
     def find(self, name: str) -> tuple[Value] | None:
         if name not in self.values:
-            program = compile(self.texts[name], Environment().with_variable("one", DYN))
+            program = compile(self.texts[name], Environment().add_variable("one", DYN))
             self.values[name], cost = program.measure({"variables": self})
             self.costs.append(cost)
         return (self.values[name],)
@@ -157,7 +157,7 @@ class Chain(Lazy):
 def test_the_cost_of_a_variable_is_its_own() -> None:
     """An evaluation that reads a variable is charged for the reading only; each variable has its own cost and limit."""
     chain = Chain({"one": "[1, 2].map(x, x).size()", "two": "variables.one + 1"})
-    environment = Environment().with_variable("two", DYN)
+    environment = Environment().add_variable("two", DYN)
     assert (4, 3) == compile("variables.two + 1", environment).measure({"variables": chain})
     assert [28, 3] == chain.costs
 

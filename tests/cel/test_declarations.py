@@ -93,7 +93,7 @@ def prices_of(function: Function, overload: Overload) -> set[Price]:
 def result_of(function: Function, overload: Overload, values: tuple[Value, ...]) -> Value | EvaluationError:
     """Return the value of a call, or its error; None where a receiver is missing, or the lists of a macro differ in length."""
     try:
-        return function.runner((overload.id,))(*values)
+        return function.find_run((overload.id,))(*values)
     except EvaluationError as error:
         return error
     except (AttributeError, IndexError):

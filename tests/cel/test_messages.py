@@ -137,7 +137,7 @@ def test_a_generated_function_allows_for_null_in_a_nullable_type() -> None:
 
 def test_a_variable_whose_expression_makes_a_wrapper_is_declared_as_any_type() -> None:
     """A variable whose expression makes a wrapper has the type dyn: Kubernetes declares variables by plain types only."""
-    declared = ENVIRONMENT.with_variable("x", compile(WRAPPER, ENVIRONMENT).result_type)
+    declared = ENVIRONMENT.add_variable("x", compile(WRAPPER, ENVIRONMENT).result_type)
     assert "dyn" == str(compile("variables.x", declared).result_type)
 
 

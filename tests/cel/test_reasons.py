@@ -60,7 +60,7 @@ def explained(text: str, activation: dict[str, object] | None = None, **variable
     programs: dict[str, Program] = {}
     for name, expression in variables.items():
         programs[name] = compile(expression, environment)
-        environment = environment.with_variable(name, programs[name].result_type)
+        environment = environment.add_variable(name, programs[name].result_type)
     inputs = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
     inputs["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, inputs)
     return explain(compile(text, environment), inputs, programs)

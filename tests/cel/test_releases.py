@@ -29,7 +29,7 @@ def written(text: str, release: Version) -> object:
 
 def required_bool(text: str, release: Version) -> object:
     """Return the same where the result has to be a bool."""
-    return _answer(text, cel.Environment(version=release).returning(cel.BOOL))
+    return _answer(text, cel.Environment(version=release).require_results(cel.BOOL))
 
 
 def refused(text: str, release: Version) -> object:

@@ -24,7 +24,7 @@ TYPES = {
 class Types:
     """A kind with a list of structures, a map and scalars."""
 
-    def type_named(self, name: str) -> cel.Type | None:
+    def find_type(self, name: str) -> cel.Type | None:
         return object_type(name) if name in TYPES else None
 
     def field(self, type_name: str, name: str) -> cel.Type | None:
@@ -102,7 +102,7 @@ def test_operations_that_cannot_differ(text: str) -> None:
 def test_a_variable_has_the_type_of_its_expression() -> None:
     """A variable that returns a part of the object has the type of that part."""
     type_, _ = cel.find_wrapper_differences("object.spec", TYPED)
-    environment = replace(TYPED, composed=TYPED.composed.declaring("spec", type_))
+    environment = replace(TYPED, composed=TYPED.composed.declare("spec", type_))
 
     assert (cel.WrapperDifference("object == int"),) == cel.find_wrapper_differences(
         "variables.spec == 1", environment

@@ -57,7 +57,7 @@ def compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
     environment = cel.Environment()
     for name, expression in policy.variables.items():
         result = expression.program.result_type if expression.program else cel.DYN
-        environment = environment.with_variable(name, result)
+        environment = environment.add_variable(name, result)
     try:
         return "", cel.compile(case["expr"], environment), policy
     except cel.CompileError as error:
@@ -81,7 +81,7 @@ def activation_for(document: Any) -> dict[str, object]:
 def _evaluated(
     program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object], text: str
 ) -> dict[str, object]:
-    metered = policy.activation(activation, metered=True)
+    metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
     cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)

@@ -171,7 +171,7 @@ def labels_made(policies: list[Any], document: Any) -> set[frozenset[str]]:
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    resource, context = resource_of(kind, document), mutating_auditor.context.on(("UPDATE",))
+    resource, context = resource_of(kind, document), mutating_auditor.context.replace_operations(("UPDATE",))
     asked_of = [
         (bound, invocation)
         for bound in mutating_auditor.bound

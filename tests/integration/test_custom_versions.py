@@ -148,7 +148,7 @@ def predicted(stage: Stage, name: str) -> set[str]:
         kubernetes_version="1.36",
     )
     new, old = stage.versions
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({old}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({old}))
     schema = stage.schemas.schema(new)
     assert schema
     resource = resource_of(new, read_request(schema, stage.cog(name)))

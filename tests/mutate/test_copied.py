@@ -15,7 +15,7 @@ PULL = "object.spec.containers.map(c, Object.spec.containers{name: c.name, image
 
 def program(containers: str) -> cel.Program:
     """The expression of a mutation that writes these containers."""
-    environment = cel.allow_patches(cel.Environment()).returning(cel.OBJECT)
+    environment = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
     return cel.compile(f"Object{{spec: Object.spec{{hostNetwork: true, containers: {containers}}}}}", environment)
 
 

@@ -22,7 +22,7 @@ DEFINITION: Any = {
     }
 }
 SCHEMA = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
-ENVIRONMENT = cel.allow_patches(cel.Environment()).returning(cel.OBJECT)
+ENVIRONMENT = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
 LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["a", "b"]}}
 
 

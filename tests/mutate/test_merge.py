@@ -23,7 +23,7 @@ from tests.scan.test_drift import binding, policy
 
 DEPLOYMENT = builtin_schemas()["apps", "v1", "Deployment"]
 SERVICE = builtin_schemas()["", "v1", "Service"]
-PATCHES = cel.allow_patches(cel.Environment()).returning(cel.OBJECT)
+PATCHES = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
 DEFINITION: JsonObject = {
     "spec": {
         "group": "example.com",

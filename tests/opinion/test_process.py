@@ -70,7 +70,7 @@ def test_an_unsupported_expression_has_an_answer(engine: Process, text: str, kin
 def test_variables_are_shown() -> None:
     """Variables have values of the other engine's types."""
     variable = expression("object.spec.list")
-    environment = Environment().with_variable("v", cel.DYN)
+    environment = Environment().add_variable("v", cel.DYN)
     activation: dict[str, object] = {"object": OBJECT}
     activation["variables"] = Variables({"v": variable}, activation)
     text = "variables.v.size() == 2"

@@ -70,7 +70,7 @@ class Agreement:
 
     pairs: int = 0
     fast: int = 0
-    fell_back: int = 0
+    count_fallback: int = 0
     only_closures: int = 0
     absorbing: int = 0
     refused: int = 0
@@ -120,7 +120,7 @@ def differences(
         yield f"{program.text}\n  {fault!r} in\n{program.python()}"
         return
     except Exception as error:  # noqa: BLE001 - the closures would decide
-        agreement.fell_back += 1
+        agreement.count_fallback += 1
         if exact.outcome["type"] != "error":
             agreement.causes[f"{type(error).__name__} {str(error)[:40]}"] += 1
         return
@@ -209,7 +209,7 @@ def main() -> None:
     for cause, number in agreement.causes.most_common(10):
         sys.stdout.write(f"  {number} needless fallbacks: {cause}\n")
     sys.stdout.write(
-        f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.fell_back} "
+        f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.count_fallback} "
         f"only_closures={agreement.only_closures} absorbing={agreement.absorbing} refused={agreement.refused} "
         f"different={len(agreement.differences)}\n"
     )

@@ -66,7 +66,7 @@ def compiled_with(expression: str, variables: tuple[tuple[str, str], ...]) -> tu
     environment = cel.Environment()
     for name, variable in policy.variables.items():
         result = variable.program.result_type if variable.program else cel.DYN
-        environment = environment.with_variable(name, result)
+        environment = environment.add_variable(name, result)
     return policy, cel.compile(expression, environment.extend(cel.AUTHORIZATION))
 
 
@@ -90,7 +90,7 @@ def activation_of(document: Any) -> dict[str, object]:
 
 
 def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object]) -> dict[str, Any]:
-    metered = policy.activation(activation, metered=True)
+    metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
     cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)

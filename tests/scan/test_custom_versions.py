@@ -204,7 +204,7 @@ def acting(*policies: dict[str, Any]) -> list[Any]:
         schemas=KnownSchemas({**builtin_schemas(), **custom_schemas(defined())}),
         kubernetes_version="1.36",
     )
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({OLD}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({OLD}))
     resource = resource_of(NEW, cog("a", "v2", title="a", weight=3))
     return [
         (bound, invocation_result)

@@ -36,7 +36,7 @@ def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundP
     """The programs that decide a check, each with new inputs by name; none if the result has no request."""
     if invocation_result.request is None:
         return
-    for expression in bound.compiled.deciding(check):
+    for expression in bound.compiled.list_deciding(check):
         if expression.program is not None:
             yield expression.program, _inputs(invocation_result, check, bound)
 

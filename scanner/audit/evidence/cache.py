@@ -198,7 +198,7 @@ class EvidenceCache:
 
 
 def _of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
-    programs = (expression.program for expression in compiled.deciding(check) if expression.program is not None)
+    programs = (expression.program for expression in compiled.list_deciding(check) if expression.program is not None)
     paths = _paths(programs, compiled.variables)
     return None if paths is None else tuple((path[0], _path(path[1:])) for path in paths)
 

@@ -116,7 +116,7 @@ def _fold_name(node: Node, checked: CheckedTree, environment: Environment, folde
         folded.constants[node.id] = constant
     if checked.types[node.id].family != "type":
         return
-    denoted = environment.type_named(name)
+    denoted = environment.find_type(name)
     if denoted is None:
         raise EvaluationError(f"reference to undefined type: {name}")
     folded.constants[node.id] = denoted
@@ -140,7 +140,7 @@ def _fold_call(node: Call, call: ResolvedCall, folded: FoldedTree) -> None:
     if call.overload_ids == ("in_list",) and call.arguments[1].id in constants:
         _fold_membership(node, constants[call.arguments[1].id], folded)
     elif function.folds and len(call.arguments) == 1 and call.arguments[0].id in constants:
-        constants[node.id] = function.runner(call.overload_ids)(constants[call.arguments[0].id])
+        constants[node.id] = function.find_run(call.overload_ids)(constants[call.arguments[0].id])
     elif function.with_pattern is not None and len(call.arguments) > 1:
         pattern = constants.get(call.arguments[1].id)
         if type(pattern) is str:

@@ -249,7 +249,7 @@ class _Finder:
 
     def _is_object(self, type_: Type) -> bool:
         return (
-            type_.family == "object" and self._structs is not None and self._structs.type_named(type_.name) is not None
+            type_.family == "object" and self._structs is not None and self._structs.find_type(type_.name) is not None
         )
 
 

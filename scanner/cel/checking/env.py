@@ -75,7 +75,7 @@ class ComposedVariables:
         self._count = len(self._log.names)
         self._digest = digest
 
-    def declaring(self, name: str, type_: Type) -> ComposedVariables:
+    def declare(self, name: str, type_: Type) -> ComposedVariables:
         """Return these declarations and one more."""
         log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
         log.append(name, type_)
@@ -214,7 +214,7 @@ AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResourc
 class Structs(Protocol):
     """Object types that expressions may make values of: `Name{field: value}`. Hashable, as a part of environments."""
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the object type of a name, or None."""
         ...
 
@@ -257,15 +257,15 @@ class Environment:
         """Return an environment with more variables, declared as pairs of a name and a type."""
         return replace(self, variables=(*self.variables, *(declaration for fields in more for declaration in fields)))
 
-    def with_variable(self, name: str, type_: Type) -> Environment:
+    def add_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
-        return replace(self, composed=self.composed.declaring(name, run_with_room(lambda: get_declared_type(type_))))
+        return replace(self, composed=self.composed.declare(name, run_with_room(lambda: get_declared_type(type_))))
 
     def without(self, name: str) -> Environment:
         """Return an environment without a variable."""
         return replace(self, variables=tuple(declaration for declaration in self.variables if declaration[0] != name))
 
-    def returning(self, *results: Type) -> Environment:
+    def require_results(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types; without types, any."""
         return replace(self, results=results or None)
 
@@ -286,21 +286,21 @@ class Environment:
         declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if declared is not None or self.structs is None:
             return declared
-        made = self.structs.type_named(name)
+        made = self.structs.find_type(name)
         return None if made is None else type_of_type(made)
 
     def constant(self, name: str) -> int | None:
         """Return the number of a name that denotes a value of a protobuf enumeration; None for another name."""
         return ENUMS.get(name)
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the type that a name denotes as a value; None for another name."""
         return _type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
         is_declared = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
-        return is_declared or (self.structs is not None and self.structs.type_named(type_name) is not None)
+        return is_declared or (self.structs is not None and self.structs.find_type(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
@@ -320,7 +320,7 @@ class Environment:
         """Return a constructor of a type's values from fields, which raises EvaluationError; None for an unknown type."""
         if type_name in MESSAGES:
             return unwrapping.make_maker(MESSAGES[type_name], self.version)
-        made = None if self.structs is None else self.structs.type_named(type_name)
+        made = None if self.structs is None else self.structs.find_type(type_name)
         if self.structs is not None and made is not None:
             return self.structs.maker(made)
         return partial(_unknown_type, type_name) if self.has_fields(type_name) else None

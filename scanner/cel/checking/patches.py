@@ -37,7 +37,7 @@ _NATIVE = {"types.Bool": "bool", "types.Int": "int64", "types.Uint": "uint64", "
 class PatchTypes:
     """Any name that begins with `Object`, and `JSONPatch`."""
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the object type of a name, or None."""
         if name in (JSON_PATCH.name, OBJECT.name) or name.startswith(f"{OBJECT.name}."):
             return object_type(name)

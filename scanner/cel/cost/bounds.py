@@ -228,7 +228,7 @@ class _Bounds:
         over = self.of(node.range, scope, depth)
         times = min(over.extent.elements, over.extent.widest, self._length(node.range, scope))
         on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
-        on_all = self._iteration(node, scope, over.extent.pooled(), depth + 1)
+        on_all = self._iteration(node, scope, over.extent.pool(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
         return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 

@@ -189,7 +189,7 @@ class _Planner(Planner[Measure]):
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
                 return calls.grow
             case _:
-                return call.function.runner(call.overload_ids)
+                return call.function.find_run(call.overload_ids)
 
     # --- literals
 
@@ -298,7 +298,7 @@ def fold(
         except EvaluationError as error:
             return error
         outcome = result(frame, meter)
-        return outcome.simplest() if type(outcome) is KeyedMap else outcome
+        return outcome.simplify() if type(outcome) is KeyedMap else outcome
 
     return measure
 

@@ -142,7 +142,7 @@ def _map_of(fold: Evaluate) -> Evaluate:
 
     def evaluate(frame: Frame) -> Value:
         gathered = fold(frame)
-        return gathered.simplest() if type(gathered) is KeyedMap else gathered
+        return gathered.simplify() if type(gathered) is KeyedMap else gathered
 
     return evaluate
 

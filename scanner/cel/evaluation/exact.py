@@ -135,7 +135,7 @@ class _Planner(Planner[Evaluate]):
 
     def _applied(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
         function, tracker = call.function, tracker_panics.find_tracker(call)
-        run = function.runner(call.overload_ids)
+        run = function.find_run(call.overload_ids)
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return operators.compare_sum(run, function.on_joined, *arguments)
         if tracker is not None:
@@ -199,7 +199,7 @@ class _Planner(Planner[Evaluate]):
             case "transformMap":
                 return comprehensions.transform_map(walk, predicate, _required(body), first)
             case "transformMapEntry":
-                insert_all = MAP_INSERT.runner((MAP_INSERT.overloads[1].id,))
+                insert_all = MAP_INSERT.find_run((MAP_INSERT.overloads[1].id,))
                 return comprehensions.transform_entries(walk, predicate, _required(body), insert_all)
             case _:
                 assert_never(node.fold)

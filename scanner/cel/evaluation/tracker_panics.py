@@ -26,7 +26,7 @@ _CAN_ADD = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 def find_tracker(call: ResolvedCall) -> Tracker | None:
     """Return the tracker that can end a call in a panic; None for any other call."""
-    overload = call.function.resolved(call.overload_ids)
+    overload = call.function.find_overload(call.overload_ids)
     return None if overload is None else overload.tracker
 
 

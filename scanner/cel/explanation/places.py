@@ -24,7 +24,7 @@ class Origin:
     reads: frozenset[Place] = frozenset()
 
     @property
-    def stands(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether the value is an unchanged part of a document."""
         return bool(self.place) and self.place[0] != VARIABLES
 
@@ -33,9 +33,9 @@ class Origin:
         if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
             return Origin((), self.reads)
         place = (*self.place, key)
-        return locate_unchanged(place) if self.stands else Origin(place, self.reads)
+        return locate_unchanged(place) if self.is_unchanged else Origin(place, self.reads)
 
-    def also(self, reads: frozenset[Place]) -> Origin:
+    def add_reads(self, reads: frozenset[Place]) -> Origin:
         """Return the same origin with additional places that contributed."""
         return Origin(self.place, self.reads | reads) if reads else self
 

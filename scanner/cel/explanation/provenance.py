@@ -53,7 +53,7 @@ class Tracer:
         """Yield the names of the policy variables."""
         yield from self._variables
 
-    def located(self, value: Value) -> Origin:
+    def locate(self, value: Value) -> Origin:
         """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
@@ -105,8 +105,8 @@ class Origins:
         kept = self._kept(note, scope)
         if kept is not None:
             part, inner, reads = kept
-            return self.of(part, inner).also(reads)
-        located = self.tracer.located(note.outcome) if _may_hand_on(node) else NOWHERE
+            return self.of(part, inner).add_reads(reads)
+        located = self.tracer.locate(note.outcome) if _may_hand_on(node) else NOWHERE
         return located if located.place else Origin((), self.reads(note, scope))
 
     def is_path(self, node: Node) -> bool:
@@ -129,7 +129,7 @@ class Origins:
         if name not in origins:
             other = self.tracer.variable(name)
             origin = NOWHERE if other is None else other.of(other.first, {})
-            origins[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
+            origins[name] = origin if origin.is_unchanged else Origin((VARIABLES, name), origin.reads)
         return origins[name]
 
     def variable_of(self, note: Note) -> str:
@@ -187,10 +187,10 @@ class Origins:
             origin = self.of(below, scope)
         for key in keys:
             origin = self._below(origin, key)
-        return (origin if origin.place else self._located(note, origin)).also(computed)
+        return (origin if origin.place else self._located(note, origin)).add_reads(computed)
 
     def _located(self, note: Note, otherwise: Origin) -> Origin:
-        located = self.tracer.located(note.outcome)
+        located = self.tracer.locate(note.outcome)
         return located if located.place else otherwise
 
     def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
@@ -236,7 +236,7 @@ class Origins:
         element = self._followed(note, key, scope) or origin
         if element.place:
             return element
-        located = self.tracer.located(_element(note.outcome, key))
+        located = self.tracer.locate(_element(note.outcome, key))
         return located if located.place else Origin((), element.reads)
 
     def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
@@ -244,7 +244,7 @@ class Origins:
         kept = self._kept(note, scope)
         if kept is not None:
             part, inner, reads = kept
-            return self.element(part, key, inner).also(reads)
+            return self.element(part, key, inner).add_reads(reads)
         if type(key) is not int:
             return None
         match note.node, note.parts:
@@ -323,7 +323,7 @@ class Origins:
                 return frozenset().union(*(self.reads(part, scope) for part in note.parts))
 
     def _stands(self, note: Note, scope: Scope) -> bool:
-        return type(note.outcome) in (list, dict) and self.of(note, scope).stands
+        return type(note.outcome) in (list, dict) and self.of(note, scope).is_unchanged
 
     def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]

@@ -187,7 +187,7 @@ class _Reader:
         origin = self._origins.of(note, scope)
         yield self._reason(note, Origin(origin.place, self._reads(note, scope)))
         name = self._origins.variable_of(note)
-        if name and not origin.stands:
+        if name and not origin.is_unchanged:
             yield from self._of_variable(name)
 
     def _reads(self, note: Note, scope: Scope) -> frozenset[Place]:

@@ -72,7 +72,7 @@ def load_functions(
     for library in _libraries(version, features, extras):
         for function in library.functions:
             declared = merged.get(function.name)
-            merged[function.name] = function if declared is None else declared.merged(function)
+            merged[function.name] = function if declared is None else declared.merge(function)
     return amended.amend_functions(version, merged)
 
 

@@ -112,7 +112,7 @@ class Function:
     parses: bool = False
     only_reads: bool = False
 
-    def merged(self, other: Function) -> Function:
+    def merge(self, other: Function) -> Function:
         """Return this function with another library's overloads added.
 
         Raises `ValueError` where the libraries declare different things of the function.
@@ -122,7 +122,7 @@ class Function:
             raise ValueError(message)
         return replace(self, overloads=(*self.overloads, *other.overloads))
 
-    def runner(self, overload_ids: tuple[str, ...]) -> Run:
+    def find_run(self, overload_ids: tuple[str, ...]) -> Run:
         """Return the implementation of a call with these candidate overloads; it raises EvaluationError for other arguments."""
         if self.shared is not None:
             return self._shared_runner(self.shared)
@@ -130,25 +130,25 @@ class Function:
             return self._single_runner(next(overload for overload in self.overloads if overload.id == overload_ids[0]))
         return self._dispatch
 
-    def resolved(self, overload_ids: tuple[str, ...]) -> Overload | None:
+    def find_overload(self, overload_ids: tuple[str, ...]) -> Overload | None:
         """Return the overload of a call with these candidates; None where several are possible."""
         if len(overload_ids) != 1:
             return None
         return next((overload for overload in self.overloads if overload.id == overload_ids[0]), None)
 
-    def unguarded(self, overload_ids: tuple[str, ...]) -> Run | None:
+    def find_unguarded_run(self, overload_ids: tuple[str, ...]) -> Run | None:
         """Return the implementation of a call's overload without checks, for arguments that certainly have its types.
 
         None where several overloads are possible, and for an overload without an implementation of its own.
         """
-        overload = self.resolved(overload_ids)
+        overload = self.find_overload(overload_ids)
         return None if overload is None else overload.run
 
     def price(self, overload_ids: tuple[str, ...], version: Version) -> Price | None:
         """Return the price of a call with these candidate overloads in a Kubernetes release; None: it costs 1."""
-        overload = self.resolved(overload_ids)
-        own = None if overload is None or overload.price is None else overload.price.as_of(version)
-        return own if own is not None or self.cost is None else self.cost.price.as_of(version)
+        overload = self.find_overload(overload_ids)
+        own = None if overload is None or overload.price is None else overload.price.price_in(version)
+        return own if own is not None or self.cost is None else self.cost.price.price_in(version)
 
     def _shared_runner(self, shared: Run) -> Run:
         operands = self.operands

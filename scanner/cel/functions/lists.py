@@ -110,8 +110,8 @@ def _self_compared(keys: int) -> Rule:
 
 BY_RESULT = Price(_by_result, late=True)
 FLATTENED = Price(_flattened_cost)
-FLATTENED_OR_REFUSED = Price(_flattened_or_refused).beginning(PREFIX_COSTS, before=FLATTENED)
-NUMBERED = Price(_numbered_or_refused, late=True).beginning(PREFIX_COSTS, before=Price(_numbered))
+FLATTENED_OR_REFUSED = Price(_flattened_or_refused).begin_with(PREFIX_COSTS, before=FLATTENED)
+NUMBERED = Price(_numbered_or_refused, late=True).begin_with(PREFIX_COSTS, before=Price(_numbered))
 SELF_COMPARED = Price(_self_compared(0))
 KEYS_COMPARED = Price(_self_compared(1))
 
@@ -419,7 +419,7 @@ EXTENSION = Library(
         Function(
             "distinct",
             (member("list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)),),
-            cost=SORTED.working(COMPARING),
+            cost=SORTED.add_work(COMPARING),
             result=parts,
             flow=ArgumentFlow.SORTS,
         ),

@@ -57,14 +57,14 @@ class Price:
     since: Version = FIRST
     before: Price | None = None
 
-    def as_of(self, version: Version) -> Price | None:
+    def price_in(self, version: Version) -> Price | None:
         """Return the price of a release; None where a call costs 1 there."""
         price: Price | None = self
         while price is not None and version < price.since:
             price = price.before
         return price
 
-    def beginning(self, change: ReleaseChange, before: Price | None = None) -> Price:
+    def begin_with(self, change: ReleaseChange, before: Price | None = None) -> Price:
         """Return the price as one that comes with a change; `before` is the price of earlier releases."""
         return replace(self, since=change.since, before=before)
 
@@ -124,13 +124,13 @@ class Cost:
     bound: Bound | None
     work: Work = NO_WORK
 
-    def working(self, work: Work) -> Cost:
+    def add_work(self, work: Work) -> Cost:
         """Return the cost with work that is not charged."""
         return replace(self, work=work)
 
-    def beginning(self, change: ReleaseChange) -> Cost:
+    def begin_with(self, change: ReleaseChange) -> Cost:
         """Return the cost with a price that comes with a change; before it, a call costs 1."""
-        return replace(self, price=self.price.beginning(change))
+        return replace(self, price=self.price.begin_with(change))
 
 
 # --- sizes
@@ -238,12 +238,12 @@ def make_price(rule: Rule, *, late: bool = False) -> Price:
 
     `late`: the rule reads the result of the call.
     """
-    return Price(rule, late).beginning(FUNCTION_COSTS)
+    return Price(rule, late).begin_with(FUNCTION_COSTS)
 
 
 def _sized(rule: Callable[[_Measure], Rule]) -> Price:
     """Return a price of CEL's own functions, by what counts as the size of a value in a release."""
-    return Price(rule(inner_size)).beginning(OPTIONALS_HAVE_SIZES, before=Price(rule(size)))
+    return Price(rule(inner_size)).begin_with(OPTIONALS_HAVE_SIZES, before=Price(rule(size)))
 
 
 def _reading(measure: _Measure) -> Rule:
@@ -283,8 +283,8 @@ def _visiting(measure: _Measure) -> Rule:
 def _equality() -> Price:
     """Return the price of `==`: Kubernetes' estimator makes an exception for its own types."""
     before = Price(_comparing(size))
-    first = Price(_equating(size)).beginning(FUNCTION_COSTS, before)
-    return Price(_equating(inner_size)).beginning(OPTIONALS_HAVE_SIZES, first)
+    first = Price(_equating(size)).begin_with(FUNCTION_COSTS, before)
+    return Price(_equating(inner_size)).begin_with(OPTIONALS_HAVE_SIZES, first)
 
 
 UNIT = Price(lambda _arguments, _result: 1)

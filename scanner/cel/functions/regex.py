@@ -96,7 +96,7 @@ class Pattern:
                 yield Occurrence(match.start(), match.end(), groups, captured=parts[-1] is not None)
             end = match.end()
 
-    def every(self, subject: str, limit: int) -> list[Value]:
+    def find_all(self, subject: str, limit: int) -> list[Value]:
         """Return the texts of the matches that do not overlap, at most `limit` of them unless it is negative.
 
         Go takes no empty match right behind another one.
@@ -154,7 +154,7 @@ def _find(text: str, pattern: str) -> Value:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    return list_kinds.make_text_list(_dynamic(pattern).every(text, limit))
+    return list_kinds.make_text_list(_dynamic(pattern).find_all(text, limit))
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
@@ -173,7 +173,7 @@ def _find_all_compiled(pattern: Pattern, text: Value, _pattern: Value, limit: Va
     searched = _searched(text)
     if type(limit) is not int:
         raise make_no_overload()
-    return list_kinds.make_text_list(pattern.every(searched, limit))
+    return list_kinds.make_text_list(pattern.find_all(searched, limit))
 
 
 def _searched(text: Value) -> str:

@@ -329,7 +329,7 @@ def _texts() -> tuple[Function, ...]:
         Function(
             "matches",
             (
-                Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).beginning(PREFIX_COSTS)),
+                Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).begin_with(PREFIX_COSTS)),
                 member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
             ),
             matches,
@@ -342,7 +342,7 @@ def _texts() -> tuple[Function, ...]:
 
 
 def _affix(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
-    price = AFFIXED.beginning(PREFIX_COSTS, before=TRAVERSED)
+    price = AFFIXED.begin_with(PREFIX_COSTS, before=TRAVERSED)
     cost = Cost(UNIT, bound_of_reading_all)
     return replace(_text(name, id_, answer, price), cost=cost, python=MethodForm(name.lower()))
 

@@ -220,7 +220,7 @@ LIBRARY = Library(
                 member("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
                 member("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
             ),
-            cost=REWRITTEN.working(Work(characters=_longest_replacement)),
+            cost=REWRITTEN.add_work(Work(characters=_longest_replacement)),
             result=_replaced,
         ),
         Function(

@@ -206,14 +206,14 @@ class _Generator(Loops):
         special = self._special(function, nodes)
         if special is not None:
             return special
-        run = function.runner(resolution.overload_ids)
+        run = function.find_run(resolution.overload_ids)
         tracker = tracker_panics.find_tracker(resolution)
         if tracker is not None:
             run = tracker_panics.watch_calls(tracker, run)
         terms = [self._argument(argument, function) for argument in nodes]
         if all(term.kind is TermKind.PARSED for term in terms):
-            run = function.unguarded(resolution.overload_ids) or run
-        overload = function.resolved(resolution.overload_ids)
+            run = function.find_unguarded_run(resolution.overload_ids) or run
+        overload = function.find_overload(resolution.overload_ids)
         return self._operations.inlined(function.python, terms, run, overload) or self._applied(node, terms, run)
 
     def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
@@ -233,7 +233,7 @@ class _Generator(Loops):
         if call is None or not (call.function.parses and function.only_reads) or len(call.arguments) > 1:
             return self._term(node)
         name = call.function.name
-        parsed = self._parsers.setdefault(name, ResultCache(call.function.runner(call.overload_ids)))
+        parsed = self._parsers.setdefault(name, ResultCache(call.function.find_run(call.overload_ids)))
         text = self._term(call.arguments[0])
         if isinstance(text.code, ast.Constant) and isinstance(text.code.value, str):
             with suppress(EvaluationError):  # a malformed text raises when it is evaluated

@@ -40,7 +40,7 @@ class Watch:
         self._hits = 0
         self._on_trial = False
 
-    def fell_back(self) -> Fast | None:
+    def count_fallback(self) -> Fast | None:
         """Record that the closures had to decide; return the function to call the next time, or None for no further call.
 
         After every `_TRIAL` exceptions a trial begins or ends. Successes are counted only during a trial, so that they cost nothing

@@ -98,7 +98,7 @@ def _any(fields: Fields) -> Value:
     if packed is None or not isinstance(data, bytes) or packed.name == f"{PACKAGE}.Struct.FieldsEntry":
         raise _unpacked(fields)
     try:
-        return _DECODER.decoded(packed, data)
+        return _DECODER.decode(packed, data)
     except (MalformedMessage, EvaluationError):
         raise _unpacked(fields) from None
 

@@ -47,7 +47,7 @@ class Decoder:
     def __init__(self, unwrap: Callable[[MessageType, dict[str, Value], bytes], Value]) -> None:
         self._unwrap = unwrap
 
-    def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
+    def decode(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
         """Return the value of a message from its bytes; `depth` counts the messages around it.
 
         Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
@@ -89,7 +89,7 @@ class Decoder:
 
     def _value(self, kind: Kind, content: int | bytes, depth: int) -> Value:
         if kind in _NAMES and isinstance(content, bytes):
-            return self.decoded(MESSAGES[_NAMES[kind]], content, depth)
+            return self.decode(MESSAGES[_NAMES[kind]], content, depth)
         return _SCALARS[kind](content)
 
 

@@ -33,7 +33,7 @@ class SizeBound(NamedTuple):
         """The maximum size of the value, or of any part of it, in entries or code points."""
         return 1.0 + self.elements + self.characters
 
-    def pooled(self) -> SizeBound:
+    def pool(self) -> SizeBound:
         """Return the extent that the parts of this value have together, when each of them is visited in turn."""
         return SizeBound(self.elements, self.characters, self.elements)
 

@@ -297,7 +297,7 @@ class KeyedMap:
         self._entries[map_key(key)] = (key, value)
         return True
 
-    def simplest(self) -> AnyMap:
+    def simplify(self) -> AnyMap:
         """Return the same map; it is a dict when all its keys are strings."""
         return make_map([*self._entries.values()])
 

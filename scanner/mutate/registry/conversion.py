@@ -30,7 +30,7 @@ _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "ope
 
 def convert_round_trip(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind after conversion to its internal type and back."""
-    return _ROUND_TRIP.applied(schema, document)
+    return _ROUND_TRIP.apply(schema, document)
 
 
 def convert_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:

@@ -46,7 +46,7 @@ _CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object without the fields of disabled features that the stored object does not set (`dropDisabled…`)."""
-    dropped = _LEFT.applied(schema, after)
+    dropped = _LEFT.apply(schema, after)
     if dropped is after:
         return after
     kept = _fields(schema, before)
@@ -55,7 +55,7 @@ def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> Json
     }
     if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
         rules |= dict.fromkeys(_CONTAINERS, _without_stop_signal)
-    return RuleSet(rules).applied(schema, after) if kept else dropped
+    return RuleSet(rules).apply(schema, after) if kept else dropped
 
 
 def _dropping(*names: str) -> Rule:
@@ -79,7 +79,7 @@ def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
 
         return note
 
-    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).applied(schema, document)
+    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).apply(schema, document)
     return frozenset(fields)
 
 

@@ -61,7 +61,7 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     for variable in policy.variables:
         expression = allowance.take(_compiled(variable.expression, environment, {}))
         variables[variable.name] = expression
-        environment = replace(environment, composed=environment.composed.declaring(variable.name, _result(expression)))
+        environment = replace(environment, composed=environment.composed.declare(variable.name, _result(expression)))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
@@ -105,7 +105,7 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
     """
     environment = libraries.environment(namespaced=namespaced)
     for name, variable in policy.variables.items():
-        environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
+        environment = replace(environment, composed=environment.composed.declare(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))
 
 

@@ -131,7 +131,7 @@ class Decision:
         if self.fault:
             return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
         values = activation(request, self.mode, self._library_values(request))
-        values[METERED] = compiled.has_to_count(values)
+        values[METERED] = compiled.must_count_cost(values)
         applied = self._applied_exceptions(compiled, values)
         if applied.error:
             return (_broken(applied.error),)
@@ -155,7 +155,7 @@ class Decision:
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: a request contains the object, so a policy that reads the request has no fast form."""
         del kind
-        reads_request = any(("request",) in expression.paths for expression in compiled.evaluated())
+        reads_request = any(("request",) in expression.paths for expression in compiled.list_evaluated())
         return (
             FastForm(own=OwnForm(self._inputs, self._check_results)) if self._is_plain() and not reads_request else None
         )

@@ -291,7 +291,7 @@ class Run:
             data = RequestData(
                 _sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True
             )
-            with wrap_values(lambda part: bool(data.wrapping(part))):
+            with wrap_values(lambda part: bool(data.find_go_types(part))):
                 value = _evaluated(expression, activation, self.request)
         if is_large_value(value):
             raise _Undecided(TOO_LARGE)

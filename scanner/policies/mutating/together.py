@@ -83,9 +83,7 @@ def together(
 class InOneRequest:
     """Satisfies `Combination`: mutating policies run one after another in one request."""
 
-    def together(
-        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest
-    ) -> CombinedChange | None:
+    def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """See Combination."""
         return together(acting, at_rest)
 

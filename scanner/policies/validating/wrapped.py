@@ -114,7 +114,7 @@ class _Typed:
                 (DYN, ()) if expression.fault else find_wrapper_differences(expression.text, environment)
             )
             if path.startswith("spec.variables["):
-                environment = replace(environment, composed=environment.composed.declaring(next(names), type_))
+                environment = replace(environment, composed=environment.composed.declare(next(names), type_))
             yield path, differences
 
     def _environment(self, compiled: CompiledPolicy, rules: Minor) -> Environment:
@@ -166,7 +166,7 @@ class _Watch:
     def _go_type(self, value: object) -> str:
         if any(value is request for request in self._requests):
             return _REQUEST
-        return next(filter(None, (data.wrapping(value) for data in self._known)), "")
+        return next(filter(None, (data.find_go_types(value) for data in self._known)), "")
 
 
 def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
@@ -213,7 +213,7 @@ class _Types:
         self._maps: dict[str, MapType] = {}
         self.root = self._type(schema.root, "root", 0)
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """See Structs."""
         return object_type(name) if name in self._maps else None
 

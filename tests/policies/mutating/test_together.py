@@ -45,7 +45,7 @@ def acting(
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    context = auditor.context.on((operation,))
+    context = auditor.context.replace_operations((operation,))
     resource = resource_of(kind, document)
     return [
         (bound, invocation_result)
