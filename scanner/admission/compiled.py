@@ -214,7 +214,7 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     if new and not plugin.declares_variables and not policy.variables:
-        environment = environment.without("variables")
+        environment = environment.remove_variable("variables")
     variables: dict[str, Expression] = {}
     written: list[Expression] = []
 

@@ -260,7 +260,7 @@ def _compile(text: str, env: Environment) -> Program:
     checked = check(root, env)
     issues = checked.issues or validate(root, checked, env)
     if issues:
-        raise _failed(source.describe(issues))
+        raise _make_compile_error(source.describe(issues))
     _reject_large(checked.types[root.id])
     _reject_other_results(checked.types[root.id], env)
     if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
@@ -280,17 +280,17 @@ def _program(text: str, root: Node, checked: CheckedTree, env: Environment) -> P
 def _parse(source: Source, env: Environment) -> Node:
     issue = parser.find_excess_length(source.text)
     if issue is not None:
-        raise _failed(source.describe([issue]))
+        raise _make_compile_error(source.describe([issue]))
     try:
         root, issues = parser.parse(source.text, env.version, env.features, env.macros)
     except parser.InvalidSyntax as error:
-        raise _failed(syntax_errors.describe(source, error.issues)) from None
+        raise _make_compile_error(syntax_errors.describe(source, error.issues)) from None
     if issues:
-        raise _failed(source.describe(issues))
+        raise _make_compile_error(source.describe(issues))
     return root
 
 
-def _failed(described: str) -> CompileError:
+def _make_compile_error(described: str) -> CompileError:
     return CompileError(described, f"compilation failed: {described}")
 
 

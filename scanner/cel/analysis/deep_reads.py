@@ -22,12 +22,12 @@ _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 def find_deep_reads(root: Node, checked: CheckedTree, variables: frozenset[str]) -> frozenset[Path]:
     """Return the paths of an expression: tuples of names that begin with a declared variable, with `*` and `#` as steps."""
-    reader = _Reader(checked, variables)
+    reader = _DeepReader(checked, variables)
     reader.read(root, {})
     return frozenset(reader.paths)
 
 
-class _Reader:
+class _DeepReader:
     def __init__(self, checked: CheckedTree, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables

@@ -77,7 +77,7 @@ class ComposedVariables:
 
     def declare(self, name: str, type_: Type) -> ComposedVariables:
         """Return these declarations and one more."""
-        log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
+        log = self._log if self._count == len(self._log.names) and self._count else _make_log(self)
         log.append(name, type_)
         declaration = run_with_room(lambda: f"{name} {type_!r}")
         return ComposedVariables(log, sha256(self._digest + declaration.encode()).digest())
@@ -114,7 +114,7 @@ class _Log:
         self.names.append(name)
 
 
-def _logged(entries: Iterable[tuple[str, Type]]) -> _Log:
+def _make_log(entries: Iterable[tuple[str, Type]]) -> _Log:
     log = _Log()
     for name, type_ in entries:
         log.append(name, type_)
@@ -261,7 +261,7 @@ class Environment:
         """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
         return replace(self, composed=self.composed.declare(name, run_with_room(lambda: get_declared_type(type_))))
 
-    def without(self, name: str) -> Environment:
+    def remove_variable(self, name: str) -> Environment:
         """Return an environment without a variable."""
         return replace(self, variables=tuple(declaration for declaration in self.variables if declaration[0] != name))
 
@@ -323,7 +323,7 @@ class Environment:
         made = None if self.structs is None else self.structs.find_type(type_name)
         if self.structs is not None and made is not None:
             return self.structs.maker(made)
-        return partial(_unknown_type, type_name) if self.has_fields(type_name) else None
+        return partial(_reject_type, type_name) if self.has_fields(type_name) else None
 
     @property
     def _objects(self) -> dict[str, dict[str, Type]]:
@@ -339,7 +339,7 @@ class Environment:
         return load_macros(self.extras)
 
 
-def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
+def _reject_type(name: str, _fields: dict[str, Value]) -> Value:
     """Raise for a type whose fields are declared but whose values expressions cannot make."""
     raise EvaluationError(f"unknown type '{name}'")
 

@@ -70,9 +70,9 @@ def validate(root: Node, checked: CheckedTree, environment: Environment) -> list
                 issues.extend(_argument_issues(node))
                 issues.extend(_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
             case _:
                 continue
     return issues
@@ -128,7 +128,7 @@ def _list_issues(node: ListLiteral, checked: CheckedTree) -> Iterator[tuple[Node
         if expected is not None and _differ(expected, actual):
             yield element, expected, actual
             return
-        expected = expected or _typed(actual)
+        expected = expected or _get_declared(actual)
 
 
 def _map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
@@ -138,7 +138,7 @@ def _map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, 
         key = checked.types[entry.key.id]
         value = _entry_type(checked.types[entry.value.id], optional=entry.optional)
         if keys is None and values is None:
-            keys, values = _typed(key), _typed(value)
+            keys, values = _get_declared(key), _get_declared(value)
             continue
         if keys is None or _differ(keys, key):
             yield entry.key, keys or UNTYPED, key
@@ -146,7 +146,7 @@ def _map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, 
             yield entry.value, values or UNTYPED, value
 
 
-def _typed(type_: Type) -> Type | None:
+def _get_declared(type_: Type) -> Type | None:
     """Return a type, or None for an untyped part, which upstream takes for a part that it has not visited yet."""
     return None if type_ == UNTYPED else type_
 
@@ -165,7 +165,7 @@ def _entry_type(type_: Type, *, optional: bool) -> Type:
     return type_.parameters[0]
 
 
-def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
+def _report_mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
     if not OPTIONAL_TYPE.holds(environment.version):
         expected, actual = name_optionals_as_before(expected), name_optionals_as_before(actual)
     return Issue(node.offset, f"expected type '{expected}' but found '{actual}'")
@@ -185,7 +185,7 @@ class _BadArgument(BadFormat):
 def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], checked: CheckedTree) -> Iterator[Issue]:
     def clause(argument: int, verb: str, precision: int | None) -> str:
         del precision
-        bad = _mistyped(arguments[argument], verb, checked)
+        bad = _find_mistyped(arguments[argument], verb, checked)
         if bad is not None:
             complaint = formatting.make_type_error(verb, checked.types[bad.id].name)
             raise _BadArgument(f"error during formatting: {complaint}", bad.offset)
@@ -204,15 +204,15 @@ def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], check
         yield Issue(node.offset, message)
 
 
-def _mistyped(argument: Node, verb: str, checked: CheckedTree) -> Node | None:
+def _find_mistyped(argument: Node, verb: str, checked: CheckedTree) -> Node | None:
     """Return the node whose static type a clause rejects, or None."""
     if verb == "s":
-        return _unprintable(argument, checked)
+        return _find_unprintable(argument, checked)
     type_ = checked.types[argument.id]
     return None if type_.family == "dyn" or type_.name in _CLAUSE_TYPES[verb] else argument
 
 
-def _unprintable(argument: Node, checked: CheckedTree) -> Node | None:
+def _find_unprintable(argument: Node, checked: CheckedTree) -> Node | None:
     """Return the first node, of an argument or of a literal inside it, that `%s` rejects."""
     for node in _literal_parts(argument):
         type_ = checked.types[node.id]

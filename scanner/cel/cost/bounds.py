@@ -89,7 +89,7 @@ def find_bound(
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
 
-def _converted(literal: Bound, fields: int) -> Bound:
+def _add_conversion(literal: Bound, fields: int) -> Bound:
     """Return the bound of a message, whose values are converted; the conversion takes time in proportion to their size."""
     return Bound(literal.cost + literal.extent.span, add_conversion(literal.extent, fields))
 
@@ -142,7 +142,7 @@ class _Bounds:
                 return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
                 made = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
-                return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
+                return _add_conversion(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
             case Comprehension():
                 return self._comprehension(node, scope, depth)
             case _:
@@ -230,7 +230,7 @@ class _Bounds:
         on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
         on_all = self._iteration(node, scope, over.extent.pool(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
-        return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
+        return Bound(cost, self._find_fold_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
     def _length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
         path = _path(node, self._checked) if self._lengths else None
@@ -248,7 +248,7 @@ class _Bounds:
                 cost, extent = cost + measured.cost, measured.extent
         return Bound(cost, extent)
 
-    def _folded_extent(
+    def _find_fold_extent(
         self, node: Comprehension, over: SizeBound, times: float, bodies: tuple[SizeBound, SizeBound]
     ) -> SizeBound:
         if node.fold in ("all", "exists", "exists_one"):

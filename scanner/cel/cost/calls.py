@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.operators import is_member
-from scanner.cel.functions.pricing import NO_WORK, UNIT, size
+from scanner.cel.functions.pricing import NO_WORK, UNIT, measure_size
 from scanner.cel.values import arithmetic, list_kinds, runtime
 from scanner.cel.values.values import Optional, Value
 
@@ -116,16 +116,16 @@ class AppliedFunction:
         if self._tracker is not None:
             tracker_panics.track(self._tracker, arguments)
         if self._late:
-            result = self._called(arguments, meter) if failure is None else failure
+            result = self._run(arguments, meter) if failure is None else failure
             meter.spend(self._rule(arguments, result))
             return result
         meter.spend(self._rule(arguments, None))
-        return self._called(arguments, meter) if failure is None else failure
+        return self._run(arguments, meter) if failure is None else failure
 
-    def _called(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
+    def _run(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
         work = self._work
         if work.weight:
-            meter.walk(_shortest(values) if work.shortest else values, work.weight)
+            meter.walk(_take_shortest(values) if work.shortest else values, work.weight)
         if work.characters is not None:
             meter.make_text(work.characters(values))
         try:
@@ -137,9 +137,9 @@ class AppliedFunction:
             return error
 
 
-def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _take_shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return the operand of a comparison that ends it first."""
-    return (min(values, key=size),)
+    return (min(values, key=measure_size),)
 
 
 def apply_to_all(applied: AppliedFunction, arguments: tuple[Measure, ...]) -> Measure:

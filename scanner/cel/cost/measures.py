@@ -93,7 +93,7 @@ def variable(slot: int, rewrap: Rewrap) -> Measure:
         value = frame[slot]
         if type(value) is Unset:
             value = frame[slot] = value.first(frame, meter)
-        return _reread(value, rewrap) if type(value) is Optional else value
+        return _rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return measure
 
@@ -103,7 +103,7 @@ def read_branch(operand: Measure, rewrap: Rewrap) -> Measure:
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
-        return _reread(value, rewrap) if type(value) is Optional else value
+        return _rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return measure
 
@@ -129,7 +129,7 @@ def copy_result(key: Measure) -> Measure:
     return measure
 
 
-def _reread(optional: Optional, rewrap: Rewrap) -> Optional:
+def _rewrap_optional(optional: Optional, rewrap: Rewrap) -> Optional:
     return Optional(rewrap(optional.value)) if optional.present else optional
 
 
@@ -163,7 +163,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     for closure, key, optional in steps:
         is_optional = is_optional or optional
         at = key if closure is None else closure(frame, meter)
-        reached = _tried(value, at) if is_optional else (_indexed(value, at),)
+        reached = _try_index(value, at) if is_optional else (_index(value, at),)
         if reached is None or (is_optional and isinstance(reached[0], EvaluationError)):
             return reached, True
         meter.spend(step_cost)
@@ -173,7 +173,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     return (value,), is_optional
 
 
-def _indexed(container: Value, key: Outcome) -> Outcome:
+def _index(container: Value, key: Outcome) -> Outcome:
     if isinstance(key, EvaluationError):
         return key
     try:
@@ -184,7 +184,7 @@ def _indexed(container: Value, key: Outcome) -> Outcome:
         return error
 
 
-def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
+def _try_index(container: Value, key: Outcome) -> tuple[Outcome] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
@@ -211,7 +211,7 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, k
         container = reached[0]
         if isinstance(container, EvaluationError):
             return container
-        item = _tried(container, field)
+        item = _try_index(container, field)
         failed = item is not None and isinstance(item[0], EvaluationError)
         if not is_optional or (item is not None and not failed):
             meter.spend(step_cost)

@@ -61,7 +61,7 @@ class CountingPlan:
 
 def plan(root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> CountingPlan:
     """Return the counting closures of a checked tree. Mirrors `interpreter/planner.go` of cel-go."""
-    planner = _Planner(checked, folded, environment)
+    planner = _CountingPlanner(checked, folded, environment)
     return CountingPlan(planner.plan(root), planner.roots, planner.size)
 
 
@@ -90,7 +90,7 @@ _PARTS: Parts[Measure] = Parts(
 )
 
 
-class _Planner(Planner[Measure]):
+class _CountingPlanner(Planner[Measure]):
     def __init__(self, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> None:
         super().__init__(_PARTS, checked, folded, environment)
         self._version = environment.version
@@ -164,9 +164,9 @@ class _Planner(Planner[Measure]):
             return calls.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
         if name == "@not_strictly_false":
             return calls.not_strictly_false(*arguments)
-        return self._applied(node, arguments)
+        return self._plan_call(node, arguments)
 
-    def _applied(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
+    def _plan_call(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
         function = call.function
         pattern = self._folded.patterns.get(node.id)
@@ -328,7 +328,7 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
                 elements.append(value.value)
         return elements
 
-    return _built(build, LIST_COST)
+    return _charge_build(build, LIST_COST)
 
 
 def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
@@ -349,7 +349,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             pairs = [*pairs, *((key, part) for part in value)] if value else drop_key(pairs, key)
         return make_map(pairs)
 
-    return _built(build, MAP_COST)
+    return _charge_build(build, MAP_COST)
 
 
 def struct_of(
@@ -371,12 +371,12 @@ def struct_of(
                 values[name] = part
         if converts:
             meter.walk(tuple(values.values()))
-        return _made(make, values)
+        return _make(make, values)
 
-    return _built(build, STRUCT_COST)
+    return _charge_build(build, STRUCT_COST)
 
 
-def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
+def _make(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
     try:
         return make(fields)
     except EvaluationStopped:
@@ -385,7 +385,7 @@ def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -
         return error
 
 
-def _built(build: Measure, price: int) -> Measure:
+def _charge_build(build: Measure, price: int) -> Measure:
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = build(frame, meter)
         meter.spend(price)

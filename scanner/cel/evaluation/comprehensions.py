@@ -65,7 +65,7 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
         last_error: EvaluationError | None = None
         for decide in walk(frame, predicate):
             try:
-                count += _decided(decide(frame))
+                count += _require_bool(decide(frame))
             except EvaluationStopped:
                 raise
             except EvaluationError as error:
@@ -77,7 +77,7 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
     return evaluate
 
 
-def _decided(value: Value) -> bool:
+def _require_bool(value: Value) -> bool:
     if type(value) is bool:
         return value
     raise make_no_overload()
@@ -160,7 +160,7 @@ def _fold(
         failure: EvaluationError | None = None
         for gather in walk(frame, add):
             try:
-                if predicate is not None and not _decided(predicate(frame)):
+                if predicate is not None and not _require_bool(predicate(frame)):
                     continue
             except EvaluationStopped:
                 raise

@@ -70,12 +70,12 @@ def plan(
 
     Mirrors `interpreter/planner.go` of cel-go.
     """
-    planner = _Planner(checked, folded, environment, around)
+    planner = _ExactPlanner(checked, folded, environment, around)
     evaluate = planner.plan(root)
     return ExactPlan(evaluate, planner.roots, planner.size)
 
 
-class _Planner(Planner[Evaluate]):
+class _ExactPlanner(Planner[Evaluate]):
     def __init__(
         self, checked: CheckedTree, folded: FoldedTree, environment: Environment, around: Around | None = None
     ) -> None:
@@ -131,9 +131,9 @@ class _Planner(Planner[Evaluate]):
             case "@in" if makes_map(call.arguments[1]):
                 return operators.apply_to_both(equality.is_key, *arguments)
             case _:
-                return self._applied(call, arguments)
+                return self._plan_call(call, arguments)
 
-    def _applied(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def _plan_call(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
         function, tracker = call.function, tracker_panics.find_tracker(call)
         run = function.find_run(call.overload_ids)
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
@@ -172,7 +172,7 @@ class _Planner(Planner[Evaluate]):
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
-        return operators.struct_of(entries, _required(self._environment.maker(self._checked.names[node.id])))
+        return operators.struct_of(entries, _require_part(self._environment.maker(self._checked.names[node.id])))
 
     # --- comprehensions
 
@@ -180,7 +180,7 @@ class _Planner(Planner[Evaluate]):
         if node.fold == "bind":
             return self._bind(node)
         if node.is_open:
-            return self._spelled(node)
+            return self._plan_in_full(node)
         over = self.plan(node.range)
         outer, used = self._scope, self._used
         first = self._declare(node.variable)
@@ -191,20 +191,20 @@ class _Planner(Planner[Evaluate]):
         walk = comprehensions.walk(over, first, second)
         match node.fold:
             case "all" | "exists":
-                return comprehensions.quantify(walk, _required(predicate), stop=node.fold == "exists")
+                return comprehensions.quantify(walk, _require_part(predicate), stop=node.fold == "exists")
             case "exists_one":
-                return comprehensions.exactly_one(walk, _required(predicate))
+                return comprehensions.exactly_one(walk, _require_part(predicate))
             case "map" | "filter" | "transformList":
-                return comprehensions.collect(walk, predicate, _required(body))
+                return comprehensions.collect(walk, predicate, _require_part(body))
             case "transformMap":
-                return comprehensions.transform_map(walk, predicate, _required(body), first)
+                return comprehensions.transform_map(walk, predicate, _require_part(body), first)
             case "transformMapEntry":
                 insert_all = MAP_INSERT.find_run((MAP_INSERT.overloads[1].id,))
-                return comprehensions.transform_entries(walk, predicate, _required(body), insert_all)
+                return comprehensions.transform_entries(walk, predicate, _require_part(body), insert_all)
             case _:
                 assert_never(node.fold)
 
-    def _spelled(self, node: Comprehension) -> Evaluate:
+    def _plan_in_full(self, node: Comprehension) -> Evaluate:
         """Plan a fold in its full form, because an argument reads its accumulator."""
         over = self.plan(node.range)
         outer, used = self._scope, self._used
@@ -240,7 +240,7 @@ class _Planner(Planner[Evaluate]):
         return evaluate
 
 
-def _required(part: _Part | None) -> _Part:
+def _require_part(part: _Part | None) -> _Part:
     if part is None:
         message = "a comprehension without its predicate or body, or a literal of no type"
         raise TypeError(message)

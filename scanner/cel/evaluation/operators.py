@@ -245,7 +245,7 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
             key, value = key_of(frame), value_of(frame)
             if optional:
                 if type(value) is not Optional:
-                    raise _not_optional(key, value)
+                    raise _make_not_optional(key, value)
                 if not value.present:
                     pairs = drop_key(pairs, key)
                     continue
@@ -256,7 +256,7 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
     return evaluate
 
 
-def _not_optional(key: Value, value: Value) -> EvaluationError:
+def _make_not_optional(key: Value, value: Value) -> EvaluationError:
     shown = runtime.print_value(key), runtime.print_value(value)
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
 
@@ -270,7 +270,7 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
             value = value_of(frame)
             if optional:
                 if type(value) is not Optional:
-                    raise _not_optional(name, value)
+                    raise _make_not_optional(name, value)
                 if not value.present:
                     values.pop(name, None)
                     continue

@@ -47,11 +47,11 @@ def write_path(place: Place) -> str:
     root, *steps = place or ("",)
     path = "" if root == "object" and steps else str(root)
     for step in steps:
-        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
+        path = f"{path}[{step}]" if isinstance(step, int) else _append_key(path, step)
     return path
 
 
-def _below(path: str, key: str) -> str:
+def _append_key(path: str, key: str) -> str:
     if _PLAIN.fullmatch(key) is None:
         escaped = key.replace("\\", "\\\\").replace("'", "\\'")
         return f"{path}['{escaped}']"

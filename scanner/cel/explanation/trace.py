@@ -64,12 +64,12 @@ class _Recorder:
         """The note of the whole expression; None before its evaluation."""
         return next(iter(self._open[0].parts), None)
 
-    def around(self, node: Node, evaluate: Evaluate) -> Evaluate:
+    def take_notes(self, node: Node, evaluate: Evaluate) -> Evaluate:
         """Return a closure that evaluates a node and notes the value, at most `MOST_NOTES` times in all."""
 
         def noting(frame: Frame) -> Value:
             if self._notes >= MOST_NOTES:
-                return self._unnoted(evaluate, frame)
+                return self._evaluate_only(evaluate, frame)
             self._notes += 1
             note = Note(node)
             self._open[-1].parts.append(note)
@@ -85,7 +85,7 @@ class _Recorder:
 
         return noting
 
-    def _unnoted(self, evaluate: Evaluate, frame: Frame) -> Value:
+    def _evaluate_only(self, evaluate: Evaluate, frame: Frame) -> Value:
         """Evaluate only; the open notes become incomplete."""
         if not self._steps:
             for note in self._open:
@@ -109,7 +109,7 @@ class Noting:
         self.chains: dict[int, tuple[Node, list[Node | str]]] = {}
         self.texts: dict[int, str] = {}
         self._recorder = _Recorder()
-        around = self._recorder.around
+        around = self._recorder.take_notes
         self._planned = run_with_room(
             lambda: exact.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment, around)
         )

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
+from scanner.cel.functions.named_formats import check_dns1123_label, check_dns1123_subdomain
 from scanner.cel.functions.pricing import (
     LIST_COST,
     ONE,
@@ -26,8 +26,8 @@ from scanner.cel.functions.pricing import (
     Outcome,
     limit_cost,
     make_price,
-    size,
-    tenth,
+    measure_size,
+    take_tenth,
 )
 from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.strings import WHITE_SPACE
@@ -171,7 +171,7 @@ class ResourceCheck(_Receiver):
     decider: Decider
     question: Question
 
-    def about(self, **attributes: str) -> ResourceCheck:
+    def narrow(self, **attributes: str) -> ResourceCheck:
         """Return the same question with other attributes, named as the fields of `Question`."""
         return ResourceCheck(self.decider, replace(self.question, **attributes))  # type: ignore[arg-type]
 
@@ -196,9 +196,9 @@ def _group(authorizer: Authorizer, group: str) -> GroupCheck:
 
 
 def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
-    if dns1123_subdomain(name):
+    if check_dns1123_subdomain(name):
         raise EvaluationError("Invalid service account name")
-    if dns1123_label(namespace):
+    if check_dns1123_label(namespace):
         raise EvaluationError("Invalid service account namespace")
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     return Authorizer(authorizer.decider, AuthorizerSubject(f"system:serviceaccount:{namespace}:{name}", groups))
@@ -214,16 +214,16 @@ def _check(check: PathCheck | ResourceCheck, verb: str) -> AuthorizerDecision:
     return AuthorizerDecision(check.decider.decide(replace(check.question, verb=verb)))
 
 
-def _allowed(decision: AuthorizerDecision) -> bool:
+def _is_allowed(decision: AuthorizerDecision) -> bool:
     return decision.answer.allowed
 
 
-def _narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
+def _declare_narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
     overload = member(
         id_,
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
-        lambda check, text: check.about(**{attribute: text}),
+        lambda check, text: check.narrow(**{attribute: text}),
     )
     return Function(name, (overload,), cost=cost, result=nothing)
 
@@ -233,16 +233,16 @@ _CHECK = Cost(make_price(lambda _arguments, _result: _CHECK_COST), limit_cost(_C
 _REQUIREMENT_COST = LIST_COST + STRUCT_COST
 
 
-def _selected(arguments: Arguments, _result: Outcome) -> int:
-    length = size(arguments[1])
-    return LIST_COST + tenth(length) + math.ceil(math.ceil(length * 0.5) * float(_REQUIREMENT_COST))
+def _price_selector(arguments: Arguments, _result: Outcome) -> int:
+    length = measure_size(arguments[1])
+    return LIST_COST + take_tenth(length) + math.ceil(math.ceil(length * 0.5) * float(_REQUIREMENT_COST))
 
 
-def _bound_of_selecting(operands: Operands) -> float:
+def _bound_selector(operands: Operands) -> float:
     return LIST_COST + operands[1].read + _REQUIREMENT_COST * (operands[1].extent.span / 2 + 1)
 
 
-_SELECTING = Cost(make_price(_selected), _bound_of_selecting)
+_SELECTING = Cost(make_price(_price_selector), _bound_selector)
 
 LIBRARY = Library(
     "kubernetes.authz",
@@ -265,9 +265,9 @@ LIBRARY = Library(
             cost=ONE,
             result=nothing,
         ),
-        _narrowing("subresource", "subresource", "resourcecheck_subresource"),
-        _narrowing("namespace", "namespace", "resourcecheck_namespace"),
-        _narrowing("name", "name", "resourcecheck_name"),
+        _declare_narrowing("subresource", "subresource", "resourcecheck_subresource"),
+        _declare_narrowing("namespace", "namespace", "resourcecheck_namespace"),
+        _declare_narrowing("name", "name", "resourcecheck_name"),
         Function(
             "check",
             (
@@ -287,7 +287,7 @@ LIBRARY = Library(
             (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
             cost=ONE,
         ),
-        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),), cost=ONE),
+        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _is_allowed),), cost=ONE),
         Function(
             "reason",
             (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
@@ -299,7 +299,7 @@ LIBRARY = Library(
 SELECTORS = Library(
     "kubernetes.authzSelectors",
     tuple(
-        _narrowing(name, attribute, id_, _SELECTING)
+        _declare_narrowing(name, attribute, id_, _SELECTING)
         for name, attribute, id_ in (
             ("fieldSelector", "field_selector", "authorizer_fieldselector"),
             ("labelSelector", "label_selector", "authorizer_labelselector"),

@@ -22,10 +22,10 @@ from scanner.cel.functions.pricing import (
     Cost,
     Operands,
     Outcome,
-    bound_of_reading_all,
+    bound_reads,
     make_price,
-    size,
-    tenth,
+    measure_size,
+    take_tenth,
 )
 from scanner.cel.functions.python_forms import PlainForm
 from scanner.cel.functions.result_sizes import parts, text
@@ -153,24 +153,24 @@ def mask(prefix: Prefix) -> Prefix:
     return Prefix(IPAddress(prefix.address.version, number), prefix.length)
 
 
-def _containing_ip(arguments: Arguments, _result: Outcome) -> int:
-    return tenth(2 * size(arguments[0]))
+def _price_contains_ip(arguments: Arguments, _result: Outcome) -> int:
+    return take_tenth(2 * measure_size(arguments[0]))
 
 
-def _containing_ip_text(arguments: Arguments, result: Outcome) -> int:
-    return _containing_ip(arguments, result) + tenth(size(arguments[1]))
+def _price_contains_ip_text(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_ip(arguments, result) + take_tenth(measure_size(arguments[1]))
 
 
-def _containing_cidr(arguments: Arguments, result: Outcome) -> int:
-    return _containing_ip(arguments, result) + tenth(size(arguments[0])) + 1
+def _price_contains_cidr(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_ip(arguments, result) + take_tenth(measure_size(arguments[0])) + 1
 
 
-def _containing_cidr_text(arguments: Arguments, result: Outcome) -> int:
-    return _containing_cidr(arguments, result) + tenth(size(arguments[1]))
+def _price_contains_cidr_text(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_cidr(arguments, result) + take_tenth(measure_size(arguments[1]))
 
 
-def _bound_of_containing(operands: Operands) -> float:
-    return 16 + 3 * bound_of_reading_all(operands)
+def _bound_contains(operands: Operands) -> float:
+    return 16 + 3 * bound_reads(operands)
 
 
 LIBRARY = Library(
@@ -185,11 +185,11 @@ LIBRARY = Library(
                     (CIDR, STRING),
                     BOOL,
                     _contains_ip_text,
-                    price=make_price(_containing_ip_text),
+                    price=make_price(_price_contains_ip_text),
                 ),
                 member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
             ),
-            cost=Cost(make_price(_containing_ip), _bound_of_containing),
+            cost=Cost(make_price(_price_contains_ip), _bound_contains),
             only_reads=True,
         ),
         Function(
@@ -200,11 +200,11 @@ LIBRARY = Library(
                     (CIDR, STRING),
                     BOOL,
                     _contains_cidr_text,
-                    price=make_price(_containing_cidr_text),
+                    price=make_price(_price_contains_cidr_text),
                 ),
                 member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
             ),
-            cost=Cost(make_price(_containing_cidr), _bound_of_containing),
+            cost=Cost(make_price(_price_contains_cidr), _bound_contains),
             only_reads=True,
         ),
         Function(

@@ -81,9 +81,9 @@ def parse_address(text: str) -> tuple[IPAddress, str]:
     for character in text:
         match character:
             case ".":
-                return IPAddress(4, _octets(text, text)), ""
+                return IPAddress(4, _parse_octets(text, text)), ""
             case ":":
-                return _version_six(text)
+                return _parse_version_six(text)
             case "%":
                 raise BadAddress(text, "missing IPv6 address")
             case _:
@@ -91,7 +91,7 @@ def parse_address(text: str) -> tuple[IPAddress, str]:
     raise BadAddress(text, "unable to parse IP")
 
 
-def _octets(text: str, part: str) -> int:
+def _parse_octets(text: str, part: str) -> int:
     """Return the bits of four dotted numbers, `part` of the whole text."""
     fields: list[int] = []
     value = digits = 0
@@ -116,13 +116,13 @@ def _octets(text: str, part: str) -> int:
     return int.from_bytes([*fields, value])
 
 
-def _version_six(text: str) -> tuple[IPAddress, str]:
+def _parse_version_six(text: str) -> tuple[IPAddress, str]:
     rest, percent, zone = text.partition("%")
     if percent and not zone:
         raise BadAddress(text, "zone must be a non-empty string")
     ellipsis = 0 if rest.startswith("::") else None
     rest = rest[2:] if ellipsis is not None else rest
-    groups, ellipsis = ([], 0) if ellipsis is not None and not rest else _groups(text, rest, ellipsis)
+    groups, ellipsis = ([], 0) if ellipsis is not None and not rest else _parse_groups(text, rest, ellipsis)
     if len(groups) < _GROUPS:
         if ellipsis is None:
             raise BadAddress(text, "address string too short")
@@ -132,19 +132,19 @@ def _version_six(text: str) -> tuple[IPAddress, str]:
     return IPAddress(6, int.from_bytes(b"".join(group.to_bytes(2) for group in groups))), zone
 
 
-def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
+def _parse_groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
     """Return the groups of 16 bits and the index of the group after the `::`."""
     groups: list[int] = []
     while len(groups) < _GROUPS:
-        digits = _group(text, rest)
+        digits = _parse_group(text, rest)
         if rest[len(digits) :].startswith("."):
-            groups += _embedded(text, rest, len(groups), has_ellipsis=ellipsis is not None)
+            groups += _parse_embedded(text, rest, len(groups), has_ellipsis=ellipsis is not None)
             return groups, ellipsis
         groups.append(int(digits, 16))
         rest = rest[len(digits) :]
         if not rest:
             return groups, ellipsis
-        rest = _after_colon(text, rest)
+        rest = _skip_colon(text, rest)
         if rest.startswith(":"):
             if ellipsis is not None:
                 raise BadAddress(text, "multiple :: in address", rest)
@@ -154,7 +154,7 @@ def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int 
     raise BadAddress(text, "trailing garbage after address", rest)
 
 
-def _group(text: str, rest: str) -> str:
+def _parse_group(text: str, rest: str) -> str:
     length = 0
     while length < len(rest) and rest[length] in _HEXADECIMAL:
         if length >= _LONGEST_GROUP:
@@ -165,7 +165,7 @@ def _group(text: str, rest: str) -> str:
     return rest[:length]
 
 
-def _after_colon(text: str, rest: str) -> str:
+def _skip_colon(text: str, rest: str) -> str:
     if not rest.startswith(":"):
         raise BadAddress(text, "unexpected character, want colon", rest)
     if len(rest) == 1:
@@ -173,13 +173,13 @@ def _after_colon(text: str, rest: str) -> str:
     return rest[1:]
 
 
-def _embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[int]:
+def _parse_embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[int]:
     """Return the two groups of an IPv4 address at the end."""
     if not has_ellipsis and before != _EMBEDDED_AT:
         raise BadAddress(text, "embedded IPv4 address must replace the final 2 fields of the address", rest)
     if before > _EMBEDDED_AT:
         raise BadAddress(text, "too many hex fields to fit an embedded IPv4 at the end of the address", rest)
-    number = _octets(text, rest)
+    number = _parse_octets(text, rest)
     return [number >> 16, number & 0xFFFF]
 
 
@@ -226,7 +226,7 @@ def _is_global_unicast(address: IPAddress) -> bool:
     return not (native.is_loopback or native.is_multicast or native.is_link_local)
 
 
-def _about(name: str, id_: str, answer: str) -> Function:
+def _declare_test(name: str, id_: str, answer: str) -> Function:
     """Declare a test that Python's address class has under another name."""
 
     def run(address: IPAddress) -> Value:
@@ -243,15 +243,15 @@ LIBRARY = Library(
             "family", (member("ip_family", (IP,), INT, lambda address: address.version),), cost=ONE, only_reads=True
         ),
         Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),), cost=REWRITTEN),
-        _about("isUnspecified", "ip_is_unspecified", "is_unspecified"),
-        _about("isLoopback", "ip_is_loopback", "is_loopback"),
+        _declare_test("isUnspecified", "ip_is_unspecified", "is_unspecified"),
+        _declare_test("isLoopback", "ip_is_loopback", "is_loopback"),
         Function(
             "isLinkLocalMulticast",
             (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
             cost=ONE,
             only_reads=True,
         ),
-        _about("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
+        _declare_test("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
         Function(
             "isGlobalUnicast",
             (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),

@@ -38,7 +38,7 @@ def _is_zero(value: Value) -> bool:
     return type(value) is Duration and value.nanoseconds == 0
 
 
-def _of_non_zero(value: Value) -> Value:
+def _wrap_non_zero(value: Value) -> Value:
     """Wrap a value that is not zero; a wrapped Go value always counts as non-zero."""
     return NONE if _is_zero(value) and not is_wrapped(value) else Optional(value)
 
@@ -70,7 +70,7 @@ LIBRARY = Library(
         ),
         Function(
             "optional.ofNonZeroValue",
-            (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),),
+            (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _wrap_non_zero),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.CARRIES,

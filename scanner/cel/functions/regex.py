@@ -121,10 +121,10 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         return Pattern(re2.compile(pattern, _OPTIONS))
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_in_gos_words(pattern, error)}") from None
+        raise EvaluationError(f"error parsing regexp: {_describe_as_go(pattern, error)}") from None
 
 
-def _in_gos_words(pattern: str, error: re2.error) -> str:
+def _describe_as_go(pattern: str, error: re2.error) -> str:
     text = error.args[0]
     reason, _, at = (text.decode() if isinstance(text, bytes) else str(text)).partition(": ")
     if reason in _WHOLE_PATTERN:
@@ -132,7 +132,7 @@ def _in_gos_words(pattern: str, error: re2.error) -> str:
     return f"{_WORDS.get(reason, reason)}: `{at}`"
 
 
-def _dynamic(pattern: str) -> Pattern:
+def _compile_dynamic(pattern: str) -> Pattern:
     try:
         return compile_pattern(pattern)
     except EvaluationError as error:
@@ -150,11 +150,11 @@ def matches(text: Value, pattern: Value) -> Value:
 
 
 def _find(text: str, pattern: str) -> Value:
-    return _dynamic(pattern).first(text)
+    return _compile_dynamic(pattern).first(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    return list_kinds.make_text_list(_dynamic(pattern).find_all(text, limit))
+    return list_kinds.make_text_list(_compile_dynamic(pattern).find_all(text, limit))
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
@@ -162,21 +162,21 @@ def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
 
     Such a call accepts any overload. Raises EvaluationError, without the function's name, for a value that is not a string.
     """
-    return pattern.search(_searched(text))
+    return pattern.search(_require_text(text))
 
 
 def _find_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    return pattern.first(_searched(text))
+    return pattern.first(_require_text(text))
 
 
 def _find_all_compiled(pattern: Pattern, text: Value, _pattern: Value, limit: Value = -1) -> Value:
-    searched = _searched(text)
+    searched = _require_text(text)
     if type(limit) is not int:
         raise make_no_overload()
     return list_kinds.make_text_list(pattern.find_all(searched, limit))
 
 
-def _searched(text: Value) -> str:
+def _require_text(text: Value) -> str:
     if type(text) is str:
         return text
     raise make_no_overload()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class AbsorbingOperands(OptionalSteps):
     """Operands that are tried."""
 
-    def _absorbed(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
+    def _absorb(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the operands until one decides; an operand that raises matters only where no operand decides."""
         result, erred = self._names.local("holds"), self._names.local("erred")
         undecided: ast.expr = make_name(result) if conjunction else ast.UnaryOp(ast.Not(), make_name(result))
@@ -32,14 +32,14 @@ class AbsorbingOperands(OptionalSteps):
         ]
         chain: list[ast.stmt] = []
         for term in reversed(operands):
-            attempt = self._attempt(self._tried(term, result, neutral), neutral)
+            attempt = self._attempt(self._try_operand(term, result, neutral), neutral)
             chain = [attempt, ast.If(undecided, chain, [])] if chain else [attempt]
         raised = ast.BoolOp(ast.And(), [make_name(erred), undecided])
         give_up = ast.If(raised, [ast.Expr(self._names.call(unforeseen))], [])
         self._block += [make_assignment(erred, ast.Constant(value=False)), *chain, give_up]
         return Term(make_name(result), TermKind.BOOL)
 
-    def _tried(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
+    def _try_operand(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of an operand. Its cached locals end with it: its evaluation may end early."""
         held = dict(self._held)
         try:
@@ -83,10 +83,10 @@ class AbsorbingOperands(OptionalSteps):
             path = self._path(start)
             if path is not None and len(path) > 1:
                 return path
-            start = self._evaluated_first(start, alone=alone)
+            start = self._find_first_evaluated(start, alone=alone)
         return ()
 
-    def _evaluated_first(self, node: Node, *, alone: bool) -> Node | None:
+    def _find_first_evaluated(self, node: Node, *, alone: bool) -> Node | None:
         """Return the part that is evaluated first, whose error is the error of the node; None where that is uncertain."""
         match node:
             case Call(function="_&&_" | "_||_") | Comprehension(fold="bind") | Comprehension(is_open=True):

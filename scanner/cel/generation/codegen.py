@@ -140,10 +140,10 @@ class _Generator(Loops):
         if node.id in self._folded.constants:
             term = self._constant(self._folded.constants[node.id])
         else:
-            term = self._evaluated(node)
-        return Term(self._placed(term.code, node.offset), term.kind)
+            term = self._generate_node(node)
+        return Term(self._place(term.code, node.offset), term.kind)
 
-    def _evaluated(self, node: Node) -> Term:
+    def _generate_node(self, node: Node) -> Term:
         match node:
             case Literal(value=value):
                 return self._constant(value)
@@ -181,7 +181,7 @@ class _Generator(Loops):
         left, right = (self._term(argument) for argument in node.arguments)
         self._reject_sum(node.arguments[0], left)
         equal = node.function == "_==_"
-        code = self._operations.compared(left, right, equal=equal) or self._operations.compared_exactly(
+        code = self._operations.compare(left, right, equal=equal) or self._operations.compare_exactly(
             left, right, equal=equal
         )
         return Term(code, TermKind.BOOL)
@@ -198,7 +198,7 @@ class _Generator(Loops):
         if pattern is not None and function.python is PlainForm.PATTERN:
             subject = self._term(nodes[0]).code
             return Term(
-                ast.Subscript(self._names.shared(pattern.answers, "pattern"), subject, ast.Load()), TermKind.BOOL
+                ast.Subscript(self._names.share(pattern.answers, "pattern"), subject, ast.Load()), TermKind.BOOL
             )
         members = self._folded.sets.get(node.id)
         if members is not None:
@@ -214,10 +214,10 @@ class _Generator(Loops):
         if all(term.kind is TermKind.PARSED for term in terms):
             run = function.find_unguarded_run(resolution.overload_ids) or run
         overload = function.find_overload(resolution.overload_ids)
-        return self._operations.inlined(function.python, terms, run, overload) or self._applied(node, terms, run)
+        return self._operations.inline(function.python, terms, run, overload) or self._generate_call(node, terms, run)
 
-    def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
-        called = ast.Call(self._names.shared(run, node.function), [term.code for term in terms], [])
+    def _generate_call(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
+        called = ast.Call(self._names.share(run, node.function), [term.code for term in terms], [])
         return Term(called, self._kind_of_result(node))
 
     def _kind_of_result(self, node: Call) -> TermKind:
@@ -237,16 +237,16 @@ class _Generator(Loops):
         text = self._term(call.arguments[0])
         if isinstance(text.code, ast.Constant) and isinstance(text.code.value, str):
             with suppress(EvaluationError):  # a malformed text raises when it is evaluated
-                return Term(self._names.shared(parsed[text.code.value], name), TermKind.PARSED)
-        return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), TermKind.PARSED)
+                return Term(self._names.share(parsed[text.code.value], name), TermKind.PARSED)
+        return Term(ast.Subscript(self._names.share(parsed, name), text.code, ast.Load()), TermKind.PARSED)
 
     def _is_member(self, node: Node, members: frozenset[tuple[type, Value]]) -> Term:
         element = self._term(node)
         if element.kind in PLAIN and all(kind is str for kind, _ in members):
             texts = frozenset(text for _, text in members)
-            inside = ast.Compare(element.code, [ast.In()], [self._names.shared(texts, "members")])
+            inside = ast.Compare(element.code, [ast.In()], [self._names.share(texts, "members")])
             return Term(inside, TermKind.BOOL)
-        return Term(self._names.call(is_member, element.code, self._names.shared(members, "members")), TermKind.BOOL)
+        return Term(self._names.call(is_member, element.code, self._names.share(members, "members")), TermKind.BOOL)
 
     def _special(self, function: Function, nodes: Sequence[Node]) -> Term | None:
         if function.python is PlainForm.SAME:
@@ -259,7 +259,7 @@ class _Generator(Loops):
             case "or", [optional, other]:
                 return self._or(optional, other)
             case "hasValue", [optional] if self._is_optional(optional):
-                return Term(ast.UnaryOp(ast.Not(), self._walked(optional).absent), TermKind.BOOL)
+                return Term(ast.UnaryOp(ast.Not(), self._walk_steps(optional).absent), TermKind.BOOL)
             case "@in", [_, MapLiteral() | Comprehension()]:
                 raise NotGenerated
             case "@in", [element, _] if may_be_sum(element, self._checked):
@@ -291,4 +291,4 @@ class _Generator(Loops):
             raise NotGenerated
         names: list[ast.expr | None] = [ast.Constant(entry.name) for entry in node.entries]
         fields = ast.Dict(names, [self._term(entry.value).code for entry in node.entries])
-        return Term(ast.Call(self._names.shared(make, "make"), [fields], []), TermKind.ANY)
+        return Term(ast.Call(self._names.share(make, "make"), [fields], []), TermKind.ANY)

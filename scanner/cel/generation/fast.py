@@ -48,15 +48,15 @@ class Watch:
         """
         self._fallen += 1
         if self._fallen < _TRIAL:
-            return self._counted if self._on_trial else self._function
+            return self._count_hit if self._on_trial else self._function
         self._fallen = 0
         if self._on_trial and self._hits < _TRIAL:
             return None
         self._on_trial = not self._on_trial
         self._hits = 0
-        return self._counted if self._on_trial else self._function
+        return self._count_hit if self._on_trial else self._function
 
-    def _counted(self, activation: Mapping[str, object]) -> Value:
+    def _count_hit(self, activation: Mapping[str, object]) -> Value:
         if self._function is None:
             raise Unforeseen
         value = self._function(activation)
@@ -77,7 +77,7 @@ class _Text:
 
 def write_python(text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> str:
     """Return the Python text of an expression's function; empty when only the closures can evaluate it."""
-    generated = _generated(text, root, checked, folded, environment)
+    generated = _generate_module(text, root, checked, folded, environment)
     return "" if generated is None else ast.unparse(generated.module)
 
 
@@ -96,8 +96,8 @@ def build(
     """
     if absorbing and not can_absorb(root, folded):
         return None
-    generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)
-    return None if generated is None else _compiled(text, generated)
+    generated = _generate_module(text, root, checked, folded, environment, absorbing=absorbing)
+    return None if generated is None else _compile_module(text, generated)
 
 
 def build_refusal(
@@ -108,10 +108,10 @@ def build_refusal(
     if generated is None:
         return None
     ast.fix_missing_locations(generated.module)
-    return cast("Refusal | None", _compiled(text, generated))
+    return cast("Refusal | None", _compile_module(text, generated))
 
 
-def _compiled(text: str, generated: GeneratedModule) -> Fast | None:
+def _compile_module(text: str, generated: GeneratedModule) -> Fast | None:
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():
@@ -123,7 +123,7 @@ def _compiled(text: str, generated: GeneratedModule) -> Fast | None:
     return cast("Fast", names[FUNCTION])
 
 
-def _generated(
+def _generate_module(
     text: str,
     root: Node,
     checked: CheckedTree,

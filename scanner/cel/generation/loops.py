@@ -41,7 +41,7 @@ class Logic(AbsorbingOperands):
         operands = terms(node)
         held = dict(self._held)
         if self._absorbing:
-            return self._absorbed(operands, conjunction=conjunction)
+            return self._absorb(operands, conjunction=conjunction)
         try:
             if any(self._needs_statements(term) for term in operands[1:]):
                 return self._logic_in_steps(operands, conjunction=conjunction)
@@ -49,7 +49,7 @@ class Logic(AbsorbingOperands):
                 self._decides(term, operands[position + 1 :], when=conjunction)
                 for position, term in enumerate(operands)
             ]
-            return Term(_combined(values, conjunction=conjunction), TermKind.BOOL)
+            return Term(_combine_conditions(values, conjunction=conjunction), TermKind.BOOL)
         finally:
             self._held = held
 
@@ -63,7 +63,7 @@ class Logic(AbsorbingOperands):
                 steps.append((block, []))
             steps[-1][1].append(code)
         for position, (block, values) in enumerate(steps):
-            block.append(make_assignment(result, _combined(values, conjunction=conjunction)))
+            block.append(make_assignment(result, _combine_conditions(values, conjunction=conjunction)))
             if position == 0:
                 self._block.extend(block)
                 continue
@@ -73,19 +73,19 @@ class Logic(AbsorbingOperands):
 
     def _decides(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
         """Return one condition; `has(x.y)` keeps its value for conditions that are evaluated only when it holds."""
-        test = node if when else _negated(node)
+        test = node if when else _get_negated(node)
         if isinstance(test, Select) and test.test and rest:
             path = self._path(test.operand)
             if path is not None and any(self._mentions(term, test) for term in rest):
-                return self._remembered(test, (*path, test.field), when=when)
+                return self._remember_presence(test, (*path, test.field), when=when)
         return self._truth(node)
 
-    def _remembered(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
+    def _remember_presence(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
         local = self._names.local(test.field)
         value = self._lookup(self._operand(test.operand).code, ast.Constant(test.field))
         kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
         self._held[path] = local
-        return self._placed(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
+        return self._place(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
 
     def _mentions(self, node: Node, test: Select) -> bool:
         wanted = self._path(test.operand)
@@ -128,7 +128,7 @@ class Logic(AbsorbingOperands):
 # --- trees
 
 
-def _negated(node: Node) -> Node | None:
+def _get_negated(node: Node) -> Node | None:
     """Return the operand of a negation."""
     return node.arguments[0] if isinstance(node, Call) and node.function == "!_" else None
 
@@ -136,7 +136,7 @@ def _negated(node: Node) -> Node | None:
 # --- Python
 
 
-def _combined(values: list[ast.expr], *, conjunction: bool) -> ast.expr:
+def _combine_conditions(values: list[ast.expr], *, conjunction: bool) -> ast.expr:
     """Return the condition that all, or any, of some conditions hold."""
     values = values if conjunction else _any_affix(values)
     return ast.BoolOp(ast.And() if conjunction else ast.Or(), values) if len(values) > 1 else values[0]
@@ -181,7 +181,7 @@ class Loops(Logic):
             return affix
         outer, held = self._scope, dict(self._held)
         target, over = self._loop(node)
-        fold = self._folded_over(node)
+        fold = self._fold_over(node)
         self._scope, self._held = outer, held
         self._block.extend(fold.before)
         self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=[*fold.after], type_comment=None))
@@ -238,25 +238,25 @@ class Loops(Logic):
                 return None
         constant = self._folded.constants.get(node.range.id)
         if type(constant) is list and all(type(affix) is str for affix in constant):
-            affixes: ast.expr = self._names.shared(tuple(constant), "affixes")
+            affixes: ast.expr = self._names.share(tuple(constant), "affixes")
         else:
             affixes = ast.Call(self._names.class_(tuple), [self._iterable(self._term(node.range))], [])
         return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), TermKind.BOOL)
 
-    def _folded_over(self, node: Comprehension) -> _Fold:
+    def _fold_over(self, node: Comprehension) -> _Fold:
         result = self._names.local(node.fold)
         match node.fold:
             case "all" | "exists":
-                return self._quantified(node, result, stop=node.fold == "exists")
+                return self._quantify(node, result, stop=node.fold == "exists")
             case "exists_one":
-                return self._counted(node, result)
+                return self._count(node, result)
             case _:
-                return self._collected(node, result)
+                return self._collect(node, result)
 
-    def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
+    def _quantify(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
         predicate = require_part(node.predicate)
         absent = self._absence(predicate) if self._absorbing else None
-        test, block = self._inside(lambda: self._tested(predicate))
+        test, block = self._inside(lambda: self._test(predicate))
         stopping: list[ast.stmt] = [make_assignment(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
         term, before = Term(make_name(result), TermKind.BOOL), [make_assignment(result, ast.Constant(not stop))]
@@ -268,18 +268,18 @@ class Loops(Logic):
         give_up = ast.If(make_name(erred), [ast.Expr(self._names.call(unforeseen))], [])
         return _Fold(term, [*before, make_assignment(erred, ast.Constant(value=False))], [attempt], (give_up,))
 
-    def _tested(self, predicate: Node) -> ast.expr:
+    def _test(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
         return self._truth(predicate)
 
-    def _counted(self, node: Comprehension, result: str) -> _Fold:
-        test, block = self._inside(lambda: self._tested(require_part(node.predicate)))
+    def _count(self, node: Comprehension, result: str) -> _Fold:
+        test, block = self._inside(lambda: self._test(require_part(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
         is_one = ast.Compare(make_name(result), [ast.Eq()], [ast.Constant(1)])
         return _Fold(Term(is_one, TermKind.BOOL), [make_assignment(result, ast.Constant(0))], block)
 
-    def _collected(self, node: Comprehension, result: str) -> _Fold:
+    def _collect(self, node: Comprehension, result: str) -> _Fold:
         held = dict(self._held)
         test, block = self._inside(
             lambda: None if node.predicate is None else self._truth(require_part(node.predicate))

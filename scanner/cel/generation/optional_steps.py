@@ -55,8 +55,8 @@ class PlainSteps(Writer):
 
     def _reread(self, term: Term) -> Term:
         """Return an optional in upstream's form after a variable or a conditional has stored it."""
-        kept, name = self._names.kept(term.code)
-        read_again = ast.Call(self._names.shared(_rereader(self._rewrap), "reread"), [make_name(name)], [])
+        kept, name = self._names.keep(term.code)
+        read_again = ast.Call(self._names.share(_rereader(self._rewrap), "reread"), [make_name(name)], [])
         return Term(
             make_conditional(make_class_test(kept, self._names.use(Optional)), read_again, make_name(name)), term.kind
         )
@@ -65,7 +65,7 @@ class PlainSteps(Writer):
         """Return the operand of a selection: a read of an optional through it raises, so that it need not be read again."""
         return self._bare(node) if isinstance(node, Identifier) else self._term(node)
 
-    def _selected(self, node: Select) -> Term:
+    def _select_field(self, node: Select) -> Term:
         if self._is_variable(node.operand):
             return self._variable(node)
         operand = self._operand(node.operand)
@@ -106,7 +106,7 @@ class PlainSteps(Writer):
         if self._absorbing:
             return
         often = Counter(path for node in walk(root) for path in self._prefixes(node))
-        certain = {path for node in _certainly(root) for path in self._prefixes(node)} - set(self._held)
+        certain = {path for node in _list_certain(root) for path in self._prefixes(node)} - set(self._held)
         for path in sorted(certain, key=len):
             longer = any(often[other] == often[path] for other in certain if other[:-1] == path)
             if often[path] > 1 and not longer:
@@ -132,7 +132,7 @@ class PlainSteps(Writer):
 # --- trees
 
 
-def _certainly(root: Node) -> Iterator[Node]:
+def _list_certain(root: Node) -> Iterator[Node]:
     """Yield the nodes that are always evaluated, unless another of them raises."""
     stack = [root]
     while stack:
@@ -158,7 +158,7 @@ def _rereader(rewrap: Callable[[Value], Value]) -> Callable[[Optional], Optional
 _REREADERS: dict[Callable[[Value], Value], Callable[[Optional], Optional]] = {}
 
 
-class _Walked(NamedTuple):
+class _ChainEnd(NamedTuple):
     """The end of a chain of optional steps: whether it ended early, and its value, valid only after that test."""
 
     absent: ast.expr
@@ -175,15 +175,15 @@ class OptionalSteps(PlainSteps):
         if node.test:
             return self._has(node)
         if self._is_optional(node):
-            return self._optional(node)
+            return self._generate_optional(node)
         local = self._held.get(self._path(node) or ())
-        return self._selected(node) if local is None else Term(make_name(local), TermKind.JSON)
+        return self._select_field(node) if local is None else Term(make_name(local), TermKind.JSON)
 
     def _has(self, node: Select) -> Term:
         if self._is_optional(node.operand):
-            return Term(ast.UnaryOp(ast.Not(), self._walked(node.operand, node.field).absent), TermKind.BOOL)
+            return Term(ast.UnaryOp(ast.Not(), self._walk_steps(node.operand, node.field).absent), TermKind.BOOL)
         operand = self._operand(node.operand)
-        kept, name = self._names.kept(operand.code)
+        kept, name = self._names.keep(operand.code)
         field = ast.Constant(node.field)
         otherwise = (
             self._names.call(access.has, make_name(name), field)
@@ -195,7 +195,7 @@ class OptionalSteps(PlainSteps):
 
     def _index(self, node: Call) -> Term:
         if node.function != "_[_]" or self._is_optional(node):
-            return self._optional(node)
+            return self._generate_optional(node)
         container, key = node.arguments
         operand = self._operand(container)
         element = TermKind.JSON if operand.kind in PLAIN else TermKind.ANY
@@ -203,7 +203,7 @@ class OptionalSteps(PlainSteps):
         if type(constant) is str:
             return Term(make_item(operand.code, constant), element)
         if type(constant) is int and constant >= 0:
-            kept, name = self._names.kept(operand.code)
+            kept, name = self._names.keep(operand.code)
             at_index = ast.Subscript(make_name(name), ast.Constant(constant), ast.Load())
             return Term(
                 make_conditional(
@@ -227,12 +227,12 @@ class OptionalSteps(PlainSteps):
                 node = node.operand
         return False
 
-    def _optional(self, node: Node) -> Term:
-        walked = self._walked(node)
+    def _generate_optional(self, node: Node) -> Term:
+        walked = self._walk_steps(node)
         made = ast.Call(self._names.use(Optional), [walked.value], [])
         return Term(make_conditional(walked.absent, self._names.absent(), made), TermKind.ANY)
 
-    def _walked(self, node: Node, *more: str) -> _Walked:
+    def _walk_steps(self, node: Node, *more: str) -> _ChainEnd:
         """Follow a chain from its first optional step on: whether it ends early, and the value at its end."""
         steps: list[Node] = []
         while self._is_optional(node):
@@ -248,7 +248,7 @@ class OptionalSteps(PlainSteps):
             tests.append(make_identity_test(kept, self._names.absent()))
             code = make_name(name)
         absent = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
-        return _Walked(absent, make_name(name), TermKind.JSON if base.kind in PLAIN else TermKind.ANY)
+        return _ChainEnd(absent, make_name(name), TermKind.JSON if base.kind in PLAIN else TermKind.ANY)
 
     def _step(self, node: Node) -> ast.expr:
         if isinstance(node, Select):
@@ -259,19 +259,19 @@ class OptionalSteps(PlainSteps):
 
     def _or_value(self, optional: Node, other: Node) -> Term:
         if self._is_optional(optional):
-            walked = self._walked(optional)
-            return self._chosen(walked.absent, other, Term(walked.value, walked.kind))
-        kept, name = self._names.kept(self._names.call(unwrapped, self._term(optional).code))
+            walked = self._walk_steps(optional)
+            return self._choose(walked.absent, other, Term(walked.value, walked.kind))
+        kept, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
         absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
         value = ast.Call(ast.Attribute(make_name(name), "unwrapped", ast.Load()), [], [])
-        return self._chosen(absent, other, Term(value, TermKind.ANY))
+        return self._choose(absent, other, Term(value, TermKind.ANY))
 
     def _or(self, optional: Node, other: Node) -> Term:
-        kept, name = self._names.kept(self._names.call(unwrapped, self._term(optional).code))
+        kept, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
         absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
-        return self._chosen(absent, other, Term(make_name(name), TermKind.ANY))
+        return self._choose(absent, other, Term(make_name(name), TermKind.ANY))
 
-    def _chosen(self, absent: ast.expr, other: Node, value: Term) -> Term:
+    def _choose(self, absent: ast.expr, other: Node, value: Term) -> Term:
         """Return a value, or another where it is absent, which is evaluated only then."""
         test = absent
         if self._needs_statements(other):

@@ -40,7 +40,7 @@ class Operations:
     def __init__(self, names: PythonNames) -> None:
         self._names = names
 
-    def compared(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
+    def compare(self, left: Term, right: Term, *, equal: bool) -> ast.expr | None:
         """Return an inlined comparison where Python's comparison equals CEL's; None where it may differ."""
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         identical: ast.cmpop = ast.Is() if equal else ast.IsNot()
@@ -57,12 +57,12 @@ class Operations:
             return None
         for constant, other in ((right, left), (left, right)):
             if isinstance(constant.code, ast.Constant):
-                code = self._compared_to(other, constant.code, equal=equal)
+                code = self._compare_to(other, constant.code, equal=equal)
                 if code is not None:
                     return code
         return None
 
-    def _compared_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
+    def _compare_to(self, other: Term, constant: ast.Constant, *, equal: bool) -> ast.expr | None:
         """Return the comparison of a JSON value with a literal; True and False are not numbers."""
         value = constant.value
         if type(value) is bool:
@@ -71,15 +71,15 @@ class Operations:
             return None
         if value not in (0, 1):
             return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
-        kept, name = self._names.kept(other.code)
+        kept, name = self._names.keep(other.code)
         same = ast.Compare(kept, [ast.Eq()], [constant])
         number = ast.Compare(make_class(make_name(name)), [ast.IsNot()], [self._names.class_(bool)])
         both = ast.BoolOp(ast.And(), [same, number])
         return both if equal else ast.UnaryOp(ast.Not(), both)
 
-    def compared_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
+    def compare_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
         """Return a comparison of any two values, inlined where the left one is a string."""
-        kept, name = self._names.kept(left.code)
+        kept, name = self._names.keep(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         function = equality.equal if equal else equality.unequal
         return make_conditional(
@@ -88,7 +88,7 @@ class Operations:
             self._names.call(function, make_name(name), right.code),
         )
 
-    def inlined(
+    def inline(
         self, form: PythonForm | None, terms: Sequence[Term], run: Callable[..., Value], overload: Overload | None
     ) -> Term | None:
         """Return Python's operation where its result is CEL's, or where it raises; None where there is no such form.
@@ -104,25 +104,25 @@ class Operations:
                 method = ast.Attribute(operand.code, name, ast.Load())
                 return Term(ast.Call(method, [other.code], []), TermKind.BOOL)
             case PlainForm.CONTAINS, [operand, other]:
-                return self._contains(operand, other, run)
+                return self._search(operand, other, run)
             case PlainForm.TEXT, [operand]:
                 return operand if operand.kind is TermKind.STRING else self._as_text(operand, run, overload)
             case PlainForm.MEMBERSHIP, [element, container]:
-                return self._is_in(element, container)
+                return self._search_container(element, container)
             case ComparisonForm(sign=sign), [left, right]:
-                return self._ordered(_COMPARISONS[sign](), left, right, run)
+                return self._order(_COMPARISONS[sign](), left, right, run)
             case ArithmeticForm(sign=sign), [left, right]:
-                return self._calculated(sign, left, right, run)
+                return self._calculate(sign, left, right, run)
             case DivisionForm(sign=sign), [left, right]:
-                return self._divided(sign, left, right, run)
+                return self._divide(sign, left, right, run)
             case _:
                 return None
 
     def _as_text(self, operand: Term, run: Callable[..., Value], overload: Overload | None) -> Term | None:
         if overload is not None and overload.arguments != (STRING,):
             return None
-        kept, name = self._names.kept(operand.code)
-        converted: ast.expr = ast.Call(self._names.shared(run, "string"), [make_name(name)], [])
+        kept, name = self._names.keep(operand.code)
+        converted: ast.expr = ast.Call(self._names.share(run, "string"), [make_name(name)], [])
         if overload is None:
             printed = ast.Call(self._names.class_(str), [make_name(name)], [])
             converted = make_conditional(make_class_test(make_name(name), self._names.class_(int)), printed, converted)
@@ -131,30 +131,30 @@ class Operations:
             TermKind.STRING,
         )
 
-    def _contains(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
+    def _search(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
         if operand.kind is TermKind.STRING:
             return Term(ast.Compare(other.code, [ast.In()], [operand.code]), TermKind.BOOL)
-        kept, name = self._names.kept(operand.code)
+        kept, name = self._names.keep(operand.code)
         inside = ast.Compare(other.code, [ast.In()], [make_name(name)])
-        otherwise = ast.Call(self._names.shared(run, "contains"), [make_name(name), other.code], [])
+        otherwise = ast.Call(self._names.share(run, "contains"), [make_name(name), other.code], [])
         return Term(make_conditional(make_class_test(kept, self._names.class_(str)), inside, otherwise), TermKind.BOOL)
 
-    def _is_in(self, element: Term, container: Term) -> Term:
+    def _search_container(self, element: Term, container: Term) -> Term:
         if element.kind is not TermKind.STRING:
             return Term(self._names.call(equality.contains, container.code, element.code), TermKind.BOOL)
-        kept, name = self._names.kept(container.code)
+        kept, name = self._names.keep(container.code)
         inside = ast.Compare(element.code, [ast.In()], [make_name(name)])
         otherwise = self._names.call(equality.contains, make_name(name), element.code)
         return Term(make_conditional(make_class_test(kept, self._names.class_(dict)), inside, otherwise), TermKind.BOOL)
 
-    def _ordered(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
+    def _order(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         kinds = {left.kind, right.kind}
         if kinds <= WHOLE or kinds == {TermKind.STRING}:
             return Term(ast.Compare(left.code, [operator], [right.code]), TermKind.BOOL)
-        ordered = self._names.shared(run, type(operator).__name__)
+        ordered = self._names.share(run, type(operator).__name__)
         for at_, (whole, other) in enumerate(((right, left), (left, right))):
             if whole.kind in WHOLE and other.kind in (TermKind.JSON, TermKind.ANY):
-                kept, name = self._names.kept(other.code)
+                kept, name = self._names.keep(other.code)
                 pair = (make_name(name), whole.code) if at_ == 0 else (whole.code, make_name(name))
                 compared = ast.Compare(pair[0], [operator], [pair[1]])
                 otherwise = ast.Call(ordered, list(pair), [])
@@ -163,36 +163,36 @@ class Operations:
                 )
         return Term(ast.Call(ordered, [left.code, right.code], []), TermKind.BOOL)
 
-    def _calculated(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+    def _calculate(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         operator = _ARITHMETIC[sign]()
         kinds = {left.kind, right.kind}
         if sign == "+" and TermKind.STRING in kinds:
-            return Term(_concatenated(left, right), TermKind.STRING)
+            return Term(_concatenate(left, right), TermKind.STRING)
         if sign == "+" and kinds & {TermKind.DOCUMENTS, TermKind.LIST}:
             listed = TermKind.DOCUMENTS if kinds <= PLAIN else TermKind.LIST
             return Term(ast.BinOp(left.code, operator, right.code), listed)
         if sign == "+" and kinds <= PLAIN and not kinds & WHOLE:
-            return self._added(left, right, run)
+            return self._add(left, right, run)
         if not (right.kind in WHOLE and left.kind in WHOLE | {TermKind.JSON, TermKind.ANY}):
             return None
-        kept, operand = self._names.kept(left.code)
+        kept, operand = self._names.keep(left.code)
         result, kept_result = self._names.local("number"), ast.BinOp(make_name(operand), operator, right.code)
         number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
         fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
         test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), fits])
-        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [make_name(operand), right.code], [])
+        otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         return Term(make_conditional(test, make_name(result), otherwise), TermKind.INT)
 
-    def _added(self, left: Term, right: Term, run: Callable[..., Value]) -> Term:
+    def _add(self, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         """Return a sum of two JSON values, inlined for lists."""
-        first, one = self._names.kept(left.code)
-        second, other = self._names.kept(right.code)
+        first, one = self._names.keep(left.code)
+        second, other = self._names.keep(right.code)
         operands: list[ast.expr] = [make_name(one), make_name(other)]
         are_lists = ast.Compare(make_class(first), [ast.Is(), ast.Is()], [make_class(second), self._names.class_(list)])
-        added = ast.Call(self._names.shared(run, "add"), operands, [])
+        added = ast.Call(self._names.share(run, "add"), operands, [])
         return Term(make_conditional(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), TermKind.JSON)
 
-    def _divided(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
+    def _divide(self, sign: str, left: Term, right: Term, run: Callable[..., Value]) -> Term | None:
         """Return the division by a positive literal; None for any other divisor.
 
         For operands that are not negative, Python's quotient and remainder equal CEL's.
@@ -201,10 +201,10 @@ class Operations:
         if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {TermKind.JSON, TermKind.ANY}:
             return None
         operator: ast.operator = ast.Mod() if sign == "%" else ast.FloorDiv()
-        kept, operand = self._names.kept(left.code)
+        kept, operand = self._names.keep(left.code)
         positive = ast.Compare(make_name(operand), [ast.GtE()], [ast.Constant(0)])
         test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), positive])
-        otherwise = ast.Call(self._names.shared(run, type(operator).__name__), [make_name(operand), right.code], [])
+        otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         divided = ast.BinOp(make_name(operand), operator, right.code)
         return Term(make_conditional(test, divided, otherwise), TermKind.INT)
 
@@ -212,7 +212,7 @@ class Operations:
 # --- texts
 
 
-def _concatenated(left: Term, right: Term) -> ast.expr:
+def _concatenate(left: Term, right: Term) -> ast.expr:
     """Return the sum of texts; many are joined at once. Both ways raise where an operand is not a text."""
     parts = [*(_parts(left.code) if left.kind is TermKind.STRING else [left.code]), right.code]
     if len(parts) < _WORTH_JOINING:
@@ -221,7 +221,7 @@ def _concatenated(left: Term, right: Term) -> ast.expr:
 
 
 def _parts(code: ast.expr) -> list[ast.expr]:
-    """Return the operands of a sum of texts, as `_concatenated` has written it."""
+    """Return the operands of a sum of texts, as `_concatenate` has written it."""
     match code:
         case ast.BinOp(first, ast.Add(), second):
             return [*_parts(first), second]

@@ -119,16 +119,16 @@ class PythonNames:
         self._shared: dict[tuple[str, int], str] = {}
         self._counter = 0
 
-    def local(self, name: str) -> str:
+    def add_local(self, name: str) -> str:
         """Return a new name that contains a given one."""
         self._counter += 1
         return f"{_NOT_A_NAME.sub('_', name)}_{self._counter}"
 
-    def shared(self, value: object, name: str) -> ast.expr:
+    def share(self, value: object, name: str) -> ast.expr:
         """Return the node of a global name for a value that the function uses; the same value and name have one global name."""
         name_ = self._shared.get((name, id(value)))
         if name_ is None:
-            name_ = self._shared[name, id(value)] = self.local(f"the_{name}")
+            name_ = self._shared[name, id(value)] = self.add_local(f"the_{name}")
             self.values[name_] = value
         return make_name(name_)
 
@@ -142,11 +142,11 @@ class PythonNames:
         """Return the node of a function's call."""
         return ast.Call(func=self.use(function), args=list(arguments), keywords=[])
 
-    def kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
+    def keep(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
         """Return an expression that stores its value in a local variable, and the variable's name."""
         if isinstance(code, ast.Name) and code.id not in self.values:
             return code, code.id
-        local = self.local(name)
+        local = self.add_local(name)
         return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
     def class_(self, kind: type) -> ast.expr:

@@ -76,7 +76,7 @@ class Writer(ABC):
     def _term(self, node: Node) -> Term:
         """Return the Python of a node, with the node's position in the text."""
 
-    def _placed(self, code: ast.expr, offset: int) -> ast.expr:
+    def _place(self, code: ast.expr, offset: int) -> ast.expr:
         """Record the position of an expression in the text, unless a part of it has one."""
         if not hasattr(code, "lineno"):
             line, column = self._source.place(offset)
@@ -89,12 +89,12 @@ class Writer(ABC):
     def _constant(self, value: Value) -> Term:
         kind = OF_CLASS.get(type(value), TermKind.ANY)
         if isinstance(value, float) and not isfinite(value):
-            return Term(self._names.shared(value, "constant"), kind)
+            return Term(self._names.share(value, "constant"), kind)
         if value is None or isinstance(value, bool | int | float | str):
-            return Term(self._names.shared(value, "constant") if kind is TermKind.ANY else ast.Constant(value), kind)
+            return Term(self._names.share(value, "constant") if kind is TermKind.ANY else ast.Constant(value), kind)
         if type(value) is list and all(type(element) in OF_CLASS for element in value):
             kind = TermKind.DOCUMENTS
-        return Term(self._names.shared(value, "constant"), kind)
+        return Term(self._names.share(value, "constant"), kind)
 
     def _truth(self, node: Node) -> ast.expr:
         """Return the Python of a condition whose value is certainly True or False."""
@@ -103,7 +103,7 @@ class Writer(ABC):
     def _certain(self, term: Term) -> ast.expr:
         if term.kind is TermKind.BOOL:
             return term.code
-        kept, name = self._names.kept(term.code)
+        kept, name = self._names.keep(term.code)
         is_bool = ast.BoolOp(
             ast.Or(),
             [

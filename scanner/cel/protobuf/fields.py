@@ -80,10 +80,10 @@ def assign_field(message: MessageType, name: str, value: Value, version: Version
     """
     field = message.fields[name]
     if (field.is_list and type(value) is not list) or (field.is_map and not _is_map(value)):
-        raise _unsupported(f"{message.name}.{name}", value, version)
+        raise _make_unsupported(f"{message.name}.{name}", value, version)
     _reject_objects(message, name, value)
     try:
-        return _converted(field, value)
+        return _convert(field, value)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
@@ -91,7 +91,7 @@ def assign_field(message: MessageType, name: str, value: Value, version: Version
         raise EvaluationError(why) from None
 
 
-def _unsupported(place: str, value: Value, version: Version) -> EvaluationError:
+def _make_unsupported(place: str, value: Value, version: Version) -> EvaluationError:
     type_ = type_of(value) if TYPED_LISTS.holds(version) else empty_type(type_of(value))
     return EvaluationError(f"unsupported field type for {place}: {type_.full_name()}")
 
@@ -110,7 +110,7 @@ def _is_map(value: Value) -> bool:
     return type(value) in (dict, KeyedMap) or isinstance(value, Lazy)
 
 
-def _converted(field: Field, value: Value) -> Value:
+def _convert(field: Field, value: Value) -> Value:
     if field.is_map and isinstance(value, Lazy):
         return {name: convert_value(value.entries[name], "value") for name in value.names()}
     if field.is_map and (type(value) is dict or type(value) is KeyedMap):

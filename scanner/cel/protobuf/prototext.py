@@ -26,10 +26,10 @@ _LONE = 0xDC00
 def quote(value: str | bytes) -> str:
     """Return a text or bytes in quotes, with escapes, as `prototext` prints them."""
     text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if character in _ESCAPES:
         return _ESCAPES[character]

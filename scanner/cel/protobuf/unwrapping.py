@@ -47,10 +47,10 @@ def make_maker(message: MessageType, version: Version) -> Callable[[Fields], Val
 
 def _make(message: MessageType, version: Version, fields: Fields) -> Value:
     converted = {name: assign_field(message, name, value, version) for name, value in fields.items()}
-    return list_kinds.record_message(_unwrapped(message, converted, b""))
+    return list_kinds.record_message(_unwrap(message, converted, b""))
 
 
-def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
+def _unwrap(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     """Return the value of a message. `unknown` are fields that its type does not declare: a message keeps them."""
     unwrap = _BY_NAME.get(message.name)
     if unwrap is not None:
@@ -96,18 +96,18 @@ def _any(fields: Fields) -> Value:
     url, data = fields.get("type_url", ""), fields.get("value", b"")
     packed = MESSAGES.get(str(url).rpartition("/")[2])
     if packed is None or not isinstance(data, bytes) or packed.name == f"{PACKAGE}.Struct.FieldsEntry":
-        raise _unpacked(fields)
+        raise _make_unpacked(fields)
     try:
         return _DECODER.decode(packed, data)
     except (MalformedMessage, EvaluationError):
-        raise _unpacked(fields) from None
+        raise _make_unpacked(fields) from None
 
 
 def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
     return ((name, value) for name, value in fields.items() if value and isinstance(value, str | bytes))
 
 
-def _unpacked(fields: Fields) -> EvaluationError:
+def _make_unpacked(fields: Fields) -> EvaluationError:
     shown = SEPARATOR.join(f"{name}:{quote(value)}" for name, value in sorted(_texts(fields)))
     return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
 
@@ -126,7 +126,7 @@ def _unpack(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     """Return the value of a packed message: Go has a separate type for each."""
     if message.type.family == "object":
         return _message(message, fields, unknown, "*emptypb.Empty")
-    return _unwrapped(message, fields, unknown)
+    return _unwrap(message, fields, unknown)
 
 
 _DECODER = Decoder(_unpack)

@@ -127,13 +127,13 @@ class NodeWriter:
 
     def _duplicate_entry(self, entry: MapEntry) -> MapEntry:
         key, value = self.duplicate(entry.key), self.duplicate(entry.value)
-        return MapEntry(self._new_id(), self._copied_from(entry), key, value, entry.optional)
+        return MapEntry(self._new_id(), self._get_copied_offset(entry), key, value, entry.optional)
 
     def _duplicate_field(self, entry: FieldEntry) -> FieldEntry:
         value = self.duplicate(entry.value)
-        return FieldEntry(self._new_id(), self._copied_from(entry), entry.name, value, entry.optional)
+        return FieldEntry(self._new_id(), self._get_copied_offset(entry), entry.name, value, entry.optional)
 
-    def _copied_from(self, entry: MapEntry | FieldEntry) -> int:
+    def _get_copied_offset(self, entry: MapEntry | FieldEntry) -> int:
         """Return the offset of a copied entry."""
         return self._offset if self.copies else entry.offset
 
@@ -301,14 +301,14 @@ def _insert(write: NodeWriter, fold: Fold, over: Node, variables: tuple[str, str
 Quantifier: TypeAlias = Callable[[NodeWriter, Node, tuple[str, str | None], Node], Node]
 
 
-def _quantified(make: Quantifier) -> Expand:
+def _make_quantifier(make: Quantifier) -> Expand:
     def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         return make(write, target, _one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
 
-def _quantified_pairs(make: Quantifier) -> Expand:
+def _make_pair_quantifier(make: Quantifier) -> Expand:
     def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         return make(write, target, _two_variables(arguments[0], arguments[1]), arguments[2])
 
@@ -341,23 +341,23 @@ def _transform_map_entry(write: NodeWriter, target: Node, arguments: tuple[Node,
 
 
 def _optional_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
-    return _when_present(write, target, write.call("optional.of", body))
+    body = _bind_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, write.call("optional.of", body))
 
 
 def _optional_flat_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
-    return _when_present(write, target, body)
+    body = _bind_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, body)
 
 
-def _bound_optional(write: NodeWriter, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
+def _bind_optional(write: NodeWriter, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
     name = _variable(arguments[0], complaint)
     bound = write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
     bound.twin = None if write.copies else target
     return bound
 
 
-def _when_present(write: NodeWriter, target: Node, then: Node) -> Node:
+def _guard_presence(write: NodeWriter, target: Node, then: Node) -> Node:
     return write.call("_?_:_", write.member(target, "hasValue"), then, write.call("optional.none"))
 
 
@@ -372,16 +372,16 @@ def _sort_by(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> No
 
 MACROS: dict[tuple[str, int, bool], Expand] = {
     ("has", 1, False): _has,
-    ("all", 2, True): _quantified(_all),
-    ("exists", 2, True): _quantified(_exists),
-    ("exists_one", 2, True): _quantified(_exists_one),
+    ("all", 2, True): _make_quantifier(_all),
+    ("exists", 2, True): _make_quantifier(_exists),
+    ("exists_one", 2, True): _make_quantifier(_exists_one),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
     ("filter", 2, True): _filter,
-    ("all", 3, True): _quantified_pairs(_all),
-    ("exists", 3, True): _quantified_pairs(_exists),
-    ("existsOne", 3, True): _quantified_pairs(_exists_one),
-    ("exists_one", 3, True): _quantified_pairs(_exists_one),
+    ("all", 3, True): _make_pair_quantifier(_all),
+    ("exists", 3, True): _make_pair_quantifier(_exists),
+    ("existsOne", 3, True): _make_pair_quantifier(_exists_one),
+    ("exists_one", 3, True): _make_pair_quantifier(_exists_one),
     ("transformList", 3, True): _transform_list,
     ("transformList", 4, True): _transform_list,
     ("transformMap", 3, True): _transform_map,

@@ -69,15 +69,15 @@ class BadLiteral(Exception):
 
 def parse_integer(text: str) -> int:
     """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
-    return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
+    return _parse_in_range(text, INT_MIN, INT_MAX, "invalid int literal")
 
 
 def parse_unsigned(text: str) -> UInt:
     """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
-    return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
+    return UInt(_parse_in_range(text[:-1], 0, UINT_MAX, "invalid uint literal"))
 
 
-def _ranged(text: str, low: int, high: int, message: str) -> int:
+def _parse_in_range(text: str, low: int, high: int, message: str) -> int:
     base = 16 if "x" in text else 10
     if len(text) > _LONGEST_NUMBER:
         text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
@@ -104,7 +104,7 @@ def parse_string(text: str) -> str:
 
     Mirrors `unescape` of cel-go's `parser/unescape.go`.
     """
-    return _string(text, _code_point)
+    return _parse_string_with(text, _decode)
 
 
 def parse_string_leniently(text: str) -> str:
@@ -112,10 +112,10 @@ def parse_string_leniently(text: str) -> str:
 
     Raises BadLiteral for an escape beyond the last code point.
     """
-    return _string(text, _replaced_code_point)
+    return _parse_string_with(text, _decode_as_before)
 
 
-def _string(text: str, character: Callable[[int], str]) -> str:
+def _parse_string_with(text: str, character: Callable[[int], str]) -> str:
     raw, body = _unquote(text)
     return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
 
@@ -150,13 +150,13 @@ def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
     return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _code_point(code: int) -> str:
+def _decode(code: int) -> str:
     if code > _LAST_CODE_POINT or code in _SURROGATES:
         raise BadLiteral("invalid unicode code point")
     return chr(code)
 
 
-def _replaced_code_point(code: int) -> str:
+def _decode_as_before(code: int) -> str:
     """Return a character as releases before 1.33 do; the highest bit makes a negative number, which is replaced, too."""
     if _LAST_CODE_POINT < code < _SIGN_BIT:
         raise BadLiteral("unable to unescape string")
@@ -252,7 +252,7 @@ def parse(
     Raises `InvalidSyntax`, and `ExpressionTooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = _Parser(text, version, features, more)
-    root = parser.whole()
+    root = parser.parse()
     if root.depth > DEEPEST:
         raise InvalidSyntax(Issue(NOWHERE, "max recursion depth exceeded"))
     return root, parser.issues
@@ -280,7 +280,7 @@ class _Parser:
         self._last_id = 0
         self.issues: list[Issue] = []
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         """Return the tree of all tokens. Raises InvalidSyntax."""
         root = self._expression()
         self._expect(END, "an operator or the end of the expression")
@@ -314,15 +314,15 @@ class _Parser:
             offset = self._next().offset
             terms.append(term())
             operators.append((self._new_id(), offset))
-        return self._balanced(function, terms, operators)
+        return self._balance(function, terms, operators)
 
-    def _balanced(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
+    def _balance(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
         if not operators:
             return terms[0]
         middle = len(operators) // 2
         number, offset = operators[middle]
-        left = self._balanced(function, terms[: middle + 1], operators[:middle])
-        right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
+        left = self._balance(function, terms[: middle + 1], operators[:middle])
+        right = self._balance(function, terms[middle + 1 :], operators[middle + 1 :])
         return self._call(number, offset, function, (left, right))
 
     def _relation(self, precedence: int = 0) -> Node:
@@ -458,14 +458,14 @@ class _Parser:
             token = self._next()
             return Literal(self._new_id(), token.offset, _KEYWORDS[token.kind])
         if self._kind not in _CONSTANTS:
-            raise self._unexpected("a value")
+            raise self._make_unexpected("a value")
         token = self._next()
         return self._literal(token.offset, token.text, token.kind)
 
     def _negative(self) -> Node:
         if self._ahead(1) not in ("int", "float"):
             self._next()
-            raise self._unexpected("a number")
+            raise self._make_unexpected("a number")
         sign = self._next()
         number = self._next()
         return self._literal(sign.offset, "-" + number.text, number.kind)
@@ -484,7 +484,7 @@ class _Parser:
         if self._is_struct():
             return self._struct(dot, name)
         if name.text in RESERVED:
-            return self._reserved(name, offset)
+            return self._report_reserved(name, offset)
         if self._kind != "(":
             return Identifier(self._new_id(), name.offset, dot + name.text)
         bracket = self._next()
@@ -492,7 +492,7 @@ class _Parser:
         arguments = self._arguments()
         return self._macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
 
-    def _reserved(self, name: Token, offset: int) -> Node:
+    def _report_reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
         issue_count = len(self.issues)
@@ -591,13 +591,13 @@ class _Parser:
         expand = self._extra(function, len(arguments), member=member) if self._more else None
         expand = expand or macros.find_macro(function, len(arguments), self._features, member=member)
         if expand is not None:
-            return self._expanded(expand, number, offset, target, arguments)
+            return self._expand(expand, number, offset, target, arguments)
         return self._call(number, offset, function, arguments, target, counted=target is not None)
 
     def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
         return self._more.get((function, size, member)) or self._more.get((function, macros.ANY_NUMBER, member))
 
-    def _expanded(
+    def _expand(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         writer = macros.NodeWriter(self._new_id, offset, self._version)
@@ -667,7 +667,7 @@ class _Parser:
     def _expect(self, kind: str, expected: str, opening: Token | None = None) -> Token:
         """Return the next token, of this kind; `expected` names what fits, `opening` is the bracket that the token closes."""
         if self._kind != kind:
-            raise self._unexpected(expected, opening)
+            raise self._make_unexpected(expected, opening)
         return self._next()
 
     def _end_list(self, sign: str, opening: Token, item: str) -> None:
@@ -678,7 +678,7 @@ class _Parser:
             expected = f"{item} or '{sign}'" if item else f"'{sign}'"
         self._expect(sign, expected, opening)
 
-    def _unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
+    def _make_unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
         """Return the error of the next token, after the first one of those that did not end the parse."""
         source = Source(self._text)
         return InvalidSyntax(*self.issues[:1], explain_unexpected(source, self._tokens, self._at, expected, opening))

@@ -41,16 +41,16 @@ class SizeBound(NamedTuple):
         """Return the extent of something so many times as large; no number exceeds `UNKNOWN`."""
         return SizeBound(*(min(number * factor, UNKNOWN) for number in self))
 
-    def rounded(self) -> SizeBound:
+    def round_up(self) -> SizeBound:
         """Return the smallest extent of powers of two that is no smaller, so that similar documents have the same extent."""
-        return SizeBound(*(_rounded(number) for number in self))
+        return SizeBound(*(_round_up(number) for number in self))
 
 
 NOTHING = SizeBound()
 BOUNDLESS = SizeBound(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-def _rounded(number: float) -> float:
+def _round_up(number: float) -> float:
     return min(float(1 << (ceil(number) - 1).bit_length()), UNKNOWN) if number > 1 else number
 
 

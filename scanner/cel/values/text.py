@@ -117,10 +117,10 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 
 def quote(text: str) -> str:
     """Return a text as Go's `%q` prints it."""
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     escape = _ESCAPES.get(character)
     if escape is not None:
         return escape

@@ -193,7 +193,7 @@ _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
 def _offset_at(zone: str, moment: Timestamp) -> int:
     """Return seconds east of UTC: of `[+-]HH:MM`, or of a named zone at that moment."""
     if ":" in zone:
-        return _fixed_offset(zone)
+        return _parse_offset(zone)
     if zone in ("", "UTC"):
         return 0
     seconds, _ = _within_python(moment.nanoseconds // SECOND)
@@ -202,7 +202,7 @@ def _offset_at(zone: str, moment: Timestamp) -> int:
     return 0 if shift is None else int(shift.total_seconds())
 
 
-def _fixed_offset(zone: str) -> int:
+def _parse_offset(zone: str) -> int:
     hours, _, minutes = zone.partition(":")
     east = _number(hours) * 60
     return (east - _number(minutes) if zone.startswith("-") else east + _number(minutes)) * 60

@@ -48,7 +48,7 @@ def _trimmed(policy: Policy) -> Policy:
 def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
     """Match conditions, in an environment without variables."""
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
-    environment = environment.without("variables").extend(cel.AUTHORIZATION).require_results(cel.BOOL)
+    environment = environment.remove_variable("variables").extend(cel.AUTHORIZATION).require_results(cel.BOOL)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     for index, condition in enumerate(policy.match_conditions):
         expression = compile_expression(condition.expression.strip(), environment, {})
