@@ -82,7 +82,7 @@ def nanoseconds(case: Case) -> float:
     evaluate, policy = case.program.evaluate, case.policy
     if not policy.variables:
         return timed(lambda: _pass(evaluate, activations()))
-    return timed(lambda: _pass(evaluate, map(policy.activation, activations())))
+    return timed(lambda: _pass(evaluate, map(policy.make_activation, activations())))
 
 
 def _pass(evaluate: Callable[[Mapping[str, object]], object], inputs: Any) -> None:

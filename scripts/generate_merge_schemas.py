@@ -32,7 +32,7 @@ def table(documents: JsonObject) -> JsonObject:
     for kind in sorted(builtin_kinds()):
         name = names.get((kind.group, kind.version, kind.kind))
         if name:
-            kinds[f"{kind.api_version}/{kind.kind}"] = compactor.named(name)
+            kinds[f"{kind.api_version}/{kind.kind}"] = compactor.get_number(name)
     keys = frozenset(key for shape in compactor.types for key in _keys(shape))
     types = [_without_defaults(shape, keys) for shape in compactor.types]
     return {"kubernetes": builtin_version(), "kinds": kinds, "names": compactor.names, "types": types}

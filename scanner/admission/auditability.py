@@ -47,8 +47,8 @@ def classify_policy(compiled: CompiledPolicy, operations: tuple[Operation, ...] 
     """The classes of a policy and of each of its checks, for requests of these operations."""
     conditions = Check(CheckKind.CONDITIONS)
     before = compiled.reads(conditions)
-    own = (CheckReading(check, _classes(before | compiled.reads(check))) for check in compiled.checks)
-    first = (CheckReading(conditions, _classes(before)),) if compiled.conditions else ()
+    own = (CheckReading(check, _classify_paths(before | compiled.reads(check))) for check in compiled.checks)
+    first = (CheckReading(conditions, _classify_paths(before)),) if compiled.conditions else ()
     checks = (*first, *own)
     reason = explain_unauditable(compiled.policy, operations)
     classes_found = {classes_found for check_reading in checks for classes_found in check_reading.classes} | (
@@ -58,7 +58,7 @@ def classify_policy(compiled: CompiledPolicy, operations: tuple[Operation, ...] 
     return Reading(classes or (Auditability.FULL,), checks, reason)
 
 
-def _classes(paths: Paths) -> tuple[Auditability, ...]:
+def _classify_paths(paths: Paths) -> tuple[Auditability, ...]:
     reads = {
         Auditability.REQUESTER: _meets(paths, _REQUESTER),
         Auditability.OLD_OBJECT: any(path[0] == "oldObject" for path in paths),
@@ -86,13 +86,13 @@ def explain_unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDI
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
     if rules and not writes:
         named = {operation for rule in rules for operation in rule.operations}
-        return f"its rules name only {', '.join(sorted(named))}: {_missing(named, operations)}"
+        return f"its rules name only {', '.join(sorted(named))}: {_describe_missing(named, operations)}"
     if rules and all("/" in resource and not resource.endswith("/*") for rule in writes for resource in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 
 
-def _missing(named: set[str], operations: tuple[Operation, ...]) -> str:
+def _describe_missing(named: set[str], operations: tuple[Operation, ...]) -> str:
     if named.isdisjoint(AUDITABLE):
         return "no write of a stored object"
     return f"this scan asks about {' and '.join(operations)} alone, see --operation"

@@ -71,11 +71,11 @@ class Expression:
 
     def reads(self, root: str) -> bool:
         """Return whether the expression reads `root`, a variable of the environment such as `authorizer`."""
-        return root in _roots(self.paths)
+        return root in _list_roots(self.paths)
 
 
 @lru_cache(maxsize=4096)
-def _roots(paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
+def _list_roots(paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
     """The first names of paths, remembered because they are read for every finding."""
     return frozenset(path[0] for path in paths)
 
@@ -191,14 +191,14 @@ def compile_policy(
     next release, it cannot use the features that this release adds. A policy that expands to too many nodes has an `excess`.
     """
     try:
-        with _without_collections():
-            return _compiled(policy, rules, plugin, new=new)
+        with _pause_collector():
+            return _compile_expressions(policy, rules, plugin, new=new)
     except cel.ExpressionTooLarge as why:
         return replace(leave_uncompiled(policy, why), plugin=plugin)
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Pause the garbage collector: compiled expressions stay in memory, and each collection would scan all of them again."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -209,7 +209,7 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> CompiledPolicy:
+def _compile_expressions(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> CompiledPolicy:
     allowance = Allowance()
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
@@ -251,13 +251,13 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
             for annotation in policy.audit_annotations
         ),
         mutations=tuple(
-            compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
+            compiled(mutation.expression, _extend_for_mutation(mutation, authorized)) for mutation in policy.mutations
         ),
         checks=list_checks(policy),
         written=tuple(written),
         plugin=plugin,
     )
-    return replace(compiled_policy, cost_bounds=_cost_bounds(compiled_policy))
+    return replace(compiled_policy, cost_bounds=_make_cost_bounds(compiled_policy))
 
 
 class Allowance:
@@ -293,18 +293,18 @@ def leave_uncompiled(policy: Policy, why: cel.ExpressionTooLarge) -> CompiledPol
     )
 
 
-def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
+def _make_cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     validations = [part for _, expression, message in compiled.validations for part in (expression, message)]
     shares = (
-        _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
-        _budget_group(RUNTIME, validations),
-        _budget_group(RUNTIME, compiled.annotations),
-        *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
+        _make_budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
+        _make_budget_group(RUNTIME, validations),
+        _make_budget_group(RUNTIME, compiled.annotations),
+        *(_make_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
     )
     return CostBounds(compiled.variables, shares)
 
 
-def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
+def _make_budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
     return BudgetGroup(
         budget,
         tuple(
@@ -330,7 +330,7 @@ def list_checks(policy: Policy) -> tuple[Check, ...]:
     return (*validations, *annotations, *mutations)
 
 
-def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
+def _extend_for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
     return cel.allow_patches(environment).require_results(result)
 
@@ -341,7 +341,7 @@ def compile_expression(text: str, environment: cel.Environment, variables: Mappi
     Raises TooLarge for an expression that expands to too many nodes.
     """
     compiled = compile_variable(text, environment)
-    return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
+    return compiled if compiled.program is None else replace(compiled, paths=_find_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
@@ -356,18 +356,18 @@ def compile_variable(text: str, environment: cel.Environment) -> Expression:
     return Expression(text, program, paths=program.reads)
 
 
-def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
+def _find_paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
     paths = set(compiled.paths)
     stack, seen = [compiled], set[str]()
     while stack:
-        for name in _names(stack.pop(), variables) - seen:
+        for name in _list_names(stack.pop(), variables) - seen:
             seen.add(name)
             stack.append(variables[name])
             paths |= variables[name].paths
     return frozenset(paths)
 
 
-def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
+def _list_names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
     """The variables that an expression reads by itself."""
     if ("variables",) in expression.paths:
         return set(variables)

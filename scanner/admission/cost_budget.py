@@ -117,20 +117,20 @@ class Variables(cel.Lazy):
         """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
         if name in self.entries:
             return (self.entries[name],)
-        return (self.read(name),) if self._expression(name) else None
+        return (self.read(name),) if self._find_expression(name) else None
 
     def read(self, name: str) -> cel.Value:
         """The value of a variable that was not read yet. Raises KeyError for an unknown name, and EvaluationError as `find`."""
-        expression = self._expression(name)
+        expression = self._find_expression(name)
         if expression is None:
             raise KeyError(name)
         value = self.entries[name] = self._evaluated(name, expression)
         return value
 
-    def _expression(self, name: str) -> ProgramSource | None:
+    def _find_expression(self, name: str) -> ProgramSource | None:
         return None if "__" in name and _ESCAPED.search(name) else self._expressions.get(name)
 
-    def unpaid_cost(self) -> int:
+    def take_unpaid_cost(self) -> int:
         """Return the cost of variables since the last call, in units of CEL cost, and reset it."""
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
@@ -143,13 +143,13 @@ class Variables(cel.Lazy):
         if self._failures is None or name not in self._failures:
             inputs = {**self._inputs, "variables": self} if "variables" in program.roots else self._inputs
             try:
-                return self._measured(program, inputs) if self.metered else program.evaluate(inputs)
+                return self._measure(program, inputs) if self.metered else program.evaluate(inputs)
             except cel.EvaluationError as error:
                 self._failures = {} if self._failures is None else self._failures
                 self._failures[name] = f'composited variable "{name}" fails to evaluate: {error}'
         raise cel.EvaluationError(self._failures[name])
 
-    def _measured(self, program: cel.Program, inputs: Mapping[str, object]) -> cel.Value:
+    def _measure(self, program: cel.Program, inputs: Mapping[str, object]) -> cel.Value:
         measured = program.measure(inputs)
         self._owed += measured.cost
         if isinstance(measured.outcome, cel.EvaluationError):
@@ -164,27 +164,27 @@ def run(
     if expression.program is None:
         return EvaluationFault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
-        return _paid(expression.text, expression.program, activation, cost_budget)
+        return _measure_paid(expression.text, expression.program, activation, cost_budget)
     try:
         return expression.program.evaluate(activation)
     except cel.EvaluationError as error:
-        return _failed(expression.text, error)
+        return _make_fault(expression.text, error)
 
 
-def _paid(
+def _measure_paid(
     text: str, program: cel.Program, activation: Mapping[str, object], cost_budget: CostBudget
 ) -> cel.Value | EvaluationFault:
     measured = program.measure(activation)
     variables = activation.get("variables")
-    unpaid_cost = variables.unpaid_cost() if isinstance(variables, Variables) else 0
+    unpaid_cost = variables.take_unpaid_cost() if isinstance(variables, Variables) else 0
     if not (cost_budget.charge(unpaid_cost) and cost_budget.charge(measured.cost)):
         return EvaluationFault(EXHAUSTED, ends=True)
     if isinstance(measured.outcome, cel.EvaluationError):
-        return _failed(text, measured.outcome)
+        return _make_fault(text, measured.outcome)
     return measured.outcome
 
 
-def _failed(text: str, error: cel.EvaluationError) -> EvaluationFault:
+def _make_fault(text: str, error: cel.EvaluationError) -> EvaluationFault:
     return EvaluationFault(f"expression '{text}' resulted in error: {error}")
 
 
@@ -212,7 +212,7 @@ class BudgetGroup:
     programs: tuple[cel.Program, ...]
 
 
-class _Latest:
+class _LatestSizes:
     """The sizes of the latest documents: many policies evaluate the same object."""
 
     __slots__ = ("_extents", "_sizes")
@@ -233,11 +233,11 @@ class _Latest:
         cached = self._extents.get(root)
         if cached is None or cached[0] is not document:
             extent = cel.find_document_extent(document)._replace(widest=cel.find_widest(document))
-            cached = self._extents[root] = (document, extent.rounded())
+            cached = self._extents[root] = (document, extent.round_up())
         return cached[1]
 
 
-_LATEST = _Latest()
+_LATEST = _LatestSizes()
 
 
 def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
@@ -291,7 +291,7 @@ class CostBounds:
 
         `extents` are size bounds by variable. `lengths` are the known lengths of `ranges`, in elements.
         """
-        rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
+        rounded = tuple(extents.get(root, cel.NOTHING).round_up() for root in self._roots)
         return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
 
     def _is_within_size(self, size: int) -> bool:

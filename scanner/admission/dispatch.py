@@ -86,11 +86,7 @@ class BoundPolicy:
         ):
             return check_results
         exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
-        return (
-            tuple(_without_effect(check_result, exempted) for check_result in check_results)
-            if exempted
-            else check_results
-        )
+        return tuple(_exempt(check_result, exempted) for check_result in check_results) if exempted else check_results
 
     @property
     def may_change_objects(self) -> bool:
@@ -103,7 +99,7 @@ class BoundPolicy:
         return self.compiled.policy
 
 
-def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
+def _exempt(check_result: CheckResult, exempted: str) -> CheckResult:
     """Mark a check result as exempted. Errors of the policy's configuration do not depend on the object and stay."""
     if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
         return check_result
@@ -187,9 +183,9 @@ def list_requests(
             select(bound, binding, resource, original, operation, context) for operation in context.operations
         )
         selection = next((candidate for candidate in selections if candidate), None)
-        viewed = selection and _viewed(resource, selection.matched, original, context)
+        viewed = selection and _view(resource, selection.matched, original, context)
         if selection and viewed:
-            yield from _requests(bound, binding, selection, viewed, context)
+            yield from _list_requests(bound, binding, selection, viewed, context)
 
 
 def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationContext) -> bool:
@@ -197,7 +193,7 @@ def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationCo
     return matched != listed and listed == original and matched in context.relabelled
 
 
-def _viewed(resource: Resource, matched: Kind, original: Kind, context: EvaluationContext) -> Resource | None:
+def _view(resource: Resource, matched: Kind, original: Kind, context: EvaluationContext) -> Resource | None:
     """The object in the kind in which a policy evaluates it; None if the policy evaluates it on another list."""
     if is_viewed(matched, resource.kind, original, context):
         return _VIEWS.of(resource, matched)
@@ -238,11 +234,11 @@ def select(
 
     Only the facts in `Target` decide.
     """
-    policy, target = bound.policy, _target(resource, original, operation, context)
+    policy, target = bound.policy, _make_target(resource, original, operation, context)
     if bound.covered and not bound.covered.include(target):
         return None
     try:
-        matched = _matched(policy.match, target)
+        matched = _match(policy.match, target)
     except ConfigurationError as error:
         return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
@@ -256,8 +252,8 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
-    namespace = request_namespace(resource)
+def _make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
+    namespace = get_request_namespace(resource)
     namespace_object = context.find_namespace(namespace)
     return Target(
         kind=original,
@@ -270,14 +266,14 @@ def _target(resource: Resource, original: Kind, operation: Operation, context: E
     )
 
 
-def request_namespace(resource: Resource) -> str:
+def get_request_namespace(resource: Resource) -> str:
     """The namespace of a request on an object: a Namespace's own name for Namespace objects."""
     if (resource.kind.group, resource.kind.plural) == ("", "namespaces"):
         return resource.name
     return resource.namespace
 
 
-def _requests(
+def _list_requests(
     bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     policy, target = bound.policy, selection.target
@@ -298,18 +294,18 @@ def _requests(
     if not params:
         yield InvocationResult(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(bound, binding, selection, resource, context)
+    request = _make_request(bound, binding, selection, resource, context)
     for param in params:
         yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
 
-def _matched(match: MatchResources | None, target: Target) -> Kind | None:
+def _match(match: MatchResources | None, target: Target) -> Kind | None:
     if match is None:
         raise ConfigurationError("policy contained no match constraints, a required field")
     return applies(match, target)
 
 
-def _request(
+def _make_request(
     bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Request:
     target = selection.target
@@ -319,7 +315,7 @@ def _request(
         matched=selection.matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=_namespace_object(bound, target, resource, context),
+        namespace_object=_get_namespace_object(bound, target, resource, context),
         user=context.user,
         decider=context.authorizer,
         budget_use=context.budget_use,
@@ -327,7 +323,7 @@ def _request(
     )
 
 
-def _namespace_object(
+def _get_namespace_object(
     bound: BoundPolicy, target: Target, resource: Resource, context: EvaluationContext
 ) -> JsonObject | None:
     if not target.namespace:

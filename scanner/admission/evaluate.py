@@ -74,13 +74,13 @@ def find_unmet_condition(
     compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
 ) -> tuple[CheckResult, ...]:
     """The results of the match conditions for the given inputs, variables excluded; empty if all conditions are true."""
-    verdict = _conditions(compiled, seen, budget_use, counts=counts)
+    verdict = _evaluate_conditions(compiled, seen, budget_use, counts=counts)
     if isinstance(verdict, Skipped):
         return tuple(CheckResult(check, verdict) for check in compiled.checks)
     return () if verdict is None else (CheckResult(Check(CheckKind.CONDITIONS), verdict),)
 
 
-def _conditions(
+def _evaluate_conditions(
     compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
     """None when all conditions are true. A false condition beats every error, but not an exhausted budget."""
@@ -128,7 +128,7 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
     base = {**make_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}
     if compiled.must_count_cost(base):
         return _evaluate_within_budget(compiled, request, base)
-    filtered, messages = _visible(request, base)
+    filtered, messages = _make_visible(request, base)
     return evaluate_uncounted(compiled, filtered, messages, base)
 
 
@@ -154,7 +154,7 @@ def evaluate_uncounted(
     return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
-def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+def _make_visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """The inputs of validations, and those of their messages."""
     visible = {**base, "namespaceObject": filter_namespace(request.namespace_object)}
     return {**visible, **make_authorization(request)}, visible
@@ -164,22 +164,26 @@ def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
-    filtered, visible = (compiled.make_activation(values_seen, metered=True) for values_seen in _visible(request, base))
+    filtered, visible = (
+        compiled.make_activation(values_seen, metered=True) for values_seen in _make_visible(request, base)
+    )
     cost_budget = CostBudget(RUNTIME, request.budget_use)
     evaluable = [expression for _, expression, _ in compiled.validations if is_evaluable(expression, filtered)]
     values = run_all(evaluable, filtered, cost_budget)
     if isinstance(values, EvaluationFault):
-        return _exhausted(compiled)
+        return _fail_exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
     annotations = run_all(
         compiled.annotations, compiled.make_activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
     )
     if isinstance(annotations, EvaluationFault):
-        return _exhausted(compiled)
+        return _fail_exhausted(compiled)
     results = iter(values)
     outcomes = [
         *(
-            _counted(compiled, validation, next(results), texts if isinstance(texts, EvaluationFault) else texts[index])
+            _count_validation(
+                compiled, validation, next(results), texts if isinstance(texts, EvaluationFault) else texts[index]
+            )
             if is_evaluable(validation[1], filtered)
             else NO_AUTHORIZER
             for index, validation in enumerate(compiled.validations)
@@ -189,12 +193,12 @@ def _evaluate_within_budget(
     return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
-def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
+def _fail_exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """The single result of an invocation that exhausted its budget: it replaces all others."""
     return (CheckResult(Check(CheckKind.CONFIGURATION), make_error(compiled, EXHAUSTED)),)
 
 
-def _counted(
+def _count_validation(
     compiled: CompiledPolicy,
     compiled_validation: tuple[Validation, Expression, Expression | None],
     value: cel.Value | EvaluationFault,
@@ -225,7 +229,7 @@ def make_check_inputs(
                 {**base, **make_authorization(request), "request": make_condition_request(request)}
             )
         case CheckKind.VALIDATION:
-            return compiled.make_activation(_visible(request, whole)[0])
+            return compiled.make_activation(_make_visible(request, whole)[0])
         case CheckKind.AUDIT_ANNOTATION:
             return compiled.make_activation(whole)
         case CheckKind.MUTATION | CheckKind.CONFIGURATION:

@@ -60,7 +60,7 @@ def resolve_params(
 
 
 def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tuple[Resource, ...]:
-    where = _namespace(ref, kind, namespace)
+    where = _get_namespace(ref, kind, namespace)
     if ref.name and ref.selector is not None:
         raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
     if ref.name:
@@ -73,7 +73,7 @@ def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tup
     return tuple(sorted(selected, key=lambda param: (param.namespace, param.name)))
 
 
-def _namespace(ref: ParamRef, kind: Kind, namespace: str) -> str:
+def _get_namespace(ref: ParamRef, kind: Kind, namespace: str) -> str:
     if not kind.namespaced:
         if ref.namespace:
             raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")

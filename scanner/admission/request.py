@@ -144,9 +144,9 @@ def make_request_kinds(matched: Kind, original: Kind) -> dict[str, object]:
     `kind` and `resource` are of the kind that is evaluated, `requestKind` and `requestResource` of the kind that is requested.
     """
     return {
-        "kind": _group_version_kind(matched),
+        "kind": _make_group_version_kind(matched),
         "resource": make_group_version_resource(matched),
-        "requestKind": _group_version_kind(original),
+        "requestKind": _make_group_version_kind(original),
         "requestResource": make_group_version_resource(original),
     }
 
@@ -158,7 +158,7 @@ def make_user_info(user: UserInfo) -> dict[str, object]:
     return {key: value for key, value in fields.items() if value}
 
 
-def _group_version_kind(kind: Kind) -> dict[str, str]:
+def _make_group_version_kind(kind: Kind) -> dict[str, str]:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 

@@ -105,10 +105,10 @@ def decide_validation(
     if isinstance(value, EvaluationFault):
         return make_error(compiled, value.text)
     reason = validation.reason or "Invalid"
-    return Violated(_message(validation, text()), reason, _CODES.get(reason, 422))
+    return Violated(_choose_message(validation, text()), reason, _CODES.get(reason, 422))
 
 
-def _message(validation: Validation, value: cel.Value | EvaluationFault) -> str:
+def _choose_message(validation: Validation, value: cel.Value | EvaluationFault) -> str:
     """The message of a violation: the messageExpression, else the message, else the failed expression."""
     text = value.strip(_BLANKS) if isinstance(value, str) else ""
     if text and "\n" not in text and _is_short(text):
@@ -141,10 +141,10 @@ def decide_annotation(compiled: CompiledPolicy, expression: Expression, value: c
             "Return type must be either string or null."
         )
         return Errored(text, would_deny=True, always=True)
-    return Passed(annotation=_clipped(value.strip(_BLANKS)))
+    return Passed(annotation=_clip(value.strip(_BLANKS)))
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     """The first bytes of a text; each byte of a character that is cut becomes a replacement character, as in Go's JSON."""
     clipped = text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION]
     kept = clipped.decode("utf-8", "ignore")

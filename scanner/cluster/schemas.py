@@ -74,7 +74,7 @@ def conversion_of(versions: DefinedVersions | None) -> Conversion:
 def _custom(version: Json, versions: DefinedVersions | None) -> Schema:
     table = _table()
     written = as_object(dig(version, "schema", "openAPIV3Schema"))
-    shape = as_object(Compactor(EMPTY).shape(written))
+    shape = as_object(Compactor(EMPTY).convert_schema(written))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
     custom = Custom(written, has_status=dig(version, "subresources", "status") is not None, versions=versions)
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)

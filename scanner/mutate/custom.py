@@ -66,7 +66,7 @@ def fill_defaults(custom: Custom, document: JsonObject) -> JsonObject:
 
     Mirrors `structuraldefaulting.Default` of apiextensions-apiserver.
     """
-    return as_object(_defaulted(document, custom.schema))
+    return as_object(_fill_defaults(document, custom.schema))
 
 
 def store_custom(custom: Custom, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -78,10 +78,10 @@ def store_custom(custom: Custom, before: JsonObject, after: JsonObject) -> JsonO
     """
     own = ("status",) if custom.has_status else ()
     schema = custom.schema if custom.versions is None else custom.versions.schema
-    document = _kept(before, _typed(after, schema), own)
+    document = _restore_fields(before, _drop_untyped(after, schema), own)
     typed = {**document, "metadata": read_object_meta(document.get("metadata"))}
-    read = as_object(_defaulted(keep_metadata(before, typed), schema))
-    return read if schema == custom.schema else _kept(before, _typed(read, custom.schema), own)
+    read = as_object(_fill_defaults(keep_metadata(before, typed), schema))
+    return read if schema == custom.schema else _restore_fields(before, _drop_untyped(read, custom.schema), own)
 
 
 def list_wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
@@ -90,34 +90,39 @@ def list_wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
     Such fields are not stored, so that the object would seem unchanged; but the server validates the object of the request first.
     """
     if custom.versions is not None and custom.versions.schema != custom.schema:
-        yield from _wrong_types(after, custom.schema, custom.versions.schema, "")
+        yield from _list_wrong_types(after, custom.schema, custom.versions.schema, "")
 
 
-def _wrong_types(value: Json, schema: JsonObject | None, other: JsonObject | None, path: str) -> Iterator[str]:
+def _list_wrong_types(value: Json, schema: JsonObject | None, other: JsonObject | None, path: str) -> Iterator[str]:
     if schema is None or schema == other:
         return
     if isinstance(value, dict):
         for name, member in value.items():
-            own, others = _field_schema(schema, name), _field_schema(other, name)
+            own, others = _get_field_schema(schema, name), _get_field_schema(other, name)
             place = f"{path}.{name}".removeprefix(".")
             if own is not None and others is None and not _has_type(member, own):
-                type_, word = own["type"], _word(member)
+                type_, word = own["type"], _name_type(member)
                 shown = f'{place} in body must be of type {type_}: "{word}"'
                 yield f'{place}: Invalid value: "{word}": {shown}'
             else:
-                yield from _wrong_types(member, own, others, place)
+                yield from _list_wrong_types(member, own, others, place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _wrong_types(item, _item_schema(schema), _item_schema(other), f"{path}[{index}]")
+            yield from _list_wrong_types(item, _get_item_schema(schema), _get_item_schema(other), f"{path}[{index}]")
 
 
 def _has_type(value: Json, schema: JsonObject) -> bool:
     """Return whether a value has the type of its schema; True for a schema that accepts several. Nulls are dropped before."""
     wanted = schema.get("type")
-    return value is None or wanted is None or wanted == _word(value) or (wanted, _word(value)) == ("number", "integer")
+    return (
+        value is None
+        or wanted is None
+        or wanted == _name_type(value)
+        or (wanted, _name_type(value)) == ("number", "integer")
+    )
 
 
-def _word(value: Json) -> str:
+def _name_type(value: Json) -> str:
     """The type of a value as validation names it."""
     match value:
         case bool():
@@ -136,19 +141,19 @@ def _word(value: Json) -> str:
             return "array"
 
 
-def _typed(document: JsonObject, schema: JsonObject) -> Json:
+def _drop_untyped(document: JsonObject, schema: JsonObject) -> Json:
     """The object without the fields that its schema does not define or whose values it rejects (`unstructuredSchemaCoercer`)."""
-    return _coerced(_without_nulls(_pruned(document, schema, root=True), schema), schema)
+    return _coerce_embedded(_drop_nulls(_prune(document, schema, root=True), schema), schema)
 
 
-def _kept(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
+def _restore_fields(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
     """An object with some fields restored."""
     document = as_object(after)
     own = {name: before[name] for name in names if name in before}
     return {**{name: value for name, value in document.items() if name not in names}, **own}
 
 
-def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
+def _get_field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
     """The schema of a member: of a property, or of additional properties. A schema that allows anything gives none for parts."""
     properties = as_object(dig(schema, "properties"))
     member = properties[name] if name in properties else dig(schema, "additionalProperties")
@@ -156,7 +161,7 @@ def _field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
     return member if isinstance(member, Mapping) and not (name == "metadata" and "allOf" in member) else None
 
 
-def _item_schema(schema: JsonObject | None) -> JsonObject | None:
+def _get_item_schema(schema: JsonObject | None) -> JsonObject | None:
     items = dig(schema, "items")
     return items if isinstance(items, Mapping) else None
 
@@ -169,18 +174,18 @@ def _rejects_null(schema: JsonObject | None) -> bool:
     return schema is not None and schema.get("nullable") is not True
 
 
-def _defaulted(value: Json, schema: JsonObject | None) -> Json:
+def _fill_defaults(value: Json, schema: JsonObject | None) -> Json:
     if schema is None:
         return value
     if isinstance(value, dict):
-        return _object_defaulted(value, schema)
+        return _fill_object(value, schema)
     if isinstance(value, list):
-        items = _item_schema(schema)
-        return _same_or([_defaulted(_given(item, items), items) for item in value], value)
+        items = _get_item_schema(schema)
+        return _keep_same([_fill_defaults(_replace_null(item, items), items) for item in value], value)
     return value
 
 
-def _object_defaulted(value: dict[str, Json], schema: JsonObject) -> Json:
+def _fill_object(value: dict[str, Json], schema: JsonObject) -> Json:
     properties = as_object(schema.get("properties"))
     missing = {
         name: default
@@ -188,43 +193,45 @@ def _object_defaulted(value: dict[str, Json], schema: JsonObject) -> Json:
         if name not in value and (default := dig(member_schema, "default")) is not None
     }
     members = {**value, **missing}
-    return _same_or(
-        {name: _member_defaulted(member, _field_schema(schema, name)) for name, member in members.items()}, value
+    return _keep_same(
+        {name: _fill_member(member, _get_field_schema(schema, name)) for name, member in members.items()}, value
     )
 
 
-def _member_defaulted(value: Json, schema: JsonObject | None) -> Json:
-    return _defaulted(_given(value, schema), schema)
+def _fill_member(value: Json, schema: JsonObject | None) -> Json:
+    return _fill_defaults(_replace_null(value, schema), schema)
 
 
-def _given(value: Json, schema: JsonObject | None) -> Json:
+def _replace_null(value: Json, schema: JsonObject | None) -> Json:
     """A value, or the default in place of a null that the schema does not allow."""
     return dig(schema, "default") if value is None and _rejects_null(schema) else value
 
 
-def _pruned(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
+def _prune(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
     if schema is not None and schema.get(_PRESERVE) is True:
-        return _pruned_inside(value, schema, root=root)
+        return _prune_inside(value, schema, root=root)
     if isinstance(value, dict):
         kept = {name: member for name, member in value.items() if _is_kept(schema, name, root=root)}
-        return _same_or({name: _member_pruned(member, schema, name, root=root) for name, member in kept.items()}, value)
+        return _keep_same(
+            {name: _prune_member(member, schema, name, root=root) for name, member in kept.items()}, value
+        )
     if isinstance(value, list):
-        return _same_or([_pruned(item, _item_schema(schema)) for item in value], value)
+        return _keep_same([_prune(item, _get_item_schema(schema)) for item in value], value)
     return value
 
 
-def _pruned_inside(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
+def _prune_inside(value: Json, schema: JsonObject | None, *, root: bool = False) -> Json:
     """Prune the members that a schema names where it accepts other members too."""
     if schema is None:
         return value
     if isinstance(value, dict):
         pruned = {
-            name: _member_pruned(member, schema, name, root=root) if _is_declared(schema, name) else member
+            name: _prune_member(member, schema, name, root=root) if _is_declared(schema, name) else member
             for name, member in value.items()
         }
-        return _same_or(pruned, value)
+        return _keep_same(pruned, value)
     if isinstance(value, list):
-        return _same_or([_pruned_inside(item, _item_schema(schema)) for item in value], value)
+        return _keep_same([_prune_inside(item, _get_item_schema(schema)) for item in value], value)
     return value
 
 
@@ -232,27 +239,27 @@ def _is_kept(schema: JsonObject | None, name: str, *, root: bool) -> bool:
     return _is_type_or_metadata(schema, name, root=root) or (schema is not None and _is_declared(schema, name))
 
 
-def _member_pruned(value: Json, schema: JsonObject | None, name: str, *, root: bool) -> Json:
-    return value if _is_type_or_metadata(schema, name, root=root) else _pruned(value, _field_schema(schema, name))
+def _prune_member(value: Json, schema: JsonObject | None, name: str, *, root: bool) -> Json:
+    return value if _is_type_or_metadata(schema, name, root=root) else _prune(value, _get_field_schema(schema, name))
 
 
 def _is_type_or_metadata(schema: JsonObject | None, name: str, *, root: bool) -> bool:
     return name in _OF_EVERY_KIND and (root or dig(schema, _EMBEDDED) is True)
 
 
-def _without_nulls(value: Json, schema: JsonObject | None) -> Json:
+def _drop_nulls(value: Json, schema: JsonObject | None) -> Json:
     """The object without members that are null, not nullable and without a default."""
     if isinstance(value, dict):
         kept = {
             name: member
             for name, member in value.items()
-            if member is not None or _may_stay(_field_schema(schema, name))
+            if member is not None or _may_stay(_get_field_schema(schema, name))
         }
-        return _same_or(
-            {name: _without_nulls(member, _field_schema(schema, name)) for name, member in kept.items()}, value
+        return _keep_same(
+            {name: _drop_nulls(member, _get_field_schema(schema, name)) for name, member in kept.items()}, value
         )
     if isinstance(value, list):
-        return _same_or([_without_nulls(item, _item_schema(schema)) for item in value], value)
+        return _keep_same([_drop_nulls(item, _get_item_schema(schema)) for item in value], value)
     return value
 
 
@@ -260,21 +267,21 @@ def _may_stay(schema: JsonObject | None) -> bool:
     return not _rejects_null(schema) or dig(schema, "default") is not None
 
 
-def _coerced(value: Json, schema: JsonObject | None) -> Json:
+def _coerce_embedded(value: Json, schema: JsonObject | None) -> Json:
     """The object with the metadata of embedded objects as their Go type writes it."""
     if schema is None:
         return value
     if isinstance(value, list):
-        return _same_or([_coerced(item, _item_schema(schema)) for item in value], value)
+        return _keep_same([_coerce_embedded(item, _get_item_schema(schema)) for item in value], value)
     if not isinstance(value, dict):
         return value
-    coerced = {name: _coerced(member, _field_schema(schema, name)) for name, member in value.items()}
+    coerced = {name: _coerce_embedded(member, _get_field_schema(schema, name)) for name, member in value.items()}
     if schema.get(_EMBEDDED) is True and isinstance(value.get("metadata", ""), dict | None):
         coerced["metadata"] = read_object_meta(value["metadata"], keeps_malformed=True)
-    return _same_or(coerced, value)
+    return _keep_same(coerced, value)
 
 
-def _same_or(changed: Json, value: Json) -> Json:
+def _keep_same(changed: Json, value: Json) -> Json:
     """The old value where nothing in it has changed, so that its identity is kept."""
     if isinstance(changed, dict) and isinstance(value, dict):
         return (
@@ -331,14 +338,14 @@ def read_object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonOb
     given = metadata if isinstance(metadata, Mapping) else EMPTY
     members: dict[str, Json] = {}
     for name, value in given.items():
-        members.update(_read(name, value, keeps_malformed=keeps_malformed))
+        members.update(_read_member(name, value, keeps_malformed=keeps_malformed))
     return given if members == given else members
 
 
-def _read(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:
+def _read_member(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:
     """The stored form of a member; nothing for a member that is unknown or empty."""
     member = {name: value}
     try:
-        return Rewriting(_SCHEMA, InnerDecoder()).rewritten(member, EMPTY)
+        return Rewriting(_SCHEMA, InnerDecoder()).rewrite(member, EMPTY)
     except DecoderEnded:
         return member if keeps_malformed else EMPTY

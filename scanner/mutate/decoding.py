@@ -30,19 +30,19 @@ def decode_strictly(schema: Schema, document: Json, live: JsonObject) -> JsonObj
 
     Raises RequestFault with the first error of the strict decoder.
     """
-    identified = _identified({} if document is None else document, live)
-    decoded, fault = _read(schema, identified, live, keep_order)
+    identified = _fill_identity({} if document is None else document, live)
+    decoded, fault = _decode(schema, identified, live, keep_order)
     if not fault:
         return decoded
     # The error that Go reports depends on the order of reading: members that a patch wrote are sorted.
-    raise RequestFault(f"{INTERNAL}{_read(schema, identified, live, order_by_name)[1]}")
+    raise RequestFault(f"{INTERNAL}{_decode(schema, identified, live, order_by_name)[1]}")
 
 
-def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
+def _decode(schema: Schema, document: JsonObject, live: JsonObject, order: Order) -> tuple[JsonObject, str]:
     """The decoded object, or the error text of the strict decoder."""
-    reader = _Strict()
+    reader = _StrictDecoder()
     try:
-        return Rewriting(schema, reader, order).rewritten(document, live), reader.fault()
+        return Rewriting(schema, reader, order).rewrite(document, live), reader.fault()
     except DecoderEnded as error:
         return EMPTY, str(error)
 
@@ -50,17 +50,17 @@ def _read(schema: Schema, document: JsonObject, live: JsonObject, order: Order) 
 def decode_configuration(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
     """The decoded result of an apply configuration on `live` (`FromUnstructured`). Raises PatchFault."""
     try:
-        return Rewriting(schema, Unstructured()).rewritten(document, live)
+        return Rewriting(schema, UnstructuredDecoder()).rewrite(document, live)
     except DecoderEnded:
-        raise PatchFault(_unconvertible(schema, document, live)) from None
+        raise PatchFault(_find_unconvertible(schema, document, live)) from None
 
 
-def _unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
+def _find_unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
     """The error of the first invalid field, in the order of the structs."""
     version = as_text(live.get("apiVersion"))
     named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
     try:
-        Rewriting(schema, Unstructured(), order_by_field).rewritten(document, live)
+        Rewriting(schema, UnstructuredDecoder(), order_by_field).rewrite(document, live)
     except DecoderEnded as error:
         return f"unable to convert unstructured object to {named}: {error}"
     return ""
@@ -80,7 +80,7 @@ def require_identity(document: Json) -> JsonObject:
     return document
 
 
-def _identified(document: Json, live: JsonObject) -> JsonObject:
+def _fill_identity(document: Json, live: JsonObject) -> JsonObject:
     """The document with the stored object's kind, which it may omit. Raises RequestFault for another kind."""
     document = require_identity(document)
     version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
@@ -88,11 +88,11 @@ def _identified(document: Json, live: JsonObject) -> JsonObject:
     version = own_version if version in ("", "/") else version
     kind = kind or own_kind
     if (version, kind) != (own_version, own_kind):
-        raise RequestFault(f"{INTERNAL}{_other_kind(version, kind, own_version, own_kind)}")
+        raise RequestFault(f"{INTERNAL}{_describe_other_kind(version, kind, own_version, own_kind)}")
     return {**document, **{name: live[name] for name in _IDENTITY if name in live}}
 
 
-def _other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str:
+def _describe_other_kind(version: str, kind: str, own_version: str, own_kind: str) -> str:
     """The error text for an object that the patch turned into another kind."""
     group, _, short = version.rpartition("/")
     package = group.partition(".")[0] or "core"
@@ -120,7 +120,7 @@ class DecoderEnded(ValueError):
     """The error at which a decoder stops immediately."""
 
 
-class _Strict:
+class _StrictDecoder:
     """The decoder of sigs.k8s.io/json: it reports the first value of a wrong type before unknown fields.
 
     A type with its own decoder ends the decoding with its own error.
@@ -136,18 +136,18 @@ class _Strict:
             return self.first
         return f"strict decoding error: {', '.join([*self.unsuitable][:_MOST_UNKNOWN])}"
 
-    def plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
+    def read_plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
         try:
             return goread.read_plain(go.kind, go.name, value)
         except Mismatch as error:
-            self._save(_in_field(error, place))
+            self._save(_describe_in_field(error, place))
             return None
 
-    def bytes(self, value: Json, place: FieldPlace) -> Json:
+    def read_bytes(self, value: Json, place: FieldPlace) -> Json:
         if isinstance(value, list):
-            return self._listed_bytes(value, place)
+            return self._read_byte_list(value, place)
         if not isinstance(value, str):
-            self.misplaced(value, "slice", "[]uint8", place)
+            self.reject_misplaced(value, "slice", "[]uint8", place)
             return None
         try:
             return goread.normalize_bytes(value)
@@ -155,39 +155,39 @@ class _Strict:
             self._save(str(error))
             return None
 
-    def _listed_bytes(self, value: list[Json], place: FieldPlace) -> Json:
-        numbers = [self.plain(_BYTE, 0 if item is None else item, place) for item in value]
+    def _read_byte_list(self, value: list[Json], place: FieldPlace) -> Json:
+        numbers = [self.read_plain(_BYTE, 0 if item is None else item, place) for item in value]
         return goread.encode_numbers([number for number in numbers if isinstance(number, int)])
 
-    def special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
+    def read_special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
         try:
             return goread.read_special(kind, value)
         except Mismatch as error:
-            text = _in_field(error, place)
+            text = _describe_in_field(error, place)
         except MalformedText as error:
             text = str(error)
         self._save(text)
         raise DecoderEnded(text)
 
-    def misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
+    def reject_misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
         del wanted
-        self._save(_in_field(Mismatch(name_type(value), type_), place))
+        self._save(_describe_in_field(Mismatch(name_type(value), type_), place))
 
-    def unknown(self, place: FieldPlace, name: str) -> None:
+    def report_unknown(self, place: FieldPlace, name: str) -> None:
         path = f"{place.path}.{name}" if place.path else name
         self.unsuitable[f"unknown field {quote(path)}"] = None
 
-    def inside(self, place: FieldPlace) -> tuple[Reader, FieldPlace]:
+    def enter(self, place: FieldPlace) -> tuple[Reader, FieldPlace]:
         return InnerDecoder(), place
 
     def _save(self, text: str) -> None:
         self.first = self.first or text
 
 
-class InnerDecoder(_Strict):
+class InnerDecoder(_StrictDecoder):
     """The strict decoder inside a type with its own decoder: the first error ends it, and unknown members are dropped."""
 
-    def unknown(self, place: FieldPlace, name: str) -> None:
+    def report_unknown(self, place: FieldPlace, name: str) -> None:
         """Ignore an unknown member."""
 
     def _save(self, text: str) -> None:
@@ -197,17 +197,17 @@ class InnerDecoder(_Strict):
 _BYTE = GoPlain("uint8", "uint8")
 
 
-def _in_field(error: Mismatch, place: FieldPlace) -> str:
+def _describe_in_field(error: Mismatch, place: FieldPlace) -> str:
     if not place.fields:
         return str(error)
     where = f"{place.struct}.{'.'.join(place.fields)}"
     return f"json: cannot unmarshal {error.word} into Go struct field {where} of type {error.type}"
 
 
-class Unstructured:
+class UnstructuredDecoder:
     """The decoder `FromUnstructured`, which stops at the first error and does not report the path of the field."""
 
-    def plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
+    def read_plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
         """A number of another width loses its upper bits."""
         del place
         if go.kind in ("int32", "int64") and isinstance(value, int | float) and not isinstance(value, bool):
@@ -222,17 +222,17 @@ class Unstructured:
             text = f"cannot convert int64 to {go.name}" if is_integer else f"unrecognized type: {go.kind}"
             raise DecoderEnded(text) from None
 
-    def bytes(self, value: Json, place: FieldPlace) -> Json:
+    def read_bytes(self, value: Json, place: FieldPlace) -> Json:
         """Bytes, from their base64, as base64 again."""
         if not isinstance(value, str):
-            self.misplaced(value, "slice", "[]uint8", place)
+            self.reject_misplaced(value, "slice", "[]uint8", place)
             return None
         try:
             return goread.normalize_bytes(value)
         except BadBytes as error:
             raise DecoderEnded(f"error decoding from json: {error}") from None
 
-    def special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
+    def read_special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
         """A value of a type with its own decoder."""
         del place
         try:
@@ -240,17 +240,17 @@ class Unstructured:
         except (Mismatch, MalformedText) as error:
             raise DecoderEnded(str(error)) from None
 
-    def misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
+    def reject_misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
         """A value of another shape."""
         del type_, place
         raise DecoderEnded(
             f"cannot restore {wanted} from{':' if wanted == 'struct' else ''} {_KINDS[name_type(value)]}"
         )
 
-    def unknown(self, place: FieldPlace, name: str) -> None:
+    def report_unknown(self, place: FieldPlace, name: str) -> None:
         """Ignore an unknown member: a patch cannot contain a field that the schema does not define."""
 
-    def inside(self, place: FieldPlace) -> tuple[Reader, FieldPlace]:
+    def enter(self, place: FieldPlace) -> tuple[Reader, FieldPlace]:
         """The reader of the content, which is decoded as separate JSON."""
         del place
         return InnerDecoder(), FieldPlace()

@@ -109,14 +109,14 @@ _NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
 @cache
 def get_fields(definition: str) -> Mapping[str, GoField]:
     """The fields of a definition's struct by name, in Go's order; none when the definition is unknown."""
-    written = _table().get(definition)
-    return _NO_FIELDS if written is None else {name: _field(code) for name, code in written.items()}
+    written = _load_table().get(definition)
+    return _NO_FIELDS if written is None else {name: _read_field(code) for name, code in written.items()}
 
 
 @cache
 def is_known(definition: str) -> bool:
     """Return whether the Go type of a definition is known."""
-    return definition in _table()
+    return definition in _load_table()
 
 
 @cache
@@ -126,7 +126,7 @@ def get_always_written(definition: str) -> Mapping[str, GoField]:
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, str]]:
+def _load_table() -> Mapping[str, Mapping[str, str]]:
     table: Mapping[str, Mapping[str, str]] = orjson.loads(
         resources.files("scanner.cluster").joinpath("gotypes.json").read_bytes()
     )
@@ -134,7 +134,7 @@ def _table() -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _field(code: str) -> GoField:
+def _read_field(code: str) -> GoField:
     rest, _, embedded = code.partition(" in ")
     written, _, always = rest.partition(" ")
     return GoField(read_type(written), always=bool(always), embedded=tuple(embedded.split(".")) if embedded else ())

@@ -58,22 +58,22 @@ def is_large_value(value: cel.Value) -> bool:
     The work is bounded by the memory that the value takes: a part that occurs often is measured once.
     """
     sizes: dict[int, int] = {}
-    return _size(value, sizes) > LARGEST
+    return _measure_size(value, sizes) > LARGEST
 
 
-def _size(value: object, sizes: dict[int, int]) -> int:
+def _measure_size(value: object, sizes: dict[int, int]) -> int:
     """The least number of bytes of a value as JSON."""
     if isinstance(value, str | bytes):
         return len(value) + 2
-    parts = _parts(value)
+    parts = _list_parts(value)
     if not parts:
         return 1
     if id(value) not in sizes:
-        sizes[id(value)] = 2 + sum(_size(part, sizes) for part in parts)
+        sizes[id(value)] = 2 + sum(_measure_size(part, sizes) for part in parts)
     return sizes[id(value)]
 
 
-def _parts(value: object) -> list[object]:
+def _list_parts(value: object) -> list[object]:
     match value:
         case list():
             return value
@@ -144,7 +144,7 @@ def apply(operations: Iterable[PatchOperation], document: Node) -> Node:
                 root.test(operation)
             case other:
                 raise PatchFault(f"Unexpected kind: {other}")
-    return root.finished()
+    return root.finish()
 
 
 class _Root:
@@ -156,20 +156,20 @@ class _Root:
         self._copied = 0
         self._has_written_null = False
 
-    def finished(self) -> Node:
+    def finish(self) -> Node:
         """The changed document, in which each null is a null, also one that a patch wrote."""
-        return _plain(self.document) if self._has_written_null else self.document
+        return _replace_written_nulls(self.document) if self._has_written_null else self.document
 
     def add(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'add operation does not apply: doc is missing path: "{path}"')
-        with _wrapped(f"error in add for path: '{path}'"):
-            _add(container, key, self._value(operation))
+        with _add_operation_to_errors(f"error in add for path: '{path}'"):
+            _add(container, key, self._get_value(operation))
 
     def remove(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'remove operation does not apply: doc is missing path: "{path}"')
-        with _wrapped(f"error in remove for path: '{path}'"):
+        with _add_operation_to_errors(f"error in remove for path: '{path}'"):
             _remove(container, key)
 
     def replace(self, operation: PatchOperation) -> None:
@@ -179,36 +179,36 @@ class _Root:
                 raise end_connection("a JSON patch that replaces the whole document needs a value")
             if not isinstance(operation.value, list | dict | None):
                 raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
-            self.document = self._value(operation)
+            self.document = self._get_value(operation)
             return
         container, key = self._find(path, f"replace operation does not apply: doc is missing path: {path}")
         try:
             _get(container, key)
         except PatchFault:
             raise PatchFault(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
-        _set(container, key, self._value(operation))
+        _set(container, key, self._get_value(operation))
 
     def move(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("move", source)
         container, key = self._find(source, f"move operation does not apply: doc is missing from path: {source}")
-        with _wrapped(f"error in move for path: '{key}'"):
+        with _add_operation_to_errors(f"error in move for path: '{key}'"):
             value = _get(container, key)
             _remove(container, key)
         container, key = self._find(path, f"move operation does not apply: doc is missing destination path: {path}")
-        with _wrapped(f"error in move for path: '{path}'"):
+        with _add_operation_to_errors(f"error in move for path: '{path}'"):
             _add(container, key, value)
 
     def copy(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("copy", source)
         container, key = self._find(source, f"copy operation does not apply: doc is missing from path: {source}")
-        with _wrapped(f"error in copy for from: '{source}'"):
+        with _add_operation_to_errors(f"error in copy for from: '{source}'"):
             value = _get(container, key)
         container, key = self._find(path, f"copy operation does not apply: doc is missing destination path: {path}")
         self._charge(value)
-        with _wrapped("error while adding value during copy"):
-            _add(container, key, value if isinstance(value, WrittenNull) else _plain(value))
+        with _add_operation_to_errors("error while adding value during copy"):
+            _add(container, key, value if isinstance(value, WrittenNull) else _replace_written_nulls(value))
 
     def test(self, operation: PatchOperation) -> None:
         path = operation.path
@@ -218,7 +218,7 @@ class _Root:
             actual: Node = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
-            with _wrapped(f"error in test for path: '{path}'"):
+            with _add_operation_to_errors(f"error in test for path: '{path}'"):
                 actual = _get(container, key)
         if actual is None or not operation.given:
             holds = actual is None and not operation.given
@@ -227,7 +227,7 @@ class _Root:
         if not holds:
             raise TestFailed(path)
 
-    def _value(self, operation: PatchOperation) -> Node:
+    def _get_value(self, operation: PatchOperation) -> Node:
         """The value of an operation, as the document holds it from now on."""
         if operation.value is None and operation.given:
             self._has_written_null = True
@@ -237,7 +237,7 @@ class _Root:
     def _charge(self, value: Node) -> None:
         """Count a copy. Raises PatchFault beyond the limit (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
         # `deepCopy` counts nothing for a null of the document.
-        self._copied += 0 if value is None else measure_json(_plain(value))
+        self._copied += 0 if value is None else measure_json(_replace_written_nulls(value))
         if self._copied > LARGEST:
             raise PatchFault(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, exceeding the limit "
@@ -249,18 +249,18 @@ class _Root:
         _, *parts = path.split("/")
         if not parts or not isinstance(self.document, list | dict):
             raise PatchFault(f"{missing}: {_MISSING}")
-        node = self.document = self._owned(self.document)
-        for part in map(_decoded, parts[:-1]):
-            below = _step(node, part)
+        node = self.document = self._make_own(self.document)
+        for part in map(_decode_part, parts[:-1]):
+            below = _follow_key(node, part)
             if not isinstance(below, list | dict):
                 raise PatchFault(f"{missing}: {_MISSING}")
-            owned = self._owned(below)
+            owned = self._make_own(below)
             if owned is not below:
                 _set(node, part, owned)
             node = owned
-        return node, _decoded(parts[-1])
+        return node, _decode_part(parts[-1])
 
-    def _owned(self, container: Container) -> Container:
+    def _make_own(self, container: Container) -> Container:
         if id(container) in self._own or isinstance(container, WrittenNull):
             return container
         copied = container.copy()
@@ -268,7 +268,7 @@ class _Root:
         return copied
 
 
-class _wrapped:  # noqa: N801 - used as a statement
+class _add_operation_to_errors:  # noqa: N801 - used as a statement
     """Add the operation to the text of an error."""
 
     def __init__(self, prefix: str) -> None:
@@ -287,11 +287,11 @@ def _reject_without_source(op: str, source: str) -> None:
         raise PatchFault(f"{op} operation failed to decode from: operation, missing from field: {_MISSING}")
 
 
-def _decoded(part: str) -> str:
+def _decode_part(part: str) -> str:
     return re.sub("~[01]", lambda escape: "/" if escape[0] == "~1" else "~", part)
 
 
-def _step(node: Container, key: str) -> Node:
+def _follow_key(node: Container, key: str) -> Node:
     try:
         return _get(node, key)
     except PatchFault:
@@ -301,7 +301,7 @@ def _step(node: Container, key: str) -> Node:
 def _get(container: Container, key: str) -> Node:
     if isinstance(container, dict):
         return container.get(key)
-    return container[_position(key, len(container), len(container) - 1)]
+    return container[_read_position(key, len(container), len(container) - 1)]
 
 
 def _set(container: Container, key: str, value: Node) -> None:
@@ -309,7 +309,7 @@ def _set(container: Container, key: str, value: Node) -> None:
         _reject_null(container)
         container[key] = value
     else:
-        container[_position(key, len(container), len(container) - 1)] = value
+        container[_read_position(key, len(container), len(container) - 1)] = value
 
 
 def _add(container: Container, key: str, value: Node) -> None:
@@ -320,7 +320,7 @@ def _add(container: Container, key: str, value: Node) -> None:
         container.append(value)
     else:
         size = len(container)
-        container.insert(_position(key, size + 1, size, f"value was not a proper array index: '{key}': "), value)
+        container.insert(_read_position(key, size + 1, size, f"value was not a proper array index: '{key}': "), value)
 
 
 def _remove(container: Container, key: str) -> None:
@@ -329,10 +329,10 @@ def _remove(container: Container, key: str) -> None:
             raise PatchFault(f"Unable to remove nonexistent key: {key}: {_MISSING}")
         del container[key]
     else:
-        del container[_position(key, len(container), len(container) - 1)]
+        del container[_read_position(key, len(container), len(container) - 1)]
 
 
-def _position(key: str, length: int, last: int, prefix: str = "") -> int:
+def _read_position(key: str, length: int, last: int, prefix: str = "") -> int:
     """The position of an index in a list; from `-length` to `last`."""
     if not _INDEX.fullmatch(key):
         raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: invalid syntax")
@@ -350,13 +350,13 @@ def _reject_null(container: Container) -> None:
         raise end_connection("a JSON patch writes into a null that it wrote before")
 
 
-def _plain(value: Node) -> Node:
+def _replace_written_nulls(value: Node) -> Node:
     """A copy of a value, with None for every written null."""
     if isinstance(value, WrittenNull):
         return None
     if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {name: _replace_written_nulls(member) for name, member in value.items()}
+    return [_replace_written_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _holds(actual: Node, expected: Node) -> bool:

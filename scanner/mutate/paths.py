@@ -18,15 +18,15 @@ class BadElement(ValueError):
 
 def make_element_key(schema: Schema, of: ListType, element: object) -> str:
     """The path element of an element of a merged list, such as `[name="web"]` (`fieldpath`). Raises BadElement."""
-    return _keyed(schema, of, element) if of.keys else f"[={_scalar(element)}]"
+    return _make_key(schema, of, element) if of.keys else f"[={_write_scalar(element)}]"
 
 
-def _keyed(schema: Schema, of: ListType, element: object) -> str:
+def _make_key(schema: Schema, of: ListType, element: object) -> str:
     if element is None:
         raise BadElement("associative list with keys may not have a null element")
     if not isinstance(element, dict):
         raise BadElement("associative list with keys may not have non-map elements")
-    members = {**_defaults(schema, of), **element}
+    members = {**_get_defaults(schema, of), **element}
     if schema.needs_all_keys and (missing := [key for key in of.keys if key not in members]):
         raise BadElement(
             f"associative list with keys has an element that omits key field {quote(missing[0])} (and doesn't have default value)"
@@ -41,12 +41,12 @@ def _keyed(schema: Schema, of: ListType, element: object) -> str:
     return f"[{','.join(pairs)}]"
 
 
-def _defaults(schema: Schema, of: ListType) -> Mapping[str, Json]:
+def _get_defaults(schema: Schema, of: ListType) -> Mapping[str, Json]:
     element = schema.resolve(of.element).map
     return {key: element.defaults[key] for key in of.keys if element.defaults.get(key) is not None} if element else {}
 
 
-def _scalar(element: object) -> str:
+def _write_scalar(element: object) -> str:
     if isinstance(element, dict):
         raise BadElement("associative list without keys has an element that's a map type")
     if isinstance(element, list):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, dig
 from scanner.mutate import custom, registry
-from scanner.mutate.decoding import DecoderEnded, Unstructured
+from scanner.mutate.decoding import DecoderEnded, UnstructuredDecoder
 from scanner.mutate.defaulting import set_defaults
 from scanner.mutate.gotypes import is_known
 from scanner.mutate.operations import is_same_json
@@ -43,11 +43,11 @@ def read_mutated(schema: Schema, before: JsonObject, after: JsonObject) -> JsonO
         return before
     if schema.builtin:
         reject_unconvertible(after)
-        return _with_defaults(schema, before, after)
+        return _set_defaults(schema, before, after)
     return custom.fill_defaults(schema.custom, after) if schema.custom else after
 
 
-def _with_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def _set_defaults(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """A mutated object with its defaults: those that it would have had before the mutation on a server stay.
 
     An object with a uid was read from a server, and is complete.
@@ -93,48 +93,48 @@ def store_aggregated(schema: Schema, before: JsonObject, after: JsonObject) -> J
 
     `before` is the stored object, `after` the mutated one.
     """
-    return keep_metadata(before, as_object(_Pruning(schema).value(schema.root, before, after)))
+    return keep_metadata(before, as_object(_Pruning(schema).prune_value(schema.root, before, after)))
 
 
 class _Pruning:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
 
-    def value(self, ref: Json, before: Json, after: Json) -> Json:
+    def prune_value(self, ref: Json, before: Json, after: Json) -> Json:
         if is_same_json(before, after):
             return before
         atom = self._schema.resolve(ref)
         if isinstance(after, dict) and atom.map:
-            return self._object(atom, atom.map, before if isinstance(before, dict) else EMPTY, after)
+            return self._prune_object(atom, atom.map, before if isinstance(before, dict) else EMPTY, after)
         if isinstance(after, list) and atom.list:
-            return self._list(atom.list, before if isinstance(before, list) else [], after)
+            return self._prune_list(atom.list, before if isinstance(before, list) else [], after)
         return after
 
-    def _object(self, atom: Atom, of: MapType, before: JsonObject, after: JsonObject) -> JsonObject:
+    def _prune_object(self, atom: Atom, of: MapType, before: JsonObject, after: JsonObject) -> JsonObject:
         if is_known(atom.name):
-            return self._typed(atom, before, after)
+            return self._prune_struct(atom, before, after)
         kept = {
-            name: self.value(of.of(name), before.get(name), member)
+            name: self.prune_value(of.of(name), before.get(name), member)
             for name, member in after.items()
             if of.of(name) is not None and not (member is None and name in of.fields and name not in of.nullable)
         }
         removed = {name: of.defaults.get(name) for name in before if name not in kept}
         return {**kept, **{name: default for name, default in removed.items() if default is not None}}
 
-    def _typed(self, atom: Atom, before: JsonObject, after: JsonObject) -> JsonObject:
+    def _prune_struct(self, atom: Atom, before: JsonObject, after: JsonObject) -> JsonObject:
         try:
-            return Rewriting(self._schema, Unstructured()).struct(atom, after, before, FieldPlace())
+            return Rewriting(self._schema, UnstructuredDecoder()).rewrite_struct(atom, after, before, FieldPlace())
         except DecoderEnded:
             return after
 
-    def _list(self, of: ListType, before: list[Json], after: list[Json]) -> list[Json]:
-        partners = {self._key(of, at, element): element for at, element in enumerate(before)}
+    def _prune_list(self, of: ListType, before: list[Json], after: list[Json]) -> list[Json]:
+        partners = {self._make_key(of, at, element): element for at, element in enumerate(before)}
         return [
-            self.value(of.element, partners.get(self._key(of, at, element)), element)
+            self.prune_value(of.element, partners.get(self._make_key(of, at, element)), element)
             for at, element in enumerate(after)
         ]
 
-    def _key(self, of: ListType, at: int, element: Json) -> str:
+    def _make_key(self, of: ListType, at: int, element: Json) -> str:
         try:
             return make_element_key(self._schema, of, element) if of.associative else str(at)
         except BadElement:

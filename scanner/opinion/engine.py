@@ -85,10 +85,10 @@ def tag_value(value: cel.Value) -> Tagged:
         case cel.Timestamp() | cel.Duration():
             return ["timestamp" if isinstance(value, cel.Timestamp) else "duration", str(value.nanoseconds)]
         case _:
-            return _tagged_scalar(value)
+            return _tag_scalar(value)
 
 
-def _tagged_scalar(value: cel.Value) -> Tagged:
+def _tag_scalar(value: cel.Value) -> Tagged:
     match value:
         case None:
             return ["null", None]
@@ -115,25 +115,25 @@ def is_same_value(left: Tagged, right: Tagged) -> bool:
     if left[0] != right[0]:
         return False
     if left[0] == "double":
-        return _same_doubles(float(str(left[1])), float(str(right[1])))
+        return _are_same_doubles(float(str(left[1])), float(str(right[1])))
     if left[0] == "list":
-        return _same_lists(left[1], right[1])
+        return _are_same_lists(left[1], right[1])
     if left[0] == "map":
-        return _same_lists(_sorted(left[1]), _sorted(right[1]))
+        return _are_same_lists(_sort_entries(left[1]), _sort_entries(right[1]))
     return left[1] == right[1]
 
 
-def _same_doubles(left: float, right: float) -> bool:
+def _are_same_doubles(left: float, right: float) -> bool:
     return left == right or (math.isnan(left) and math.isnan(right))
 
 
-def _same_lists(left: object, right: object) -> bool:
+def _are_same_lists(left: object, right: object) -> bool:
     if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
         return False
     return all(is_same_value(*pair) for pair in zip(left, right, strict=True))
 
 
-def _sorted(entries: object) -> object:
+def _sort_entries(entries: object) -> object:
     if not isinstance(entries, list):
         return entries
     return [["list", pair] for pair in sorted(entries, key=lambda pair: repr(pair[0]))]

@@ -95,7 +95,7 @@ class Limit:
     shows: Shows
 
 
-def _failed(theirs: EngineAnswer) -> bool:
+def _has_failed(theirs: EngineAnswer) -> bool:
     return theirs.kind in ("error", "crash", "refused")
 
 
@@ -113,7 +113,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "optionals",
         "Its grammar has no optional selection, index or entry, as in a.?b, a[?b] and {?a: b}.",
-        lambda traits, _ours, theirs: traits.optional and _failed(theirs),
+        lambda traits, _ours, theirs: traits.optional and _has_failed(theirs),
     ),
     Limit(
         "messages",
@@ -123,7 +123,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "objects",
         "It cannot make objects, as in Object{…} and JSONPatch{…}.",
-        lambda traits, _ours, theirs: traits.builds and _failed(theirs),
+        lambda traits, _ours, theirs: traits.builds and _has_failed(theirs),
     ),
     Limit(
         "syntax",
@@ -133,13 +133,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "macros",
         "Its loops have one variable and no filter: no all(k, v, …), no map of three arguments.",
-        lambda traits, _ours, theirs: traits.widens and _failed(theirs),
+        lambda traits, _ours, theirs: traits.widens and _has_failed(theirs),
     ),
     Limit(
         "libraries",
         "It has only the functions of CEL's definition, and none of the libraries of Kubernetes.",
         lambda traits, _ours, theirs: (
-            _failed(theirs) and (bool(traits.functions) or theirs.text.startswith(_UNDECLARED))
+            _has_failed(theirs) and (bool(traits.functions) or theirs.text.startswith(_UNDECLARED))
         ),
     ),
     Limit(

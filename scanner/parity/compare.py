@@ -48,63 +48,63 @@ class VerdictComparison:
 def compare_verdicts(verdicts: Sequence[Verdict], response: Response) -> VerdictComparison:
     """Compare every verdict on a write with the response, which must concern policies (see `aside_of`)."""
     comparison = VerdictComparison()
-    observed = _Observed(verdicts, response)
+    observed = _ObservedResponse(verdicts, response)
     noticed: list[Verdict] = []
     for verdict in verdicts:
         if verdict.unseen:
             comparison.unseen[verdict.unseen] += 1
         elif verdict.text:
-            _failure(verdict, observed, comparison)
+            _compare_failure(verdict, observed, comparison)
         else:
             noticed.append(verdict)
-    _silence(noticed, observed, comparison)
-    _surplus(verdicts, observed, comparison)
+    _compare_pass(noticed, observed, comparison)
+    _compare_surplus(verdicts, observed, comparison)
     return comparison
 
 
-class _Observed:
+class _ObservedResponse:
     """The warnings and the denial in a response."""
 
     def __init__(self, verdicts: Iterable[Verdict], response: Response) -> None:
         self.denial: Denial | None = read_denial(response)
         self.warnings = set(response.warnings)
-        wanted = {_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
-        self.cut = sum(map(len, wanted | self._others(wanted))) > MOST
-        self.explained = {form for warning in wanted for form in self._forms(warning)}
+        wanted = {_write_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
+        self.cut = sum(map(len, wanted | self._list_others(wanted))) > MOST
+        self.explained = {form for warning in wanted for form in self._list_forms(warning)}
 
-    def _others(self, wanted: set[str]) -> set[str]:
+    def _list_others(self, wanted: set[str]) -> set[str]:
         short = {warning[:CUT] for warning in wanted}
         return {warning for warning in self.warnings if warning not in wanted | short}
 
-    def _forms(self, warning: str) -> set[str]:
+    def _list_forms(self, warning: str) -> set[str]:
         return {warning, warning[:CUT]} if self.cut else {warning}
 
-    def warned(self, verdict: Verdict) -> bool:
+    def has_warning(self, verdict: Verdict) -> bool:
         """Return whether the failure is among the warnings, complete or cut."""
-        return bool(self._forms(_warning(verdict)) & self.warnings)
+        return bool(self._list_forms(_write_warning(verdict)) & self.warnings)
 
 
-def _warning(verdict: Verdict) -> str:
+def _write_warning(verdict: Verdict) -> str:
     return write_warning(*verdict.speaker, verdict.text)
 
 
-def _failure(verdict: Verdict, observed: _Observed, comparison: VerdictComparison) -> None:
+def _compare_failure(verdict: Verdict, observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     denial = observed.denial
-    if verdict.warns and observed.warned(verdict):
+    if verdict.warns and observed.has_warning(verdict):
         comparison.agreed += 1
-    elif verdict.warns and is_unsendable(_warning(verdict)):
+    elif verdict.warns and is_unsendable(_write_warning(verdict)):
         comparison.unseen[UNSENDABLE] += 1
     elif verdict.warns and observed.cut:
         comparison.unseen[DROPPED] += 1
     elif verdict.denies and denial and (denial.policy, denial.binding) == verdict.speaker:
-        _refused(verdict, denial, comparison)
+        _compare_denial(verdict, denial, comparison)
     elif verdict.denies and denial:
         comparison.unseen[OTHER_DENIAL] += 1
     else:
         comparison.differences.append(VerdictDifference(*verdict.speaker, verdict.shown, SILENCE))
 
 
-def _refused(verdict: Verdict, denial: Denial, comparison: VerdictComparison) -> None:
+def _compare_denial(verdict: Verdict, denial: Denial, comparison: VerdictComparison) -> None:
     """Compare a denial, which names one of several failures of a policy and binding."""
     if denial.text == verdict.text:
         comparison.agreed += 1
@@ -112,7 +112,7 @@ def _refused(verdict: Verdict, denial: Denial, comparison: VerdictComparison) ->
         comparison.unseen[OTHER_DENIAL] += 1
 
 
-def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: VerdictComparison) -> None:
+def _compare_pass(verdicts: Iterable[Verdict], observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     """A pass is observed as a missing warning, or as a missing denial."""
     for verdict in verdicts:
         if verdict.denies and not verdict.warns and observed.denial:
@@ -121,9 +121,9 @@ def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Verdi
             comparison.agreed += 1
 
 
-def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: VerdictComparison) -> None:
+def _compare_surplus(verdicts: Sequence[Verdict], observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     """Failures of the server that Assay does not expect; each replaces a verdict that passed."""
-    for speaker, text in _unexplained(verdicts, observed):
+    for speaker, text in _list_unexplained(verdicts, observed):
         if any(verdict.unseen and verdict.speaker == speaker for verdict in verdicts):
             continue
         comparison.differences.append(VerdictDifference(*speaker, SILENCE, text))
@@ -131,7 +131,9 @@ def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: Verdi
         comparison.agreed -= passed and comparison.agreed > 0
 
 
-def _unexplained(verdicts: Sequence[Verdict], observed: _Observed) -> Iterator[tuple[tuple[str, str], str]]:
+def _list_unexplained(
+    verdicts: Sequence[Verdict], observed: _ObservedResponse
+) -> Iterator[tuple[tuple[str, str], str]]:
     for warning in sorted(observed.warnings - observed.explained):
         speaker = parse_warning(warning)
         if speaker:

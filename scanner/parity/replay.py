@@ -95,7 +95,7 @@ class Parity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class _WriteSubject:
     """An object to write, in the kind of the request."""
 
     kind: Kind
@@ -115,22 +115,22 @@ def verify(
     """
     parity = Parity(prepared.cluster, prepared.evaluation_context.user.username, gaps=list(prepared.gaps))
     replay = _Replay(prepared, writer, parity)
-    for subject in _sampled(prepared, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
+    for subject in _sample_objects(prepared, writer, parity, sample, random.Random(seed)):  # noqa: S311 - a sample, no secret
         parity.objects += 1
-        replay.object(subject)
+        replay.replay_object(subject)
         progress(parity)
     return parity
 
 
-def _sampled(
+def _sample_objects(
     prepared: PreparedScan, writer: DryRunWriter, parity: Parity, sample: int, chance: random.Random
-) -> Iterator[_Subject]:
+) -> Iterator[_WriteSubject]:
     """The objects of the sample, in turn from each kind; objects of one kind are equally likely."""
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
     for kind in filter(writer.is_foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
     own = sorted(kind for kind in kinds if not writer.is_foreign(kind))
-    reservoirs = [_reservoir(prepared, kind, parity, sample, chance) for kind in own]
+    reservoirs = [_sample_kind(prepared, kind, parity, sample, chance) for kind in own]
     chosen = 0
     for turn in range(sample):
         for reservoir in reservoirs:
@@ -139,11 +139,13 @@ def _sampled(
                 yield reservoir[turn]
 
 
-def _reservoir(prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
-    kept: list[_Subject] = []
+def _sample_kind(
+    prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random
+) -> list[_WriteSubject]:
+    kept: list[_WriteSubject] = []
     try:
         for count, resource in enumerate(prepared.objects(kind), start=1):
-            subject = _Subject(kind, resource.namespace, resource.name)
+            subject = _WriteSubject(kind, resource.namespace, resource.name)
             if len(kept) < size:
                 kept.append(subject)
             elif (place := chance.randrange(count)) < size:
@@ -163,7 +165,7 @@ class _Attempt:
     aside: UnrelatedResponse | None = None
 
     @property
-    def doubtful(self) -> bool:
+    def is_doubtful(self) -> bool:
         """Return whether a second attempt could have another result."""
         return bool(self.comparison.differences) or (self.aside is not None and self.aside.stale)
 
@@ -184,38 +186,38 @@ class _Replay:
             bounds[key] for key in sorted(bounds) if bounds[key].policy.language == mutating.LANGUAGE
         )
 
-    def object(self, subject: _Subject) -> None:
+    def replay_object(self, subject: _WriteSubject) -> None:
         """Replay every verdict on an object."""
-        operations = [operation for operation in self._context.operations if self._reached(subject.kind, operation)]
+        operations = [operation for operation in self._context.operations if self._can_reach(subject.kind, operation)]
         try:
-            views = self._views(subject) if operations else {}
+            views = self._read_views(subject) if operations else {}
             for operation in operations:
-                attempt = self._attempt(subject, operation, views)
-                if attempt.doubtful:
-                    views = self._views(subject)
-                    attempt = self._attempt(subject, operation, views)
+                attempt = self._replay_write(subject, operation, views)
+                if attempt.is_doubtful:
+                    views = self._read_views(subject)
+                    attempt = self._replay_write(subject, operation, views)
                 self._count(subject, operation, attempt)
-            self._mutations(subject)
+            self._replay_mutations(subject)
         except ListFailed as error:
             gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
 
-    def _mutations(self, subject: _Subject) -> None:
+    def _replay_mutations(self, subject: _WriteSubject) -> None:
         """Send one no-op dry-run UPDATE; its response shows the result of all mutating policies."""
         if "UPDATE" not in self._context.operations:
             return
         for last in (False, True):
-            resource = self._view(subject, subject.kind) if self._mutators else None
-            wanted = self._expected(subject, resource) if resource else None
+            resource = self._read_view(subject, subject.kind) if self._mutators else None
+            wanted = self._expect_update(subject, resource) if resource else None
             if resource is None or wanted is None:
                 return
             self._parity.writes += 1
-            comparison = self._updated(wanted, subject.kind, resource.body)
+            comparison = self._send_update(wanted, subject.kind, resource.body)
             if last or not comparison.differences:
                 self._count(subject, "UPDATE", _Attempt(comparison=comparison))
                 return
 
-    def _updated(self, wanted: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:
+    def _send_update(self, wanted: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:
         try:
             return compare_update(wanted, self._writer.update(kind, body))
         except ListFailed:
@@ -223,7 +225,7 @@ class _Replay:
                 return VerdictComparison(agreed=1)
             raise
 
-    def _expected(self, subject: _Subject, resource: Resource) -> ExpectedUpdate | None:
+    def _expect_update(self, subject: _WriteSubject, resource: Resource) -> ExpectedUpdate | None:
         context = self._context.replace_operations(("UPDATE",))
         try:
             acting = (
@@ -237,24 +239,26 @@ class _Replay:
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
             return None
 
-    def _reached(self, kind: Kind, operation: Operation) -> bool:
+    def _can_reach(self, kind: Kind, operation: Operation) -> bool:
         """Return whether a request can reach some policy."""
-        return any(_named(bound, operation, self._family(kind)) for bound in self._bounds)
+        return any(_names_operation(bound, operation, self._list_family(kind)) for bound in self._bounds)
 
-    def _family(self, kind: Kind) -> tuple[Kind, ...]:
+    def _list_family(self, kind: Kind) -> tuple[Kind, ...]:
         """The kind of a request, and the other kinds of the same objects that some policy evaluates."""
         return (kind, *(other for other in self._context.equivalents.get(kind, ()) if other in self._seen))
 
-    def _views(self, subject: _Subject) -> dict[Kind, Resource]:
+    def _read_views(self, subject: _WriteSubject) -> dict[Kind, Resource]:
         """The current object in every kind in which a policy may evaluate it; empty if it was deleted."""
-        views = {kind: self._view(subject, kind) for kind in self._family(subject.kind)}
+        views = {kind: self._read_view(subject, kind) for kind in self._list_family(subject.kind)}
         present = {kind: resource for kind, resource in views.items() if resource is not None}
         return present if len(present) == len(views) else {}
 
-    def _attempt(self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]) -> _Attempt:
+    def _replay_write(
+        self, subject: _WriteSubject, operation: Operation, resources: Mapping[Kind, Resource]
+    ) -> _Attempt:
         if not resources:
             return _Attempt(aside=UnrelatedResponse(GONE, stale=True))
-        invocation_results = self._invocation_results(subject, operation, resources)
+        invocation_results = self._evaluate(subject, operation, resources)
         verdicts = list_verdicts(invocation_results, self._compiled)
         response = self._write(subject, operation, resources[subject.kind])
         self._parity.writes += 1
@@ -266,8 +270,8 @@ class _Replay:
             self._explain(comparison, response, resources[subject.kind], invocation_results)
         return _Attempt(verdicts, comparison)
 
-    def _invocation_results(
-        self, subject: _Subject, operation: Operation, resources: Mapping[Kind, Resource]
+    def _evaluate(
+        self, subject: _WriteSubject, operation: Operation, resources: Mapping[Kind, Resource]
     ) -> tuple[InvocationResult, ...]:
         context = self._context.replace_operations((operation,))
         results: list[InvocationResult] = []
@@ -280,14 +284,14 @@ class _Replay:
                 self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", why))
         return tuple(results)
 
-    def _view(self, subject: _Subject, kind: Kind) -> Resource | None:
+    def _read_view(self, subject: _WriteSubject, kind: Kind) -> Resource | None:
         body = self._writer.read(kind, subject.namespace, subject.name)
         if body is None:
             return None
         named = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
         return resource_of(kind, self._requested(kind, named))
 
-    def _write(self, subject: _Subject, operation: Operation, resource: Resource) -> Response:
+    def _write(self, subject: _WriteSubject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
             return self._writer.create(subject.kind, make_copy(subject.kind, resource.body))
         return self._writer.update(subject.kind, resource.body)
@@ -300,7 +304,7 @@ class _Replay:
         invocation_results: Sequence[InvocationResult],
     ) -> None:
         """Drop differences that admission itself explains, and redact the others."""
-        after = self._after_admission(response, sent)
+        after = self._get_admitted(response, sent)
         changed = list_changed_paths(sent.body, after) if after else ()
         params = tuple(invocation_result.invocation.param for invocation_result in invocation_results)
         compiled = (
@@ -313,20 +317,22 @@ class _Replay:
         for difference in comparison.differences:
             if difference.policy in blind:
                 comparison.unseen[_BLIND] += 1
-            elif changed and reads_any(_all_reads(self._compiled.get(difference.policy)), changed):
+            elif changed and reads_any(_list_reads(self._compiled.get(difference.policy)), changed):
                 comparison.unseen[_MUTATED] += 1
             else:
-                left.append(replace(difference, server=_shown(difference.server, sent, params, secretive=secretive)))
+                left.append(
+                    replace(difference, server=_redact_message(difference.server, sent, params, secretive=secretive))
+                )
         comparison.differences = left
 
-    def _after_admission(self, response: Response, sent: Resource) -> JsonObject:
+    def _get_admitted(self, response: Response, sent: Resource) -> JsonObject:
         """The object after admission: in the response, else in the response to a no-op update."""
         if response.body:
             return response.body
         self._parity.writes += 1
         return self._writer.update(sent.kind, sent.body).body
 
-    def _count(self, subject: _Subject, operation: Operation, attempt: _Attempt) -> None:
+    def _count(self, subject: _WriteSubject, operation: Operation, attempt: _Attempt) -> None:
         parity, aside = self._parity, attempt.aside
         parity.agreed += attempt.comparison.agreed
         parity.unseen.update(attempt.comparison.unseen)
@@ -342,20 +348,20 @@ class _Replay:
             parity.missing[aside.permission] += 1
 
 
-def _named(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
+def _names_operation(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:
     """Return whether some rule names the operation for one of these kinds."""
     rules = bound.policy.match.rules if bound.policy.match else ()
     return not rules or any(could_match(rule, kind, (operation,)) for rule in rules for kind in kinds)
 
 
-def _all_reads(compiled: CompiledPolicy | None) -> tuple[tuple[str, ...], ...]:
+def _list_reads(compiled: CompiledPolicy | None) -> tuple[tuple[str, ...], ...]:
     """Every access path of a policy's expressions."""
     if compiled is None:
         return ()
     return tuple(path for _, expression in compiled.expressions() for path in expression.paths)
 
 
-def _shown(text: str, resource: Resource, params: Iterable[Resource | None], *, secretive: bool) -> str:
+def _redact_message(text: str, resource: Resource, params: Iterable[Resource | None], *, secretive: bool) -> str:
     """The server's message, redacted, because an expression may have taken parts of it from a Secret."""
     if text == SILENCE:
         return text

@@ -54,7 +54,7 @@ class ParamTable:
         """The kinds of params to list, each with the bound policies that read them; kinds that are not served are left out."""
         needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
         for bound_policy in bound:
-            kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+            kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
             if kind and any(_references(bound_policy)):
                 needed[kind] = (*needed.get(kind, ()), bound_policy)
         return needed
@@ -80,7 +80,7 @@ class ParamTable:
 
     def selected(self, bound_policy: BoundPolicy) -> Iterator[Resource]:
         """The params that bindings of a policy select, for an object of any namespace; none for a malformed selector."""
-        kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+        kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
         for param in self._objects.get(kind, {}).values() if kind else ():
             if any(_selects(reference, param) for reference in _references(bound_policy)):
                 yield param

@@ -88,7 +88,7 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
     for document in objects(chance, 3):
         base = activation_of(document)
         activation = policy.make_activation(base, metered=True)
-        cost = program.measure(activation).cost + activation["variables"].unpaid_cost()  # type: ignore[attr-defined]
+        cost = program.measure(activation).cost + activation["variables"].take_unpaid_cost()  # type: ignore[attr-defined]
         narrow = bound_with(policy, program, extents_of(base, narrow=True))
         wide = bound_with(policy, program, extents_of(base, narrow=False))
         counted = bound_with(policy, program, extents_of(base, narrow=False), base)

@@ -61,7 +61,7 @@ class Call(NamedTuple):
 
 def calls(function: Function, overload: Overload) -> Iterator[Call]:
     """The calls of an overload: all arguments are variables, or all but one are literals."""
-    for chosen in FOR_PARAMETERS if overload.free_types() else (DYN,):
+    for chosen in FOR_PARAMETERS if overload.list_free_types() else (DYN,):
         types = [with_parameter(each, chosen) for each in overload.arguments]
         variables = {f"a{place}": each for place, each in enumerate(types)}
         yield Call(text_of(function, overload, [*variables]), variables)

@@ -84,7 +84,7 @@ def _evaluated(
     metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.take_unpaid_cost() if isinstance(variables, Variables) else 0)
     if isinstance(measured.outcome, cel.EvaluationError):
         return {"error": f"expression '{text}' resulted in error: {measured.outcome}", "cost": cost}
     return {"type": cel.type_name(measured.outcome), "value": measured.outcome, "cost": cost}

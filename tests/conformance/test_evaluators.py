@@ -97,7 +97,7 @@ class Part:
         agreement = Agreement()
         data = part_of(load(path), self.number)
         for program, policy, base in EVALUATIONS[path.name.removesuffix(".json.gz")](data):
-            agreement.differences += differences(program, policy.activation, base, agreement)
+            agreement.differences += differences(program, policy.make_activation, base, agreement)
         assert [] == agreement.differences
         assert agreement.pairs > 0
 
@@ -122,7 +122,7 @@ def answer(
     evaluate: Callable[[Mapping[str, object]], cel.Value], policy: CompiledPolicy, base: Mapping[str, object]
 ) -> object:
     """The value or the error of an evaluation."""
-    activation, _ = recording_activation(policy.activation, base)
+    activation, _ = recording_activation(policy.make_activation, base)
     try:
         return tagged(evaluate(activation))
     except cel.EvaluationError as error:

@@ -415,7 +415,7 @@ COSTS = (
 class Question:
     """A policy with its binding, and the object that it is about."""
 
-    narrow: str
+    about: str
     text: str
     policy: JsonObject
     binding: JsonObject

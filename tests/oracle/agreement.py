@@ -90,7 +90,9 @@ def compare(seed: int, pairs: int) -> Agreement:
         except cel.CompileError:
             continue
         for document in documents:
-            agreement.differences += differences(program, policy.activation, ours.activation_of(document), agreement)
+            agreement.differences += differences(
+                program, policy.make_activation, ours.activation_of(document), agreement
+            )
     return agreement
 
 

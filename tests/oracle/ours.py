@@ -93,7 +93,7 @@ def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[s
     metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.take_unpaid_cost() if isinstance(variables, Variables) else 0)
     if cost > RUNTIME:
         return {"error": EXHAUSTED, "cost": _UNKNOWN_COST}
     if isinstance(measured.outcome, cel.EvaluationError):

@@ -116,13 +116,13 @@ class AppliedFunction:
         if self._tracker is not None:
             tracker_panics.track(self._tracker, arguments)
         if self._late:
-            result = self._run(arguments, meter) if failure is None else failure
+            result = self._apply(arguments, meter) if failure is None else failure
             meter.spend(self._rule(arguments, result))
             return result
         meter.spend(self._rule(arguments, None))
-        return self._run(arguments, meter) if failure is None else failure
+        return self._apply(arguments, meter) if failure is None else failure
 
-    def _run(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
+    def _apply(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
         work = self._work
         if work.weight:
             meter.walk(_take_shortest(values) if work.shortest else values, work.weight)

@@ -24,7 +24,7 @@ class AbsorbingOperands(OptionalSteps):
 
     def _absorb(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the operands until one decides; an operand that raises matters only where no operand decides."""
-        result, erred = self._names.local("holds"), self._names.local("erred")
+        result, erred = self._names.add_local("holds"), self._names.add_local("erred")
         undecided: ast.expr = make_name(result) if conjunction else ast.UnaryOp(ast.Not(), make_name(result))
         neutral: list[ast.stmt] = [
             make_assignment(erred, ast.Constant(value=True)),
@@ -64,7 +64,7 @@ class AbsorbingOperands(OptionalSteps):
         tests: list[ast.expr] = []
         for step in (path[:length] for length in range(2, len(path) + 1)):
             container = self._held.get(step[:-1], step[0])
-            local = self._held[step] = self._names.local(step[-1])
+            local = self._held[step] = self._names.add_local(step[-1])
             value = self._lookup(make_name(container), ast.Constant(step[-1]))
             tests.append(
                 make_identity_test(

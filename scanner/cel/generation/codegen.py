@@ -111,7 +111,7 @@ class _Generator(Loops):
         block: list[ast.stmt] = []
         container = path[0]
         for field in path[1:]:
-            local = self._names.local(field)
+            local = self._names.add_local(field)
             block.append(make_assignment(local, self._lookup(make_name(container), ast.Constant(field))))
             error = ast.Call(
                 self._names.class_(EvaluationError), [ast.Constant(str(access.make_no_such_key(field)))], []
@@ -124,7 +124,7 @@ class _Generator(Loops):
         """Return the statements that put the declared variables into locals."""
         roots: list[ast.stmt] = []
         for name in sorted(set(self._checked.names.values()) & self._declared):
-            local = self._roots[name] = self._names.local(name)
+            local = self._roots[name] = self._names.add_local(name)
             roots.append(make_assignment(local, make_item(make_name(ARGUMENT), name)))
         return roots
 

@@ -55,7 +55,7 @@ class Logic(AbsorbingOperands):
 
     def _logic_in_steps(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the terms one after the other as statements, because some of them are loops; those without a loop together."""
-        result = self._names.local("holds")
+        result = self._names.add_local("holds")
         steps: list[tuple[list[ast.stmt], list[ast.expr]]] = []
         for position, term in enumerate(operands):
             code, block = self._inside(partial(self._decides, term, operands[position + 1 :], when=conjunction))
@@ -81,7 +81,7 @@ class Logic(AbsorbingOperands):
         return self._truth(node)
 
     def _remember_presence(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
-        local = self._names.local(test.field)
+        local = self._names.add_local(test.field)
         value = self._lookup(self._operand(test.operand).code, ast.Constant(test.field))
         kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
         self._held[path] = local
@@ -107,7 +107,7 @@ class Logic(AbsorbingOperands):
             self._held = held
             otherwise = self._branch(no)
             return Term(make_conditional(test, then.code, otherwise.code), join_kinds(then.kind, otherwise.kind))
-        result, chosen = self._names.local("value"), self._names.local("chosen")
+        result, chosen = self._names.add_local("value"), self._names.add_local("chosen")
         self._block.append(make_assignment(chosen, test))
         then, block = self._inside(lambda: self._branch(yes))
         block.append(make_assignment(result, then.code))
@@ -189,7 +189,7 @@ class Loops(Logic):
 
     def _bind(self, node: Comprehension) -> Term:
         value = self._term(node.start)
-        local = self._names.local(node.accumulator)
+        local = self._names.add_local(node.accumulator)
         self._block.append(make_assignment(local, value.code))
         outer = self._scope
         self._scope = {**outer, node.accumulator: Variable(local, value.kind)}
@@ -202,9 +202,9 @@ class Loops(Logic):
         """Put the variables in scope; return the target of the loop and its iterable."""
         over = self._term(node.range)
         element = TermKind.JSON if over.kind in PLAIN else TermKind.ANY
-        first = self._names.local(node.variable)
+        first = self._names.add_local(node.variable)
         if node.second_variable is not None:
-            second = self._names.local(node.second_variable)
+            second = self._names.add_local(node.second_variable)
             scope = {node.variable: Variable(first, TermKind.JSON), node.second_variable: Variable(second, element)}
             self._scope = {**self._scope, **scope}
             target = ast.Tuple([ast.Name(first, ast.Store()), ast.Name(second, ast.Store())], ast.Store())
@@ -216,7 +216,7 @@ class Loops(Logic):
         """Return the list of a range, or the map whose keys it is."""
         if over.kind in (TermKind.DOCUMENTS, TermKind.LIST):
             return over.code
-        held = self._names.local("range")
+        held = self._names.add_local("range")
         is_no_list = ast.Compare(make_class(make_name(held)), [ast.IsNot()], [self._names.class_(list)])
         replaced = make_assignment(held, self._names.call(keys, make_name(held)))
         self._block += [make_assignment(held, over.code), ast.If(is_no_list, [replaced], [])]
@@ -244,7 +244,7 @@ class Loops(Logic):
         return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), TermKind.BOOL)
 
     def _fold_over(self, node: Comprehension) -> _Fold:
-        result = self._names.local(node.fold)
+        result = self._names.add_local(node.fold)
         match node.fold:
             case "all" | "exists":
                 return self._quantify(node, result, stop=node.fold == "exists")
@@ -262,7 +262,7 @@ class Loops(Logic):
         term, before = Term(make_name(result), TermKind.BOOL), [make_assignment(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)
-        erred = self._names.local("erred")
+        erred = self._names.add_local("erred")
         passed: list[ast.stmt] = [make_assignment(erred, ast.Constant(value=True))]
         attempt = self._attempt(skip_under(absent, passed, block), passed)
         give_up = ast.If(make_name(erred), [ast.Expr(self._names.call(unforeseen))], [])

@@ -76,7 +76,7 @@ class PlainSteps(Writer):
 
     def _variable(self, node: Select) -> Term:
         """Read a variable of the policy: it is evaluated at its first read."""
-        variables, local = self._operand(node.operand).code, self._names.local(node.field)
+        variables, local = self._operand(node.operand).code, self._names.add_local(node.field)
         entries = ast.Attribute(variables, "entries", ast.Load())
         kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=self._lookup(entries, ast.Constant(node.field)))
         first = ast.Call(ast.Attribute(variables, "read", ast.Load()), [ast.Constant(node.field)], [])
@@ -110,7 +110,7 @@ class PlainSteps(Writer):
         for path in sorted(certain, key=len):
             longer = any(often[other] == often[path] for other in certain if other[:-1] == path)
             if often[path] > 1 and not longer:
-                local = self._names.local(path[-1])
+                local = self._names.add_local(path[-1])
                 self._block.append(make_assignment(local, self._chain(path)))
                 self._held[path] = local
 
@@ -242,7 +242,7 @@ class OptionalSteps(PlainSteps):
         code, name = base.code, ""
         tests: list[ast.expr] = []
         for key in (*map(self._step, reversed(steps)), *map(ast.Constant, more)):
-            name = self._names.local("step")
+            name = self._names.add_local("step")
             value = self._lookup(code, key)
             kept = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=value)
             tests.append(make_identity_test(kept, self._names.absent()))
@@ -275,10 +275,10 @@ class OptionalSteps(PlainSteps):
         """Return a value, or another where it is absent, which is evaluated only then."""
         test = absent
         if self._needs_statements(other):
-            held = self._names.local("absent")
+            held = self._names.add_local("absent")
             self._block.append(make_assignment(held, absent))
             test = make_name(held)
-            result = self._names.local("value")
+            result = self._names.add_local("value")
             otherwise, block = self._inside(lambda: self._term(other))
             block.append(make_assignment(result, otherwise.code))
             self._block.append(ast.If(test, block, [make_assignment(result, value.code)]))

@@ -176,7 +176,7 @@ class Operations:
         if not (right.kind in WHOLE and left.kind in WHOLE | {TermKind.JSON, TermKind.ANY}):
             return None
         kept, operand = self._names.keep(left.code)
-        result, kept_result = self._names.local("number"), ast.BinOp(make_name(operand), operator, right.code)
+        result, kept_result = self._names.add_local("number"), ast.BinOp(make_name(operand), operator, right.code)
         number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
         fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
         test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), fits])

@@ -55,7 +55,7 @@ def _names(names: JsonObject) -> JsonObject:
     return when_zero(singular=kind.lower(), listKind=f"{kind}List")(names) if kind else names
 
 
-def _stored_versions(definition: JsonObject) -> JsonObject:
+def _add_stored_version(definition: JsonObject) -> JsonObject:
     """The version that is stored was stored (`SetDefaults_CustomResourceDefinition`)."""
     if dig(definition, "status", "storedVersions"):
         return definition
@@ -67,7 +67,7 @@ def _stored_versions(definition: JsonObject) -> JsonObject:
 EXTENSION_RULES: Rules = {
     f"{_CRD}CustomResourceDefinition": chain_rules(
         within("spec", chain_rules(within("names", _names), when_absent(conversion={"strategy": "None"}))),
-        _stored_versions,
+        _add_stored_version,
     ),
     f"{_CRD}ServiceReference": _port,
     f"{_API}ServiceReference": _port,

@@ -89,11 +89,11 @@ def _limit_range_item(item: JsonObject) -> JsonObject:
     """`SetDefaults_LimitRangeItem`."""
     if item.get("type") != "Container":
         return item
-    item = _completed(item, "default", item.get("max"))
-    return _completed(item, "defaultRequest", item.get("default"), item.get("min"))
+    item = _complete(item, "default", item.get("max"))
+    return _complete(item, "defaultRequest", item.get("default"), item.get("min"))
 
 
-def _completed(item: JsonObject, name: str, *sources: Json) -> JsonObject:
+def _complete(item: JsonObject, name: str, *sources: Json) -> JsonObject:
     missing = find_missing(item.get(name), *map(as_object, sources))
     return {**item, name: {**as_object(item.get(name)), **missing}} if missing else item
 

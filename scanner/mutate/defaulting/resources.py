@@ -22,20 +22,20 @@ def round_resource_lists(*names: str) -> Rule:
     def apply(value: JsonObject) -> JsonObject:
         for name in names:
             if value.get(name):
-                value = set_member(value, name, _rounded_list(value[name]))
+                value = set_member(value, name, _round_list(value[name]))
         return value
 
     return apply
 
 
-def _rounded_list(amounts: Json) -> Json:
+def _round_list(amounts: Json) -> Json:
     if not isinstance(amounts, Mapping):
         return amounts
-    rounded = {name: _rounded(amount) for name, amount in amounts.items()}
+    rounded = {name: _round_up(amount) for name, amount in amounts.items()}
     return amounts if all(rounded[name] is amounts[name] for name in amounts) else rounded
 
 
-def _rounded(amount: Json) -> Json:
+def _round_up(amount: Json) -> Json:
     """A quantity rounded up to thousandths; unchanged when it needs no rounding, or when it is not a quantity."""
     if not isinstance(amount, str) or (amount.isalnum() and amount[-1:] not in "nu"):
         return amount
@@ -61,11 +61,11 @@ def sum_containers(spec: JsonObject, which: str) -> dict[str, str]:
     """
     total: _Amounts = {}
     for container in as_list(spec.get("containers")):
-        _add(total, _amounts(container, which))
+        _add(total, _read_amounts(container, which))
     sidecars: _Amounts = {}
     initializing: _Amounts = {}
     for container in as_list(spec.get("initContainers")):
-        own = _amounts(container, which)
+        own = _read_amounts(container, which)
         if dig(container, "restartPolicy") == "Always":
             _add(total, own)
             _add(sidecars, own)
@@ -77,7 +77,7 @@ def sum_containers(spec: JsonObject, which: str) -> dict[str, str]:
     return {name: str(amount) for name, amount in total.items()}
 
 
-def _amounts(container: Json, which: str) -> _Amounts:
+def _read_amounts(container: Json, which: str) -> _Amounts:
     quantities = {}
     for name, amount in as_object(dig(container, "resources", which)).items():
         try:

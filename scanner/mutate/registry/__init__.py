@@ -32,7 +32,7 @@ def store_update(schema: Schema, before: JsonObject, after: JsonObject, *, creat
     With `created`, the object that a request to create the same object stores. The same object as `before` if the request changes
     nothing.
     """
-    return before if is_same_json(before, after) else _LATEST.of(schema, before, created=created).stored(after)
+    return before if is_same_json(before, after) else _LATEST.of(schema, before, created=created).store(after)
 
 
 class _Update:
@@ -40,28 +40,28 @@ class _Update:
 
     def __init__(self, schema: Schema, before: JsonObject, *, created: bool) -> None:
         self.schema, self.before, self.created = schema, before, created
-        self._old = _decoded(schema, before)
-        self._start = self._updated(self._old, self._old)
+        self._old = _decode(schema, before)
+        self._start = self._update(self._old, self._old)
         self._known: list[tuple[JsonObject, JsonObject]] = []
 
-    def stored(self, after: JsonObject) -> JsonObject:
+    def store(self, after: JsonObject) -> JsonObject:
         """The object that is stored instead; the same object when it does not change. The latest results are cached."""
         result = next((result for mutated, result in self._known if is_same_json(mutated, after)), None)
         if result is None:
-            result = self._stored(after)
+            result = self._store(after)
             self._known = [(after, result), *self._known[: _REMEMBERED - 1]]
         return result
 
-    def _stored(self, after: JsonObject) -> JsonObject:
+    def _store(self, after: JsonObject) -> JsonObject:
         schema, before, start = self.schema, self.before, self._start
         after = convert_into(schema, before, after)
         if start is before or is_same_json(start, before):
-            updated = self._updated(self._old, _decoded(schema, after))
+            updated = self._update(self._old, _decode(schema, after))
         else:
-            updated = restore(before, start, self._updated(start, _decoded(schema, complete(before, start, after))))
+            updated = restore(before, start, self._update(start, _decode(schema, complete(before, start, after))))
         return before if is_same_json(before, updated) else updated
 
-    def _updated(self, old: JsonObject, new: JsonObject) -> JsonObject:
+    def _update(self, old: JsonObject, new: JsonObject) -> JsonObject:
         """The stored object after the request."""
         name = self.schema.resolve(self.schema.root).name
         new = keep_status(old, keep_metadata(old, new))
@@ -72,7 +72,7 @@ class _Update:
         return new if prepared is new else set_defaults(self.schema, prepared)
 
 
-class _Latest:
+class _LatestUpdate:
     """A cache of the latest object: policies, alone and together, produce several results for one object in a row."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class _Latest:
         return update
 
 
-_LATEST = _Latest()
+_LATEST = _LatestUpdate()
 
 
 def prepare_second_pass(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
@@ -99,7 +99,7 @@ def prepare_second_pass(schema: Schema, before: JsonObject, after: JsonObject) -
     return apply_plugins(schema.resolve(schema.root).name, before, converted)
 
 
-def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
+def _decode(schema: Schema, document: JsonObject) -> JsonObject:
     """An object as the server stores it."""
     return convert_round_trip(schema, set_defaults(schema, document))
 
@@ -131,11 +131,11 @@ def keep_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
         metadata.pop("namespace", None)
     elif not metadata.get("namespace"):
         metadata["namespace"] = stored["namespace"]
-    metadata = {**metadata, **_owners(metadata)}
+    metadata = {**metadata, **_keep_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else drop_members(after, "metadata")
 
 
-def _owners(metadata: JsonObject) -> JsonObject:
+def _keep_owners(metadata: JsonObject) -> JsonObject:
     owners = as_list(metadata.get("ownerReferences"))
     once: list[Json] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     return {} if len(once) == len(owners) else {"ownerReferences": once}
@@ -161,36 +161,36 @@ def apply_plugins(type_name: str, before: JsonObject, after: JsonObject) -> Json
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
-    return within("spec", lambda spec: _tolerating(old, _with_priority(old, spec)))(after)
+    return within("spec", lambda spec: _add_tolerations(old, _keep_priority(old, spec)))(after)
 
 
-def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
+def _keep_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
     missing = {name: old[name] for name in _PRIORITY if old.get(name) is not None and spec.get(name) is None}
     return {**spec, **missing} if missing else spec
 
 
-def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
+def _add_tolerations(old: JsonObject, spec: JsonObject) -> JsonObject:
     """Add tolerations for unavailable nodes of five minutes unless the pod has its own.
 
     A pod without them before the update comes from a file, or from a server without this plugin.
     """
-    new = _missing_tolerations(spec)
+    new = _list_missing_tolerations(spec)
     return (
         spec
-        if not new or _missing_tolerations(old)
+        if not new or _list_missing_tolerations(old)
         else {**spec, "tolerations": [*as_list(spec.get("tolerations")), *new]}
     )
 
 
-def _missing_tolerations(spec: JsonObject) -> list[JsonObject]:
+def _list_missing_tolerations(spec: JsonObject) -> list[JsonObject]:
     ending = [
         toleration
         for toleration in as_list(spec.get("tolerations"))
         if dig(toleration, "effect") in (None, "", "NoExecute")
     ]
     keys = {dig(toleration, "key") or "" for toleration in ending}
-    return [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
+    return [_make_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
 
 
-def _toleration(taint: str) -> JsonObject:
+def _make_toleration(taint: str) -> JsonObject:
     return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

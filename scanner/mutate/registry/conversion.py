@@ -70,7 +70,7 @@ def reject_unconvertible(document: JsonObject) -> None:
     )
 
 
-def _annotations(rule: Rule) -> Rule:
+def _apply_to_annotations(rule: Rule) -> Rule:
     return within("metadata", lambda metadata: drop_empty(where("annotations", rule)(metadata), "annotations"))
 
 
@@ -79,7 +79,7 @@ def drop_empty(value: JsonObject, name: str) -> JsonObject:
     return drop_members(value, name) if name in value and not value[name] else value
 
 
-def _dropping(*names: str) -> Rule:
+def _make_drop_rule(*names: str) -> Rule:
     return lambda value: drop_members(value, *names)
 
 
@@ -166,7 +166,7 @@ def _items(schema: JsonObject) -> JsonObject:
 
 
 _zeros = when_absent(maxUnavailable=0, maxSurge=0)
-_no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
+_no_init_containers = _apply_to_annotations(_make_drop_rule(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
 _ROUND_TRIP = RuleSet(
     {
@@ -175,7 +175,7 @@ _ROUND_TRIP = RuleSet(
         f"{_CORE}PodSpec": _service_account,
         f"{_CORE}Secret": _secret_data,
         f"{_CORE}NodeSpec": _pod_cidr,
-        "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
+        "io.k8s.api.apps.v1.Deployment": _apply_to_annotations(_rollback),
         "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
         # The internal types have numbers where these have pointers.
         "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
@@ -184,7 +184,7 @@ _ROUND_TRIP = RuleSet(
         f"{_EXTENSIONS}CustomResourceConversion": _webhook,
         f"{_EXTENSIONS}JSONSchemaProps": _items,
         "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(_dropping(*ROUND_TRIP)),
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _apply_to_annotations(_make_drop_rule(*ROUND_TRIP)),
         "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
         "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
     }

@@ -49,26 +49,27 @@ def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> Json
     dropped = _LEFT.apply(schema, after)
     if dropped is after:
         return after
-    kept = _fields(schema, before)
+    kept = _list_set_fields(schema, before)
     rules = {
-        kind: _dropping(*(name for name in names if (kind, name) not in kept)) for kind, names in _DISABLED.items()
+        kind: _make_drop_rule(*(name for name in names if (kind, name) not in kept))
+        for kind, names in _DISABLED.items()
     }
     if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
-        rules |= dict.fromkeys(_CONTAINERS, _without_stop_signal)
+        rules |= dict.fromkeys(_CONTAINERS, _drop_stop_signal)
     return RuleSet(rules).apply(schema, after) if kept else dropped
 
 
-def _dropping(*names: str) -> Rule:
+def _make_drop_rule(*names: str) -> Rule:
     return lambda value: drop_members(value, *names)
 
 
-def _without_stop_signal(container: JsonObject) -> JsonObject:
+def _drop_stop_signal(container: JsonObject) -> JsonObject:
     """A lifecycle that is empty without the signal is dropped (`dropContainerStopSignals`)."""
     lifecycle = as_object(container.get("lifecycle"))
     return drop_members(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
 
 
-def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
+def _list_set_fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
     """The fields of disabled features that a document sets, each with its type."""
     fields: set[tuple[str, str]] = set()
 
@@ -85,8 +86,8 @@ def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
 
 _LEFT = RuleSet(
     {
-        **{kind: _dropping(*names) for kind, names in _DISABLED.items()},
-        **dict.fromkeys(_CONTAINERS, _without_stop_signal),
+        **{kind: _make_drop_rule(*names) for kind, names in _DISABLED.items()},
+        **dict.fromkeys(_CONTAINERS, _drop_stop_signal),
     }
 )
 """Drops the fields at every place."""

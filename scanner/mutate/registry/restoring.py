@@ -35,7 +35,7 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
         return start
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         return _complete_members(before, start, after)
-    return _elements(before, start, after, _complete)
+    return _map_elements(before, start, after, _complete)
 
 
 def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
@@ -51,7 +51,7 @@ def _restore(before: Json, start: Json, after: Json) -> Json:
         return before
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         return _restore_members(before, start, after)
-    return _elements(before, start, after, _restore)
+    return _map_elements(before, start, after, _restore)
 
 
 def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
@@ -65,13 +65,13 @@ def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -
     return {**members, **gone}
 
 
-def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
+def _map_elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     """Lists whose elements the server has kept in their places."""
     if not isinstance(before, list) or not isinstance(start, list) or not isinstance(after, list):
         return after
     if len(before) != len(start):
         return after
-    partners = _partners(before if merge is _complete else start, after)
+    partners = _match_elements(before if merge is _complete else start, after)
     elements = [
         element if (at := partners.get(index)) is None else merge(before[at], start[at], element)
         for index, element in enumerate(after)
@@ -79,7 +79,7 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     return after if all(map(is_, elements, after)) else elements
 
 
-def _partners(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
+def _match_elements(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
     """The earlier places of elements: with the same value or the same name, or else at the same index.
 
     An element with a name may be new, unless there are as many as before: then it may have another name now.
