@@ -47,9 +47,9 @@ def classify_policy(compiled: CompiledPolicy, operations: tuple[Operation, ...] 
     """The classes of a policy and of each of its checks, for requests of these operations."""
     conditions = Check(CheckKind.CONDITIONS)
     before = compiled.reads(conditions)
-    own = (CheckReading(check, _classify_paths(before | compiled.reads(check))) for check in compiled.checks)
+    check_readings = (CheckReading(check, _classify_paths(before | compiled.reads(check))) for check in compiled.checks)
     first = (CheckReading(conditions, _classify_paths(before)),) if compiled.conditions else ()
-    checks = (*first, *own)
+    checks = (*first, *check_readings)
     reason = explain_unauditable(compiled.policy, operations)
     classes_found = {classes_found for check_reading in checks for classes_found in check_reading.classes} | (
         {Auditability.OPERATIONS} if reason else set()
@@ -85,14 +85,14 @@ def explain_unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDI
     rules = policy.match.rules if policy.match else ()
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
     if rules and not writes:
-        named = {operation for rule in rules for operation in rule.operations}
-        return f"its rules name only {', '.join(sorted(named))}: {_describe_missing(named, operations)}"
+        operations_of_rules = {operation for rule in rules for operation in rule.operations}
+        return f"its rules name only {', '.join(sorted(operations_of_rules))}: {_describe_missing(operations_of_rules, operations)}"
     if rules and all("/" in resource and not resource.endswith("/*") for rule in writes for resource in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 
 
-def _describe_missing(named: set[str], operations: tuple[Operation, ...]) -> str:
-    if named.isdisjoint(AUDITABLE):
+def _describe_missing(operations_of_rules: set[str], operations: tuple[Operation, ...]) -> str:
+    if operations_of_rules.isdisjoint(AUDITABLE):
         return "no write of a stored object"
     return f"this scan asks about {' and '.join(operations)} alone, see --operation"

@@ -154,14 +154,14 @@ class CompiledPolicy:
 
     def list_deciding(self, check: Check) -> tuple[Expression, ...]:
         """The expressions whose values decide a check; none for a faulty configuration, and in a language without expressions."""
-        own = slice(check.index, check.index + 1)
+        of_check = slice(check.index, check.index + 1)
         match check.kind:
             case CheckKind.VALIDATION:
-                return tuple(expression for _, expression, _ in self.validations[own])
+                return tuple(expression for _, expression, _ in self.validations[of_check])
             case CheckKind.AUDIT_ANNOTATION:
-                return self.annotations[own]
+                return self.annotations[of_check]
             case CheckKind.MUTATION:
-                return self.mutations[own]
+                return self.mutations[of_check]
             case CheckKind.CONDITIONS:
                 return tuple(expression for _, expression in self.conditions)
             case CheckKind.CONFIGURATION:
@@ -216,7 +216,7 @@ def _compile_expressions(policy: Policy, rules: Minor, plugin: Plugin, *, new: b
     if new and not plugin.declares_variables and not policy.variables:
         environment = environment.remove_variable("variables")
     variables: dict[str, Expression] = {}
-    written: list[Expression] = []
+    expressions: list[Expression] = []
 
     def compiled(text: str, environment: cel.Environment) -> Expression:
         return allowance.take(compile_expression(text, environment, variables))
@@ -224,7 +224,7 @@ def _compile_expressions(policy: Policy, rules: Minor, plugin: Plugin, *, new: b
     for variable in policy.variables:
         expression = allowance.take(compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION)))
         variables[variable.name] = expression
-        written.append(expression)
+        expressions.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
         environment = environment.add_variable(variable.name, result)
     authorized = environment.extend(cel.AUTHORIZATION)
@@ -254,7 +254,7 @@ def _compile_expressions(policy: Policy, rules: Minor, plugin: Plugin, *, new: b
             compiled(mutation.expression, _extend_for_mutation(mutation, authorized)) for mutation in policy.mutations
         ),
         checks=list_checks(policy),
-        written=tuple(written),
+        written=tuple(expressions),
         plugin=plugin,
     )
     return replace(compiled_policy, cost_bounds=_make_cost_bounds(compiled_policy))
@@ -277,7 +277,7 @@ class Allowance:
         return expression
 
 
-def leave_uncompiled(policy: Policy, why: cel.ExpressionTooLarge) -> CompiledPolicy:
+def leave_uncompiled(policy: Policy, error: cel.ExpressionTooLarge) -> CompiledPolicy:
     """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
     return CompiledPolicy(
         policy=policy,
@@ -289,7 +289,7 @@ def leave_uncompiled(policy: Policy, why: cel.ExpressionTooLarge) -> CompiledPol
         annotations=tuple(Expression(annotation.value_expression, None) for annotation in policy.audit_annotations),
         mutations=tuple(Expression(mutation.expression, None) for mutation in policy.mutations),
         checks=list_checks(policy),
-        excess=f"compiling the policy takes more than Assay spends on one: {why}",
+        excess=f"compiling the policy takes more than Assay spends on one: {error}",
     )
 
 

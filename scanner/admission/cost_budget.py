@@ -255,8 +255,8 @@ class CostBounds:
             name: expression.program for name, expression in variables.items() if expression.program is not None
         }
         self._shares = tuple(share for share in shares if share.programs)
-        read = {path[0] for program in self._programs() for path in program.reads}
-        self._roots = tuple(root for root in _ROOTS if root in read)
+        roots = {path[0] for program in self._programs() for path in program.reads}
+        self._roots = tuple(root for root in _ROOTS if root in roots)
         self._largest = -1
         self._smallest_misfit = cel.LARGEST_SIZE + 1
         self._fitting: list[tuple[SizeBound, ...]] = []

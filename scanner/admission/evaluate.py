@@ -66,25 +66,25 @@ def evaluate_conditions(compiled: CompiledPolicy, request: Request, param: Resou
     if not compiled.conditions:
         return ()
     base = {**make_activation(compiled.policy, request, param), **make_authorization(request)}
-    seen = {**base, "request": make_condition_request(request)}
-    return find_unmet_condition(compiled, seen, request.budget_use, counts=compiled.must_count_cost(base))
+    values = {**base, "request": make_condition_request(request)}
+    return find_unmet_condition(compiled, values, request.budget_use, counts=compiled.must_count_cost(base))
 
 
 def find_unmet_condition(
-    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
+    compiled: CompiledPolicy, values: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
 ) -> tuple[CheckResult, ...]:
     """The results of the match conditions for the given inputs, variables excluded; empty if all conditions are true."""
-    verdict = _evaluate_conditions(compiled, seen, budget_use, counts=counts)
+    verdict = _evaluate_conditions(compiled, values, budget_use, counts=counts)
     if isinstance(verdict, Skipped):
         return tuple(CheckResult(check, verdict) for check in compiled.checks)
     return () if verdict is None else (CheckResult(Check(CheckKind.CONDITIONS), verdict),)
 
 
 def _evaluate_conditions(
-    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
+    compiled: CompiledPolicy, values: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
     """None when all conditions are true. A false condition beats every error, but not an exhausted budget."""
-    activation = compiled.make_activation(seen, metered=counts)
+    activation = compiled.make_activation(values, metered=counts)
     cost_budget = CostBudget(CONDITIONS, budget_use) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
@@ -134,7 +134,7 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
 
 def evaluate_uncounted(
     compiled: CompiledPolicy,
-    seen: Mapping[str, object],
+    values: Mapping[str, object],
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
 ) -> tuple[CheckResult, ...]:
@@ -143,11 +143,11 @@ def evaluate_uncounted(
     `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
     they are the same mapping, the expressions share the variables, too.
     """
-    filtered = compiled.make_activation(seen)
-    messages = filtered if seen_by_messages is seen else compiled.make_activation(seen_by_messages)
+    filtered = compiled.make_activation(values)
+    messages = filtered if seen_by_messages is values else compiled.make_activation(seen_by_messages)
     outcomes = [evaluate_validation(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
-        full = filtered if seen_by_annotations is seen else compiled.make_activation(seen_by_annotations)
+        full = filtered if seen_by_annotations is values else compiled.make_activation(seen_by_annotations)
         outcomes += [
             decide_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations
         ]

@@ -175,12 +175,12 @@ class _TypedNamespaces:
 
     def of(self, namespace: JsonObject) -> JsonObject:
         """See typed_namespace."""
-        known = self._known.get(id(namespace))
-        if known is None or known[0] is not namespace:
+        known_namespace = self._known.get(id(namespace))
+        if known_namespace is None or known_namespace[0] is not namespace:
             if len(self._known) >= _MOST_NAMESPACES:
                 self._known.clear()
-            known = self._known[id(namespace)] = namespace, read_typed_object(namespace)
-        return known[1]
+            known_namespace = self._known[id(namespace)] = namespace, read_typed_object(namespace)
+        return known_namespace[1]
 
 
 _TYPED = _TypedNamespaces()
@@ -211,5 +211,5 @@ def filter_namespace(namespace: JsonObject | None) -> JsonObject | None:
     if namespace is None:
         return None
     metadata = as_object(dig(namespace, "metadata"))
-    kept = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
-    return {"metadata": kept, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}
+    kept_metadata = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
+    return {"metadata": kept_metadata, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}

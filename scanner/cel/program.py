@@ -190,8 +190,8 @@ class Program:
     def evaluate_exactly(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables by the closures alone; raise `EvaluationError` with upstream's text."""
         planned = self._planned
-        read = activation.get
-        frame = [read(name, MISSING) for name in planned.roots] + self._room
+        get_value = activation.get
+        frame = [get_value(name, MISSING) for name in planned.roots] + self._room
         try:
             return planned.evaluate(frame)
         except RecursionError:

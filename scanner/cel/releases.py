@@ -22,11 +22,11 @@ LAST: Final[Version] = (2, 0)
 class ReleaseChange:
     """A change of one minor release.
 
-    It holds from `since`, a pair of major and minor version, to before `until`. `what` describes it in a sentence.
+    It holds from `since`, a pair of major and minor version, to before `until`. `description` describes it in a sentence.
     """
 
     name: str
-    what: str
+    description: str
     since: Version = FIRST
     until: Version = LAST
 

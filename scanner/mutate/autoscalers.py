@@ -132,16 +132,16 @@ def _make_cpu_metric(side: str, share: Json, **more: Json) -> Json:
 
 def _convert_metric_to_v1(metric: Json, sources: Mapping[str, tuple[_MetricField, ...]]) -> Json:
     """A metric of v2 as v1 writes it, in the order of its Go type."""
-    written: dict[str, Json] = {"type": dig(metric, "type") or ""}
+    converted: dict[str, Json] = {"type": dig(metric, "type") or ""}
     for source, fields in sources.items():
         if dig(metric, source) is not None:
             values = [(field, dig(metric, source, *field.place)) for field in fields]
-            written[source] = {
+            converted[source] = {
                 field.name: _ZERO if value is None else _order_field(field, value)
                 for field, value in values
                 if field.always or value is not None
             }
-    return written
+    return converted
 
 
 def _order_field(field: _MetricField, value: Json) -> Json:
@@ -152,20 +152,20 @@ def _convert_metric_to_v2(metric: Json, sources: Mapping[str, tuple[_MetricField
     """A metric of v1 in v2. Raises _Unreadable for a value of another type."""
     if not isinstance(metric, Mapping):
         raise _UnfitValue
-    read: dict[str, Json] = {"type": _read_text(_get_member(metric, "type"))}
+    converted: dict[str, Json] = {"type": _read_text(_get_member(metric, "type"))}
     for source, fields in sources.items():
-        given = _get_member(metric, source)
-        if given is None:
+        members = _get_member(metric, source)
+        if members is None:
             continue
-        if not isinstance(given, Mapping):
+        if not isinstance(members, Mapping):
             raise _UnfitValue
-        values = {field: _read_field(given, field) for field in fields}
-        read[source] = _convert_source_to_v2(source, values, is_target=sources is _TARGETS)
-    return read
+        values = {field: _read_field(members, field) for field in fields}
+        converted[source] = _convert_source_to_v2(source, values, is_target=sources is _TARGETS)
+    return converted
 
 
-def _read_field(given: JsonObject, field: _MetricField) -> Json:
-    value = _get_member(given, field.name)
+def _read_field(members: JsonObject, field: _MetricField) -> Json:
+    value = _get_member(members, field.name)
     return field.read(value) if value is not None or field.always else None
 
 
@@ -208,15 +208,15 @@ def _write_internal_behavior(behavior: JsonObject) -> Json:
 def _write_internal_rules(rules: Json) -> Json:
     if rules is None:
         return None
-    given = as_object(rules)
-    policies = given.get("policies")
+    members = as_object(rules)
+    policies = members.get("policies")
     return {
-        "StabilizationWindowSeconds": given.get("stabilizationWindowSeconds"),
-        "SelectPolicy": given.get("selectPolicy"),
+        "StabilizationWindowSeconds": members.get("stabilizationWindowSeconds"),
+        "SelectPolicy": members.get("selectPolicy"),
         "Policies": None
         if policies is None
         else [{name: as_object(policy).get(_lower_first(name)) for name in _POLICY} for policy in as_list(policies)],
-        "Tolerance": given.get("tolerance"),
+        "Tolerance": members.get("tolerance"),
     }
 
 
@@ -226,7 +226,7 @@ def _read_behavior(note: Json) -> Json:
 
 
 def _read_rules(value: Json) -> Json:
-    read = as_object(
+    members = as_object(
         _read_members(
             value,
             {
@@ -237,7 +237,7 @@ def _read_rules(value: Json) -> Json:
             },
         )
     )
-    return {_lower_first(name): member for name, member in read.items() if member != []}
+    return {_lower_first(name): member for name, member in members.items() if member != []}
 
 
 def _read_policy(value: Json) -> Json:
@@ -303,8 +303,8 @@ def _read_time(value: Json) -> Json:
 
 
 def _read_reference(value: Json) -> Json:
-    read = as_object(_read_members(value, {"kind": _read_text, "name": _read_text, "apiVersion": _read_text}))
-    return {"kind": read.get("kind", ""), "name": read.get("name", ""), **_keep_members(read, "apiVersion")}
+    members = as_object(_read_members(value, {"kind": _read_text, "name": _read_text, "apiVersion": _read_text}))
+    return {"kind": members.get("kind", ""), "name": members.get("name", ""), **_keep_members(members, "apiVersion")}
 
 
 def _read_selector(value: Json) -> Json:

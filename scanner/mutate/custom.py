@@ -36,18 +36,18 @@ def decode_patched(custom: Custom | None, document: Json, live: JsonObject, targ
     if not decoded_object.get("kind"):
         text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
         raise RequestFault(f"{INTERNAL}Object 'Kind' is missing in '{text}'")
-    written, own = as_text(decoded_object.get("apiVersion")), as_text(live.get("apiVersion"))
-    if written == own:
+    api_version, live_version = as_text(decoded_object.get("apiVersion")), as_text(live.get("apiVersion"))
+    if api_version == live_version:
         return decoded_object
-    group, _, version = written.rpartition("/")
-    if group != own.rpartition("/")[0]:
+    group, _, version = api_version.rpartition("/")
+    if group != live_version.rpartition("/")[0]:
         kind = f"{group}/{version}, Kind={decoded_object['kind']}"
-        why = f'{kind} is unstructured and is not suitable for converting to "{target}"'
+        fault = f'{kind} is unstructured and is not suitable for converting to "{target}"'
     elif custom and custom.versions and version in custom.versions.names:
-        return {**decoded_object, "apiVersion": own}
+        return {**decoded_object, "apiVersion": live_version}
     else:
-        why = f"request to convert CR from an invalid group/version: {written}"
-    raise RequestFault(f"{INTERNAL}failed to convert object: {why}")
+        fault = f"request to convert CR from an invalid group/version: {api_version}"
+    raise RequestFault(f"{INTERNAL}failed to convert object: {fault}")
 
 
 def reject_unwritable(value: object) -> None:
@@ -76,12 +76,16 @@ def store_custom(custom: Custom, before: JsonObject, after: JsonObject) -> JsonO
     status is a subresource. The schema of the stored version comes first: it also sets the defaults. Then that of the version of
     the request prunes the object once more (`schemaCoercingConverter`).
     """
-    own = ("status",) if custom.has_status else ()
+    unchangeable = ("status",) if custom.has_status else ()
     schema = custom.schema if custom.versions is None else custom.versions.schema
-    document = _restore_fields(before, _drop_untyped(after, schema), own)
+    document = _restore_fields(before, _drop_untyped(after, schema), unchangeable)
     typed = {**document, "metadata": read_object_meta(document.get("metadata"))}
-    read = as_object(_fill_defaults(keep_metadata(before, typed), schema))
-    return read if schema == custom.schema else _restore_fields(before, _drop_untyped(read, custom.schema), own)
+    completed = as_object(_fill_defaults(keep_metadata(before, typed), schema))
+    return (
+        completed
+        if schema == custom.schema
+        else _restore_fields(before, _drop_untyped(completed, custom.schema), unchangeable)
+    )
 
 
 def list_wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:
@@ -98,14 +102,14 @@ def _list_wrong_types(value: Json, schema: JsonObject | None, other: JsonObject 
         return
     if isinstance(value, dict):
         for name, member in value.items():
-            own, others = _get_field_schema(schema, name), _get_field_schema(other, name)
+            schema_of_member, others = _get_field_schema(schema, name), _get_field_schema(other, name)
             place = f"{path}.{name}".removeprefix(".")
-            if own is not None and others is None and not _has_type(member, own):
-                type_, word = own["type"], _name_type(member)
+            if schema_of_member is not None and others is None and not _has_type(member, schema_of_member):
+                type_, word = schema_of_member["type"], _name_type(member)
                 shown = f'{place} in body must be of type {type_}: "{word}"'
                 yield f'{place}: Invalid value: "{word}": {shown}'
             else:
-                yield from _list_wrong_types(member, own, others, place)
+                yield from _list_wrong_types(member, schema_of_member, others, place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _list_wrong_types(item, _get_item_schema(schema), _get_item_schema(other), f"{path}[{index}]")
@@ -113,12 +117,12 @@ def _list_wrong_types(value: Json, schema: JsonObject | None, other: JsonObject 
 
 def _has_type(value: Json, schema: JsonObject) -> bool:
     """Return whether a value has the type of its schema; True for a schema that accepts several. Nulls are dropped before."""
-    wanted = schema.get("type")
+    type_name = schema.get("type")
     return (
         value is None
-        or wanted is None
-        or wanted == _name_type(value)
-        or (wanted, _name_type(value)) == ("number", "integer")
+        or type_name is None
+        or type_name == _name_type(value)
+        or (type_name, _name_type(value)) == ("number", "integer")
     )
 
 
@@ -149,8 +153,8 @@ def _drop_untyped(document: JsonObject, schema: JsonObject) -> Json:
 def _restore_fields(before: JsonObject, after: Json, names: Sequence[str]) -> JsonObject:
     """An object with some fields restored."""
     document = as_object(after)
-    own = {name: before[name] for name in names if name in before}
-    return {**{name: value for name, value in document.items() if name not in names}, **own}
+    earlier_fields = {name: before[name] for name in names if name in before}
+    return {**{name: value for name, value in document.items() if name not in names}, **earlier_fields}
 
 
 def _get_field_schema(schema: JsonObject | None, name: str) -> JsonObject | None:
@@ -187,12 +191,12 @@ def _fill_defaults(value: Json, schema: JsonObject | None) -> Json:
 
 def _fill_object(value: dict[str, Json], schema: JsonObject) -> Json:
     properties = as_object(schema.get("properties"))
-    missing = {
+    absent_defaults = {
         name: default
         for name, member_schema in properties.items()
         if name not in value and (default := dig(member_schema, "default")) is not None
     }
-    members = {**value, **missing}
+    members = {**value, **absent_defaults}
     return _keep_same(
         {name: _fill_member(member, _get_field_schema(schema, name)) for name, member in members.items()}, value
     )
@@ -211,9 +215,9 @@ def _prune(value: Json, schema: JsonObject | None, *, root: bool = False) -> Jso
     if schema is not None and schema.get(_PRESERVE) is True:
         return _prune_inside(value, schema, root=root)
     if isinstance(value, dict):
-        kept = {name: member for name, member in value.items() if _is_kept(schema, name, root=root)}
+        defined = {name: member for name, member in value.items() if _is_kept(schema, name, root=root)}
         return _keep_same(
-            {name: _prune_member(member, schema, name, root=root) for name, member in kept.items()}, value
+            {name: _prune_member(member, schema, name, root=root) for name, member in defined.items()}, value
         )
     if isinstance(value, list):
         return _keep_same([_prune(item, _get_item_schema(schema)) for item in value], value)
@@ -250,13 +254,13 @@ def _is_type_or_metadata(schema: JsonObject | None, name: str, *, root: bool) ->
 def _drop_nulls(value: Json, schema: JsonObject | None) -> Json:
     """The object without members that are null, not nullable and without a default."""
     if isinstance(value, dict):
-        kept = {
+        members = {
             name: member
             for name, member in value.items()
             if member is not None or _may_stay(_get_field_schema(schema, name))
         }
         return _keep_same(
-            {name: _drop_nulls(member, _get_field_schema(schema, name)) for name, member in kept.items()}, value
+            {name: _drop_nulls(member, _get_field_schema(schema, name)) for name, member in members.items()}, value
         )
     if isinstance(value, list):
         return _keep_same([_drop_nulls(item, _get_item_schema(schema)) for item in value], value)
@@ -335,11 +339,11 @@ def read_object_meta(metadata: Json, *, keeps_malformed: bool = False) -> JsonOb
 
     Malformed members are dropped too, unless validation still has to reject them (`keeps_malformed`).
     """
-    given = metadata if isinstance(metadata, Mapping) else EMPTY
+    original = metadata if isinstance(metadata, Mapping) else EMPTY
     members: dict[str, Json] = {}
-    for name, value in given.items():
+    for name, value in original.items():
         members.update(_read_member(name, value, keeps_malformed=keeps_malformed))
-    return given if members == given else members
+    return original if members == original else members
 
 
 def _read_member(name: str, value: Json, *, keeps_malformed: bool) -> JsonObject:

@@ -58,11 +58,11 @@ def decode_configuration(schema: Schema, document: JsonObject, live: JsonObject)
 def _find_unconvertible(schema: Schema, document: JsonObject, live: JsonObject) -> str:
     """The error of the first invalid field, in the order of the structs."""
     version = as_text(live.get("apiVersion"))
-    named = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
+    kind_text = f"{version if '/' in version else f'/{version}'}, Kind={as_text(live.get('kind'))}"
     try:
         Rewriting(schema, UnstructuredDecoder(), order_by_field).rewrite(document, live)
     except DecoderEnded as error:
-        return f"unable to convert unstructured object to {named}: {error}"
+        return f"unable to convert unstructured object to {kind_text}: {error}"
     return ""
 
 
@@ -169,8 +169,8 @@ class _StrictDecoder:
         self._save(text)
         raise DecoderEnded(text)
 
-    def reject_misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
-        del wanted
+    def reject_misplaced(self, value: Json, expected: str, type_: str, place: FieldPlace) -> None:
+        del expected
         self._save(_describe_in_field(Mismatch(name_type(value), type_), place))
 
     def report_unknown(self, place: FieldPlace, name: str) -> None:
@@ -240,11 +240,11 @@ class UnstructuredDecoder:
         except (Mismatch, MalformedText) as error:
             raise DecoderEnded(str(error)) from None
 
-    def reject_misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
+    def reject_misplaced(self, value: Json, expected: str, type_: str, place: FieldPlace) -> None:
         """A value of another shape."""
         del type_, place
         raise DecoderEnded(
-            f"cannot restore {wanted} from{':' if wanted == 'struct' else ''} {_KINDS[name_type(value)]}"
+            f"cannot restore {expected} from{':' if expected == 'struct' else ''} {_KINDS[name_type(value)]}"
         )
 
     def report_unknown(self, place: FieldPlace, name: str) -> None:

@@ -259,10 +259,10 @@ class _TimeReader:
         self.layout = layout
         self.rest = text
 
-    def make_unreadable(self, wanted: str, rest: str | None = None) -> BadTime:
+    def make_unreadable(self, expected: str, rest: str | None = None) -> BadTime:
         shown = _quote(self.rest if rest is None else rest)
         return BadTime(
-            f"parsing time {_quote(self.text)} as {_quote(self.layout)}: cannot parse {shown} as {_quote(wanted)}"
+            f"parsing time {_quote(self.text)} as {_quote(self.layout)}: cannot parse {shown} as {_quote(expected)}"
         )
 
     def make_wrong(self, message: str) -> BadTime:

@@ -79,8 +79,8 @@ class _Merge:
         except BadElement as error:
             raise PatchFault(str(error)) from None
 
-    def _element(self, of: ListType, chosen: tuple[_Entry, bool], partners: dict[str, object]) -> object:
-        (key, element), from_patch = chosen
+    def _element(self, of: ListType, choice: tuple[_Entry, bool], partners: dict[str, object]) -> object:
+        (key, element), from_patch = choice
         return self.merge_value(of.element, partners.get(key, _ABSENT), element) if from_patch else element
 
 

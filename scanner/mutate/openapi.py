@@ -123,8 +123,8 @@ class Compactor:
 
 def _list_always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]:
     """The fields that the API server writes even when they are empty: required fields, and those whose default implies it."""
-    named = {name for name, default in defaults.items() if default in ("", 0, False)}
-    return [*sorted(named.union(texts(schema.get("required"))))]
+    with_zero_default = {name for name, default in defaults.items() if default in ("", 0, False)}
+    return [*sorted(with_zero_default.union(texts(schema.get("required"))))]
 
 
 def _get_reference(schema: JsonObject) -> str:
@@ -165,12 +165,12 @@ def read_schemas(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str,
 
 def _read_custom(definition: Json, *, has_status: bool) -> Custom | None:
     """A custom resource's schema, which is self-contained; a schema with references belongs to an aggregated API server."""
-    written = as_object(definition)
-    fields = as_object(written.get("properties"))
+    schema = as_object(definition)
+    fields = as_object(schema.get("properties"))
     alone = not any(
         _get_reference(as_object(member_schema)) for name, member_schema in fields.items() if name != "metadata"
     )
-    return Custom(written, has_status) if alone else None
+    return Custom(schema, has_status) if alone else None
 
 
 def _list_kinds_with_status(document: JsonObject) -> Iterator[tuple[str, str, str]]:

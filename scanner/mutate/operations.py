@@ -112,12 +112,12 @@ _WRITTEN_NULL = WrittenNull()
 
 @dataclass(frozen=True, slots=True)
 class PatchOperation:
-    """One operation of a patch. `given` distinguishes a null value from an absent one."""
+    """One operation of a patch. `has_value` distinguishes a null value from an absent one."""
 
     op: str
     path: str
     value: Node = None
-    given: bool = True
+    has_value: bool = True
     source: str = ""
 
 
@@ -175,7 +175,7 @@ class _Root:
     def replace(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
-            if not operation.given:
+            if not operation.has_value:
                 raise end_connection("a JSON patch that replaces the whole document needs a value")
             if not isinstance(operation.value, list | dict | None):
                 raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
@@ -213,15 +213,15 @@ class _Root:
     def test(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
-            if not operation.given:
+            if not operation.has_value:
                 raise end_connection("a JSON patch that tests the whole document needs a value")
             actual: Node = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
             with _add_operation_to_errors(f"error in test for path: '{path}'"):
                 actual = _get(container, key)
-        if actual is None or not operation.given:
-            holds = actual is None and not operation.given
+        if actual is None or not operation.has_value:
+            holds = actual is None and not operation.has_value
         else:
             holds = _holds(actual, _WRITTEN_NULL if operation.value is None else operation.value)
         if not holds:
@@ -229,7 +229,7 @@ class _Root:
 
     def _get_value(self, operation: PatchOperation) -> Node:
         """The value of an operation, as the document holds it from now on."""
-        if operation.value is None and operation.given:
+        if operation.value is None and operation.has_value:
             self._has_written_null = True
             return _WRITTEN_NULL
         return deepcopy(operation.value)

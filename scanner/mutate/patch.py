@@ -49,8 +49,8 @@ def apply_configuration(value: cel.Value, live: JsonObject, schema: Schema, data
     if fault := merge.find_faults(schema, patch):
         raise PatchFault(f"error applying patch: failed to convert patch object to typed object: {fault}")
     if touched := merge.list_atomics(schema, patch):
-        why = f"may not mutate atomic arrays, maps or structs: {', '.join(touched)}"
-        raise PatchFault(f"error applying patch: invalid ApplyConfiguration: {why}")
+        detail = f"may not mutate atomic arrays, maps or structs: {', '.join(touched)}"
+        raise PatchFault(f"error applying patch: invalid ApplyConfiguration: {detail}")
     # The stored object of a built-in kind was decoded by its Go type, and so conforms to its schema.
     if fault := "" if schema.builtin else merge.find_faults(schema, live, duplicates=True):
         raise PatchFault(f"error applying patch: failed to convert original object to typed object: {fault}")
@@ -84,14 +84,14 @@ def apply_patch(value: cel.Value, live: JsonObject, schema: Schema, data: Reques
         raise PatchFault("type mismatch: JSONPatchType.expression should evaluate to array")
     operations = [_read_operation(operation, data) for operation in value]
     try:
-        changed = apply(operations, cast("Node", live))
+        patched_document = apply(operations, cast("Node", live))
     except TestFailed:
         return live
     except RequestFault:
         raise
     except PatchFault as fault:
         raise PatchFault(f"JSON Patch: {fault}") from None
-    document = cast("Json", changed)
+    document = cast("Json", patched_document)
     if schema.builtin:
         return read_mutated(schema, live, decode_strictly(schema, document, live))
     target = target or as_text(live.get("apiVersion"))
@@ -105,12 +105,12 @@ def _read_operation(value: cel.Value, data: RequestData) -> PatchOperation:
             f"{cel.type_name(value)}"
         )
     fields = value.fields
-    given = "value" in fields
+    has_value = "value" in fields
     return PatchOperation(
         op=str(fields.get("op", "")),
         path=str(fields.get("path", "")),
-        value=convert_value(fields["value"], data) if given else None,
-        given=given,
+        value=convert_value(fields["value"], data) if has_value else None,
+        has_value=has_value,
         source=str(fields.get("from", "")),
     )
 

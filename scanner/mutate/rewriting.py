@@ -81,7 +81,7 @@ class Reader(Protocol):
         """Handle a value of a type with its own decoder: return its written form."""
         ...
 
-    def reject_misplaced(self, value: Json, wanted: str, type_: str, place: FieldPlace) -> None:
+    def reject_misplaced(self, value: Json, expected: str, type_: str, place: FieldPlace) -> None:
         """Handle a value that is not of the list, map or struct type that is required."""
         ...
 
@@ -197,11 +197,11 @@ class Rewriting:
         fields = get_fields(atom.name)
         stored_members = before if isinstance(before, dict) else EMPTY
         is_bare = not of.fields and is_known(atom.name)
-        written: dict[str, Json] = {}
+        members: dict[str, Json] = {}
         for name in self._order(value, fields):
             member, stored = value[name], stored_members.get(name, _ABSENT)
             if member is stored:
-                written[name] = member
+                members[name] = member
                 continue
             below = None if is_bare else of.of(name)
             if below is None:
@@ -211,10 +211,10 @@ class Rewriting:
             at = place.field(shorten_name(atom.name).rpartition(".")[2], name, field.embedded)
             rewritten = self.rewrite_value(below, field.type, member, None if stored is _ABSENT else stored, at)
             if (member is not None) if field.type.pointer else rewritten:
-                written[name] = rewritten
+                members[name] = rewritten
             elif field.always:
-                written[name] = self._write_empty(atom, field.type, rewritten, stored)
-        return self._complete(written, atom, of, value, before)
+                members[name] = self._write_empty(atom, field.type, rewritten, stored)
+        return self._complete(members, atom, of, value, before)
 
     def _write_empty(self, atom: Atom, go: GoType, empty: Json, stored: Json) -> Json:
         """The form of an empty value that is written: the storage keeps no empty list or map, except in JSON fields."""
@@ -222,7 +222,7 @@ class Rewriting:
         return empty if is_kept or stored == empty else None
 
     def _complete(
-        self, written: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
+        self, members: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
     ) -> JsonObject:
         """The struct with the absent fields that Go always writes.
 
@@ -232,10 +232,10 @@ class Rewriting:
             if name in value or name not in of.fields or (isinstance(before, dict) and name not in before):
                 continue
             stored = before.get(name) if isinstance(before, dict) else None
-            written[name] = self._make_zero(of.fields[name], field.type, stored)
-        if isinstance(before, dict) and _CREATED not in written and before.get(_CREATED, _ABSENT) is None:
-            written[_CREATED] = None  # servers before 1.34 write it where it is zero
-        return written
+            members[name] = self._make_zero(of.fields[name], field.type, stored)
+        if isinstance(before, dict) and _CREATED not in members and before.get(_CREATED, _ABSENT) is None:
+            members[_CREATED] = None  # servers before 1.34 write it where it is zero
+        return members
 
     def _rewrite_list(self, ref: Json, go: GoList, value: Json, before: Json, place: FieldPlace) -> Json:
         if isinstance(go.element, GoPlain) and go.element.kind == "uint8":

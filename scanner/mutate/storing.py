@@ -113,13 +113,13 @@ class _Pruning:
     def _prune_object(self, atom: Atom, of: MapType, before: JsonObject, after: JsonObject) -> JsonObject:
         if is_known(atom.name):
             return self._prune_struct(atom, before, after)
-        kept = {
+        pruned = {
             name: self.prune_value(of.of(name), before.get(name), member)
             for name, member in after.items()
             if of.of(name) is not None and not (member is None and name in of.fields and name not in of.nullable)
         }
-        removed = {name: of.defaults.get(name) for name in before if name not in kept}
-        return {**kept, **{name: default for name, default in removed.items() if default is not None}}
+        removed = {name: of.defaults.get(name) for name in before if name not in pruned}
+        return {**pruned, **{name: default for name, default in removed.items() if default is not None}}
 
     def _prune_struct(self, atom: Atom, before: JsonObject, after: JsonObject) -> JsonObject:
         try:

@@ -298,8 +298,8 @@ def _make_list_test(schema: Schema, path: tuple[str, ...], key: str, value: cel.
     leaves: list[Leaf] = []
     if not gather_leaves(schema, of.element, value[0], (ROOT, *path), leaves):
         return None
-    own = (leaf._replace(path=leaf.path[len(path) :]) for leaf in leaves)
-    return partial(_each_holds, tuple(leaf for leaf in own if leaf.path != (key,)), key)
+    leaves_of_elements = (leaf._replace(path=leaf.path[len(path) :]) for leaf in leaves)
+    return partial(_each_holds, tuple(leaf for leaf in leaves_of_elements if leaf.path != (key,)), key)
 
 
 def _each_holds(leaves: tuple[Leaf, ...], key: str, live: object) -> bool:

@@ -24,14 +24,14 @@ def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
 
     Mirrors the conversions of `pkg/apis`.
     """
-    written, name = as_text(body.get("apiVersion")), as_text(body.get("kind"))
-    if (written, name) == (kind.api_version, kind.kind):
+    version, name = as_text(body.get("apiVersion")), as_text(body.get("kind"))
+    if (version, name) == (kind.api_version, kind.kind):
         return body
     if name != kind.kind:
         return None
-    if {written, kind.api_version} <= _ALIKE.get(name, frozenset()):
+    if {version, kind.api_version} <= _ALIKE.get(name, frozenset()):
         return relabel(body, kind)
-    conversion = _CONVERSIONS.get(name, {}).get((written, kind.api_version))
+    conversion = _CONVERSIONS.get(name, {}).get((version, kind.api_version))
     return conversion(body) if conversion else None
 
 
@@ -88,8 +88,8 @@ def _convert_to_core_event(body: JsonObject) -> JsonObject:
 
 def _convert_to_events_event(body: JsonObject) -> JsonObject:
     renamed = {_CORE_TO_EVENTS.get(key, key): value for key, value in body.items()}
-    kept = {key: value for key, value in renamed.items() if value or key not in _EVENTS_OMIT}
-    return {**_EVENTS_ALWAYS, **kept, "apiVersion": "events.k8s.io/v1"}
+    written_members = {key: value for key, value in renamed.items() if value or key not in _EVENTS_OMIT}
+    return {**_EVENTS_ALWAYS, **written_members, "apiVersion": "events.k8s.io/v1"}
 
 
 _EXACT: Final = (
@@ -136,8 +136,8 @@ def _convert_slice(body: JsonObject, version: str, device: _Conversion) -> JsonO
 
 def _list_written(request: JsonObject) -> dict[str, Json]:
     """The members of an exact request, without those that Go leaves out because they are empty."""
-    written = {name: request[name] for name in _EXACT if name in request}
-    return {name: value for name, value in written.items() if isinstance(value, bool | dict) or value}
+    members = {name: request[name] for name in _EXACT if name in request}
+    return {name: value for name, value in members.items() if isinstance(value, bool | dict) or value}
 
 
 def _nest_device(device: JsonObject) -> JsonObject:

@@ -63,10 +63,10 @@ class CelPythonProcess:
             self._programs[question["number"]] = self._engine.program(self._engine.compile(question["text"]))
             return ["ready"]
         if "inputs" in question:
-            given = question["variables"]
+            variables = question["variables"]
             self._visible = {name: self._convert(document) for name, document in question["inputs"].items()}
             self._visible["variables"] = self._types.MapType(
-                {self._types.StringType(name): self._read_value(value) for name, value in given.items()}
+                {self._types.StringType(name): self._read_value(value) for name, value in variables.items()}
             )
             return ["ready"]
         return ["value", self._tag_value(self._programs[question["number"]].evaluate(self._visible))]

@@ -53,17 +53,17 @@ class Process:
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
         """See Engine. Variables are sent as Assay's values."""
-        given: dict[str, object] = {}
+        values: dict[str, object] = {}
         self._hidden = {}
         for name in sorted(variables):
             try:
-                given[name] = tag_value(_read_variable(activation, name))
+                values[name] = tag_value(_read_variable(activation, name))
             except Inexpressible as inexpressible:
                 self._hidden[name] = str(inexpressible)
             except EvaluationError:
                 continue
         documents = {name: activation[name] for name in _DOCUMENTS if name in activation}
-        self._inputs = {"inputs": documents, "variables": given}
+        self._inputs = {"inputs": documents, "variables": values}
         if self.running is not None and self._exchange(self._inputs).kind != "value":
             self._stop_silent()
 

@@ -62,7 +62,7 @@ class UnrelatedResponse:
     `permission` is empty, or the missing permission; `stale` is true if the object was changed or deleted meanwhile.
     """
 
-    why: str
+    reason: str
     permission: str = ""
     stale: bool = False
 
@@ -107,5 +107,5 @@ def read_unrelated(response: Response, operation: Operation, resource: str) -> U
         return UnrelatedResponse(GONE, stale=True)
     if response.status == _NOT_ALLOWED:
         return UnrelatedResponse(f"the server does not support {operation} of {resource}")
-    why = f"{response.status} {response.reason}".strip()
-    return UnrelatedResponse(f"the server rejects the {operation} of {resource} for another reason ({why})")
+    reason = f"{response.status} {response.reason}".strip()
+    return UnrelatedResponse(f"the server rejects the {operation} of {resource} for another reason ({reason})")

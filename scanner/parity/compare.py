@@ -68,13 +68,13 @@ class _ObservedResponse:
     def __init__(self, verdicts: Iterable[Verdict], response: Response) -> None:
         self.denial: Denial | None = read_denial(response)
         self.warnings = set(response.warnings)
-        wanted = {_write_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
-        self.cut = sum(map(len, wanted | self._list_others(wanted))) > MOST
-        self.explained = {form for warning in wanted for form in self._list_forms(warning)}
+        expected = {_write_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
+        self.cut = sum(map(len, expected | self._list_others(expected))) > MOST
+        self.explained = {form for warning in expected for form in self._list_forms(warning)}
 
-    def _list_others(self, wanted: set[str]) -> set[str]:
-        short = {warning[:CUT] for warning in wanted}
-        return {warning for warning in self.warnings if warning not in wanted | short}
+    def _list_others(self, expected: set[str]) -> set[str]:
+        short = {warning[:CUT] for warning in expected}
+        return {warning for warning in self.warnings if warning not in expected | short}
 
     def _list_forms(self, warning: str) -> set[str]:
         return {warning, warning[:CUT]} if self.cut else {warning}

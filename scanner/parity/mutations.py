@@ -119,8 +119,8 @@ def _compare_refusal(expectation: ExpectedUpdate, response: Response, comparison
         comparison.differences.append(
             VerdictDifference(expectation.policies, "", ours, _write_denial(expectation, response.message))
         )
-    elif aside := read_unrelated(response, "UPDATE", expectation.stored.kind.resource):
-        comparison.unseen[aside.why] += 1
+    elif unrelated := read_unrelated(response, "UPDATE", expectation.stored.kind.resource):
+        comparison.unseen[unrelated.reason] += 1
 
 
 def _is_mutation_error(response: Response) -> bool:
@@ -171,9 +171,9 @@ def _agrees(ours: Json, theirs: Json, before: Json) -> bool:
 
 def _match_elements(elements: list[Json], before: list[Json]) -> list[Json]:
     """The former value of each element, by name or by content; None for a new element."""
-    named = {str(item["name"]): item for item in before if isinstance(item, dict) and "name" in item}
+    by_name = {str(item["name"]): item for item in before if isinstance(item, dict) and "name" in item}
     return [
-        named.get(str(element.get("name")))
+        by_name.get(str(element.get("name")))
         if isinstance(element, dict)
         else next((item for item in before if is_same_json(item, element)), None)
         for element in elements

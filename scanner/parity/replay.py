@@ -129,45 +129,45 @@ def _sample_objects(
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
     for kind in filter(writer.is_foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
-    own = sorted(kind for kind in kinds if not writer.is_foreign(kind))
-    reservoirs = [_sample_kind(prepared, kind, parity, sample, chance) for kind in own]
-    chosen = 0
+    own_kinds = sorted(kind for kind in kinds if not writer.is_foreign(kind))
+    reservoirs = [_sample_kind(prepared, kind, parity, sample, chance) for kind in own_kinds]
+    count = 0
     for turn in range(sample):
         for reservoir in reservoirs:
-            if turn < len(reservoir) and chosen < sample:
-                chosen += 1
+            if turn < len(reservoir) and count < sample:
+                count += 1
                 yield reservoir[turn]
 
 
 def _sample_kind(
     prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random
 ) -> list[_WriteSubject]:
-    kept: list[_WriteSubject] = []
+    sample: list[_WriteSubject] = []
     try:
         for count, resource in enumerate(prepared.objects(kind), start=1):
             subject = _WriteSubject(kind, resource.namespace, resource.name)
-            if len(kept) < size:
-                kept.append(subject)
+            if len(sample) < size:
+                sample.append(subject)
             elif (place := chance.randrange(count)) < size:
-                kept[place] = subject
+                sample[place] = subject
     except (ListFailed, ValueError) as error:
         parity.gaps.append(Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", str(error)))
-    chance.shuffle(kept)
-    return kept
+    chance.shuffle(sample)
+    return sample
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The result of one write: a comparison, or (`aside`) the reason why there is none."""
+    """The result of one write: a comparison, or (`unrelated`) the reason why there is none."""
 
     verdicts: tuple[Verdict, ...] = ()
     comparison: VerdictComparison = field(default_factory=VerdictComparison)
-    aside: UnrelatedResponse | None = None
+    unrelated: UnrelatedResponse | None = None
 
     @property
     def is_doubtful(self) -> bool:
         """Return whether a second attempt could have another result."""
-        return bool(self.comparison.differences) or (self.aside is not None and self.aside.stale)
+        return bool(self.comparison.differences) or (self.unrelated is not None and self.unrelated.stale)
 
 
 class _Replay:
@@ -208,20 +208,20 @@ class _Replay:
             return
         for last in (False, True):
             resource = self._read_view(subject, subject.kind) if self._mutators else None
-            wanted = self._expect_update(subject, resource) if resource else None
-            if resource is None or wanted is None:
+            expectation = self._expect_update(subject, resource) if resource else None
+            if resource is None or expectation is None:
                 return
             self._parity.writes += 1
-            comparison = self._send_update(wanted, subject.kind, resource.body)
+            comparison = self._send_update(expectation, subject.kind, resource.body)
             if last or not comparison.differences:
                 self._count(subject, "UPDATE", _Attempt(comparison=comparison))
                 return
 
-    def _send_update(self, wanted: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:
+    def _send_update(self, expectation: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:
         try:
-            return compare_update(wanted, self._writer.update(kind, body))
+            return compare_update(expectation, self._writer.update(kind, body))
         except ListFailed:
-            if wanted.ends_connection:
+            if expectation.ends_connection:
                 return VerdictComparison(agreed=1)
             raise
 
@@ -257,14 +257,14 @@ class _Replay:
         self, subject: _WriteSubject, operation: Operation, resources: Mapping[Kind, Resource]
     ) -> _Attempt:
         if not resources:
-            return _Attempt(aside=UnrelatedResponse(GONE, stale=True))
+            return _Attempt(unrelated=UnrelatedResponse(GONE, stale=True))
         invocation_results = self._evaluate(subject, operation, resources)
         verdicts = list_verdicts(invocation_results, self._compiled)
         response = self._write(subject, operation, resources[subject.kind])
         self._parity.writes += 1
-        aside = read_unrelated(response, operation, subject.kind.resource)
-        if aside:
-            return _Attempt(verdicts, aside=aside)
+        unrelated = read_unrelated(response, operation, subject.kind.resource)
+        if unrelated:
+            return _Attempt(verdicts, unrelated=unrelated)
         comparison = compare_verdicts(verdicts, response)
         if comparison.differences:
             self._explain(comparison, response, resources[subject.kind], invocation_results)
@@ -280,16 +280,16 @@ class _Replay:
                 for resource in resources.values():
                     results.extend(evaluate_object(bound, resource, subject.kind, context))
             except Exception as error:  # noqa: BLE001 - a bug of Assay must not count as a verdict, nor end the replay
-                why = f"internal error while it was evaluated: {type(error).__name__}; please report it"
-                self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", why))
+                reason = f"internal error while it was evaluated: {type(error).__name__}; please report it"
+                self._parity.gaps.append(Gap(GapKind.EVALUATION, f"policy {bound.policy.name}", reason))
         return tuple(results)
 
     def _read_view(self, subject: _WriteSubject, kind: Kind) -> Resource | None:
         body = self._writer.read(kind, subject.namespace, subject.name)
         if body is None:
             return None
-        named = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
-        return resource_of(kind, self._requested(kind, named))
+        relabelled = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
+        return resource_of(kind, self._requested(kind, relabelled))
 
     def _write(self, subject: _WriteSubject, operation: Operation, resource: Resource) -> Response:
         if operation == "CREATE":
@@ -313,17 +313,17 @@ class _Replay:
         )
         secretive = redact.may_contain_secrets(compiled)
         blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
-        left = []
+        unexplained = []
         for difference in comparison.differences:
             if difference.policy in blind:
                 comparison.unseen[_BLIND] += 1
             elif changed and reads_any(_list_reads(self._compiled.get(difference.policy)), changed):
                 comparison.unseen[_MUTATED] += 1
             else:
-                left.append(
+                unexplained.append(
                     replace(difference, server=_redact_message(difference.server, sent, params, secretive=secretive))
                 )
-        comparison.differences = left
+        comparison.differences = unexplained
 
     def _get_admitted(self, response: Response, sent: Resource) -> JsonObject:
         """The object after admission: in the response, else in the response to a no-op update."""
@@ -333,7 +333,7 @@ class _Replay:
         return self._writer.update(sent.kind, sent.body).body
 
     def _count(self, subject: _WriteSubject, operation: Operation, attempt: _Attempt) -> None:
-        parity, aside = self._parity, attempt.aside
+        parity, unrelated = self._parity, attempt.unrelated
         parity.agreed += attempt.comparison.agreed
         parity.unseen.update(attempt.comparison.unseen)
         parity.differences.extend(
@@ -342,10 +342,10 @@ class _Replay:
             )
             for difference in attempt.comparison.differences
         )
-        if aside and attempt.verdicts:
-            parity.unseen[aside.why] += len(attempt.verdicts)
-        if aside and aside.permission:
-            parity.missing[aside.permission] += 1
+        if unrelated and attempt.verdicts:
+            parity.unseen[unrelated.reason] += len(attempt.verdicts)
+        if unrelated and unrelated.permission:
+            parity.missing[unrelated.permission] += 1
 
 
 def _names_operation(bound: BoundPolicy, operation: Operation, kinds: tuple[Kind, ...]) -> bool:

@@ -363,7 +363,7 @@ def test_every_change_has_an_example() -> None:
 def test_every_change_has_a_name_of_its_own_and_a_sentence() -> None:
     """The names of changes are unique, and their descriptions are sentences."""
     assert len(CHANGES) == len({change.name for change in CHANGES})
-    assert all(change.what.endswith(".") for change in CHANGES)
+    assert all(change.description.endswith(".") for change in CHANGES)
 
 
 @pytest.mark.parametrize(("minor", "columns"), [(31, (45, 45)), (32, (45, 59))])

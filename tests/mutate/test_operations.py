@@ -21,7 +21,7 @@ DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "
         (PatchOperation("add", "/l/-1", 4), "l", [1, 2, 3, 4]),
         (PatchOperation("add", "/l/-2", 4), "l", [1, 2, 4, 3]),
         (PatchOperation("add", "dropped/s", "y"), "s", "y"),
-        (PatchOperation("add", "/s", given=False), "s", None),
+        (PatchOperation("add", "/s", has_value=False), "s", None),
         (PatchOperation("remove", "/l/-1"), "l", [1, 2]),
         (PatchOperation("replace", "/new", 1), "new", 1),
         (PatchOperation("replace", "/l/1", 9), "l", [1, 9, 3]),
@@ -114,7 +114,7 @@ def test_an_operation_that_does_not_apply_has_the_servers_error(operation: Patch
         (PatchOperation("test", "/a/b", 1.0), True),
         (PatchOperation("test", "/a/b", value=True), False),
         (PatchOperation("test", "/a/b", "1"), False),
-        (PatchOperation("test", "/absent", given=False), True),
+        (PatchOperation("test", "/absent", has_value=False), True),
         (PatchOperation("test", "/absent", None), False),
         (PatchOperation("test", "/l", [1, 2]), False),
         (PatchOperation("test", "", DOCUMENT), True),
@@ -141,8 +141,8 @@ def test_the_document_itself_is_never_changed() -> None:
 @pytest.mark.parametrize(
     "operations",
     [
-        [PatchOperation("replace", "", given=False)],
-        [PatchOperation("test", "", given=False)],
+        [PatchOperation("replace", "", has_value=False)],
+        [PatchOperation("test", "", has_value=False)],
         [PatchOperation("replace", ""), PatchOperation("add", "/a", 1)],
         [PatchOperation("add", "/a"), PatchOperation("add", "/a/b", 1)],
         [PatchOperation("add", "/a"), PatchOperation("replace", "/a/b", 1)],
@@ -179,7 +179,7 @@ def test_a_null_that_a_patch_wrote_is_read_as_an_empty_map_and_stays_null(
 def test_a_null_that_a_patch_wrote_is_a_value() -> None:
     """A test without a value fails on it, while it holds for a null of the document."""
     with pytest.raises(TestFailed):
-        apply([PatchOperation("add", "/a"), PatchOperation("test", "/a", given=False)], DOCUMENT)
+        apply([PatchOperation("add", "/a"), PatchOperation("test", "/a", has_value=False)], DOCUMENT)
 
 
 def test_the_copies_of_a_patch_have_a_limit() -> None:

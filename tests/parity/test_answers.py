@@ -64,18 +64,18 @@ def test_responses_of_admission(response: Response) -> None:
 )
 def test_responses_without_admission(response: Response, operation: str, why: str) -> None:
     """Other responses are no verdict."""
-    aside = read_unrelated(response, operation, "pods")  # type: ignore[arg-type]
+    unrelated = read_unrelated(response, operation, "pods")  # type: ignore[arg-type]
 
-    assert aside is not None
-    assert (why, "") == (aside.why, aside.permission)
+    assert unrelated is not None
+    assert (why, "") == (unrelated.reason, unrelated.permission)
 
 
 def test_a_missing_right_is_named() -> None:
     """The response names the missing permission."""
-    aside = read_unrelated(Response(403, "Forbidden", RBAC), "CREATE", "pods")
+    unrelated = read_unrelated(Response(403, "Forbidden", RBAC), "CREATE", "pods")
 
-    assert aside is not None
-    assert ("create on pods", False) == (aside.permission, aside.stale)
+    assert unrelated is not None
+    assert ("create on pods", False) == (unrelated.permission, unrelated.stale)
 
 
 def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:

@@ -170,32 +170,32 @@ class _FlowReader:
 
     def _call(self, node: Call, scope: _Scope) -> _Places:
         call = self._checked.calls.get(node.id)
-        given = tuple(children(node)) if call is None else call.arguments
-        if node.function in _INDEXES and len(given) == len(node.arguments):
-            operand, key = given
+        arguments = tuple(children(node)) if call is None else call.arguments
+        if node.function in _INDEXES and len(arguments) == len(node.arguments):
+            operand, key = arguments
             constant = key.value if isinstance(key, Literal) else None
             self._compute_from([key], scope)
             return _append_step_to_all(
                 self.places(operand, scope), _write_key(constant) if isinstance(constant, str) else ELEMENTS
             )
         if node.function == "_?_:_":
-            self._compute_from(given[:1], scope)
-            return self._join_all(given[1:], scope)
-        return self._follow_arguments(given, ArgumentFlow.COMPUTES if call is None else call.function.flow, scope)
+            self._compute_from(arguments[:1], scope)
+            return self._join_all(arguments[1:], scope)
+        return self._follow_arguments(arguments, ArgumentFlow.COMPUTES if call is None else call.function.flow, scope)
 
-    def _follow_arguments(self, given: tuple[Node, ...], flow: ArgumentFlow, scope: _Scope) -> _Places:
+    def _follow_arguments(self, arguments: tuple[Node, ...], flow: ArgumentFlow, scope: _Scope) -> _Places:
         """Return the flow of a call's arguments into its result."""
         match flow:
             case ArgumentFlow.COUNTS:
-                self.computed |= {(*_unbox(path), SHAPE) for path in self._join_all(given, scope)}
+                self.computed |= {(*_unbox(path), SHAPE) for path in self._join_all(arguments, scope)}
                 return _NOWHERE
             case ArgumentFlow.PASSES | ArgumentFlow.CARRIES:
-                return self._join_all(given, scope)
+                return self._join_all(arguments, scope)
             case ArgumentFlow.SORTS | ArgumentFlow.READS:
-                self._compute_from(given[1:], scope)
-                return self.places(given[0], scope)
+                self._compute_from(arguments[1:], scope)
+                return self.places(arguments[0], scope)
             case ArgumentFlow.COMPUTES:
-                return self._compute_from(given, scope)
+                return self._compute_from(arguments, scope)
             case _:
                 assert_never(flow)
 

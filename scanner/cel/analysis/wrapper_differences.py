@@ -151,8 +151,8 @@ class _Finder:
         structure, literal = self._type(left), right
         if self._structs is None or not self._is_object(structure) or not isinstance(literal, MapLiteral):
             return False
-        named = ((entry.key.value, entry.value) for entry in literal.entries if isinstance(entry.key, Literal))
-        fields = ((self._structs.field(structure.name, str(key)), value) for key, value in named)
+        named_values = ((entry.key.value, entry.value) for entry in literal.entries if isinstance(entry.key, Literal))
+        fields = ((self._structs.field(structure.name, str(key)), value) for key, value in named_values)
         return any(field is not None and self._rejects(field, self._type(value)) for field, value in fields)
 
     def _list_content(self, node: Node) -> Iterator[Type]:
@@ -183,13 +183,13 @@ class _Finder:
         return self._is_object(left) and self._is_object(right)
 
     def _membership(self, element: Node, container: Node) -> Iterator[WrapperDifference]:
-        wanted, within = self._type(element), self._type(container)
+        element_type, within = self._type(element), self._type(container)
         if self._is_read(container) and self._kind(within) in ("object", "map"):
-            if self._kind(wanted) not in ("string", "dyn"):
-                yield WrapperDifference(f"{_print_type(wanted)} in {_print_type(within)}")
+            if self._kind(element_type) not in ("string", "dyn"):
+                yield WrapperDifference(f"{_print_type(element_type)} in {_print_type(within)}")
         elif self._reads(element) and any(self._lists_differ(element, held) for held in self._list_content(container)):
-            structures = any(self._are_structures(wanted, held) for held in self._list_content(container))
-            yield WrapperDifference(f"{_print_type(wanted)} in {_print_type(within)}", evaluated=not structures)
+            structures = any(self._are_structures(element_type, held) for held in self._list_content(container))
+            yield WrapperDifference(f"{_print_type(element_type)} in {_print_type(within)}", evaluated=not structures)
 
     def _lists_differ(self, element: Node, held: Type) -> bool:
         """Return whether the search for an element in a list could differ, given the types of their content."""

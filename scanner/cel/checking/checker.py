@@ -262,13 +262,13 @@ class _Checker:
         for overload in function.overloads:
             if overload.member is not member:
                 continue
-            own = self._fits(overload, types)
-            if own is None:
+            overload_result = self._fits(overload, types)
+            if overload_result is None:
                 continue
             candidates.append(overload.id)
             if result is None:
-                result = own
-            elif not result.is_dyn and own != result:
+                result = overload_result
+            elif not result.is_dyn and overload_result != result:
                 result = DYN
         if result is None:
             self._report_no_overload(node, function.name, types, member=member)
@@ -355,10 +355,10 @@ class _Checker:
         if declared.family != "type":
             self._report(node.offset, f"'{declared.declared_name()}' is not a type")
             return ERROR
-        made = declared.parameters[0]
-        if made.nullable or made.family in _MESSAGE_FAMILIES or made in (list_of(DYN), map_of(STRING, DYN)):
-            return made
-        self._report(node.offset, f"'{made.declared_name()}' is not a message type")
+        struct = declared.parameters[0]
+        if struct.nullable or struct.family in _MESSAGE_FAMILIES or struct in (list_of(DYN), map_of(STRING, DYN)):
+            return struct
+        self._report(node.offset, f"'{struct.declared_name()}' is not a message type")
         return ERROR
 
     # --- comprehensions

@@ -286,8 +286,8 @@ class Environment:
         declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if declared is not None or self.structs is None:
             return declared
-        made = self.structs.find_type(name)
-        return None if made is None else type_of_type(made)
+        struct = self.structs.find_type(name)
+        return None if struct is None else type_of_type(struct)
 
     def constant(self, name: str) -> int | None:
         """Return the number of a name that denotes a value of a protobuf enumeration; None for another name."""
@@ -320,9 +320,9 @@ class Environment:
         """Return a constructor of a type's values from fields, which raises EvaluationError; None for an unknown type."""
         if type_name in MESSAGES:
             return unwrapping.make_maker(MESSAGES[type_name], self.version)
-        made = None if self.structs is None else self.structs.find_type(type_name)
-        if self.structs is not None and made is not None:
-            return self.structs.maker(made)
+        struct = None if self.structs is None else self.structs.find_type(type_name)
+        if self.structs is not None and struct is not None:
+            return self.structs.maker(struct)
         return partial(_reject_type, type_name) if self.has_fields(type_name) else None
 
     @property

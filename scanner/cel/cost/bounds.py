@@ -141,8 +141,12 @@ class _Bounds:
             case MapLiteral(entries=entries):
                 return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
-                made = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
-                return _add_conversion(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
+                literal_bound = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
+                return (
+                    _add_conversion(literal_bound, len(fields))
+                    if self._checked.names[node.id] in MESSAGES
+                    else literal_bound
+                )
             case Comprehension():
                 return self._comprehension(node, scope, depth)
             case _:
@@ -206,8 +210,8 @@ class _Bounds:
             return Bound(paid + 1, NOTHING)
         function = resolution.function
         most = None if function.cost is None else function.cost.bound
-        own = UNKNOWN if most is None else most(operands)
-        return Bound(paid + own, self._result(node, function, operands))
+        own_cost = UNKNOWN if most is None else most(operands)
+        return Bound(paid + own_cost, self._result(node, function, operands))
 
     def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]

@@ -81,12 +81,12 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
     """
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
-        chosen = optional(frame, meter)
-        if type(chosen) is not Optional:
-            return runtime.make_no_overload() if strict and not isinstance(chosen, EvaluationError) else chosen
-        if not chosen.present:
+        outcome = optional(frame, meter)
+        if type(outcome) is not Optional:
+            return runtime.make_no_overload() if strict and not isinstance(outcome, EvaluationError) else outcome
+        if not outcome.present:
             return other(frame, meter)
-        return chosen.value if value else chosen
+        return outcome.value if value else outcome
 
     return measure
 

@@ -113,8 +113,8 @@ def native_key(key: Measure) -> Measure:
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
-        why = "" if isinstance(value, EvaluationError) else explain_refused_key(value)
-        return EvaluationError(why) if why else value
+        refusal = "" if isinstance(value, EvaluationError) else explain_refused_key(value)
+        return EvaluationError(refusal) if refusal else value
 
     return measure
 

@@ -60,8 +60,8 @@ def native_key(evaluate: Evaluate) -> Evaluate:
 
     def native(frame: Frame) -> Value:
         value = evaluate(frame)
-        if why := explain_refused_key(value):
-            raise EvaluationError(why)
+        if refusal := explain_refused_key(value):
+            raise EvaluationError(refusal)
         return value
 
     return native

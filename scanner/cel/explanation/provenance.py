@@ -102,9 +102,9 @@ class Origins:
             return self._trace_path(note, scope)
         if node.id in self.checked.names:
             return self._trace_name(node, scope)
-        kept = self._find_kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
             return self.of(part, inner).add_reads(reads)
         located = self.tracer.locate(note.outcome) if _may_hand_on(node) else NOWHERE
         return located if located.place else Origin((), self.reads(note, scope))
@@ -200,8 +200,8 @@ class Origins:
         part = next(parts, None)
         if isinstance(node, Call) and node.function == "_?_:_":
             _, yes, no = node.arguments
-            chosen = yes if part is not None and part.outcome is True else no
-            return self._key_of_branch(chosen, parts)
+            branch = yes if part is not None and part.outcome is True else no
+            return self._key_of_branch(branch, parts)
         return None if part is None else part.outcome
 
     def _key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
@@ -241,9 +241,9 @@ class Origins:
 
     def _follow_element(self, note: Note, key: Value, scope: Scope) -> Origin | None:
         """Trace an element through the operation that built the list."""
-        kept = self._find_kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
             return self.element(part, key, inner).add_reads(reads)
         if type(key) is not int:
             return None
@@ -257,12 +257,12 @@ class Origins:
                 return None
 
     def _follow_collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
-        made = [
+        collected_rounds = [
             (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
         ]
-        if key >= len(made):
+        if key >= len(collected_rounds):
             return None
-        part, at = made[key]
+        part, at = collected_rounds[key]
         return self.of(part, self.within(node, note, at, scope))
 
     # --- loops

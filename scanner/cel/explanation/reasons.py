@@ -121,8 +121,8 @@ class _NoteReader:
         if not isinstance(node, Comprehension) or node.predicate is None or not note.parts:
             return
         rounds = self._list_rounds(node, note)
-        kept = [(at, part) for at, part in rounds if part.outcome is True]
-        yield from self._explain_first(kept or rounds, node, note, scope)
+        kept_rounds = [(at, part) for at, part in rounds if part.outcome is True]
+        yield from self._explain_first(kept_rounds or rounds, node, note, scope)
 
     # --- operations
 

@@ -147,8 +147,8 @@ class Function:
     def price(self, overload_ids: tuple[str, ...], version: Version) -> Price | None:
         """Return the price of a call with these candidate overloads in a Kubernetes release; None: it costs 1."""
         overload = self.find_overload(overload_ids)
-        own = None if overload is None or overload.price is None else overload.price.price_in(version)
-        return own if own is not None or self.cost is None else self.cost.price.price_in(version)
+        own_price = None if overload is None or overload.price is None else overload.price.price_in(version)
+        return own_price if own_price is not None or self.cost is None else self.cost.price.price_in(version)
 
     def _guard_shared(self, shared: Run) -> Run:
         operands = self.operands

@@ -333,11 +333,11 @@ _LONGEST_NUMBER = 512.0
 
 def _bound_result(operands: Operands) -> SizeBound:
     template, arguments = operands
-    written = template.node.value if isinstance(template.node, Literal) else None
-    if type(written) is not str or _LONG_PRECISION.search(written):
+    template_text = template.node.value if isinstance(template.node, Literal) else None
+    if type(template_text) is not str or _LONG_PRECISION.search(template_text):
         return BOUNDLESS
     whole = arguments.extent
-    return SizeBound(0.0, len(written) + ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
+    return SizeBound(0.0, len(template_text) + ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
 
 
 LIBRARY = Library(

@@ -200,13 +200,13 @@ def _make_extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]
     def run(elements: list[Value]) -> Value:
         if not elements:
             raise EvaluationError(f"{name} called on empty list")
-        kept = elements[0]
-        _require_comparable(kept)
+        extreme = elements[0]
+        _require_comparable(extreme)
         for element in elements[1:]:
             _require_comparable(element)
-            if _compare_elements(kept, element) == replaced_by:
-                kept = element
-        return kept
+            if _compare_elements(extreme, element) == replaced_by:
+                extreme = element
+        return extreme
 
     return run
 

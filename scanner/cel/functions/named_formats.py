@@ -135,11 +135,11 @@ def _allow_dash(rule: Callable[[str], Faults]) -> Callable[[str], Faults]:
     return lambda text: rule(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def _check_qualified_name(text: str, what: str = "valid label key", unit: str = "bytes") -> Faults:
+def _check_qualified_name(text: str, name_of_form: str = "valid label key", unit: str = "bytes") -> Faults:
     unlike = _describe_pattern(_NAME_FAULT, _NAME, "MyName", "my.name", "123-abc")
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return [f"a {what} {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return [f"a {name_of_form} {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     faults = _check_prefix(prefix, unit) if slash else []
     if not name:
         faults.append("name part must be non-empty")

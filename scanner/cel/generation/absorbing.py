@@ -41,12 +41,12 @@ class AbsorbingOperands(OptionalSteps):
 
     def _try_operand(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of an operand. Its cached locals end with it: its evaluation may end early."""
-        held = dict(self._held)
+        outer_locals = dict(self._path_locals)
         try:
             absent = self._absence(node)
             code, block = self._inside(partial(self._truth, node))
         finally:
-            self._held = held
+            self._path_locals = outer_locals
         block.append(make_assignment(result, code))
         return skip_under(absent, neutral, block)
 
@@ -63,8 +63,8 @@ class AbsorbingOperands(OptionalSteps):
         path = self._first_path(node)
         tests: list[ast.expr] = []
         for step in (path[:length] for length in range(2, len(path) + 1)):
-            container = self._held.get(step[:-1], step[0])
-            local = self._held[step] = self._names.add_local(step[-1])
+            container = self._path_locals.get(step[:-1], step[0])
+            local = self._path_locals[step] = self._names.add_local(step[-1])
             value = self._lookup(make_name(container), ast.Constant(step[-1]))
             tests.append(
                 make_identity_test(

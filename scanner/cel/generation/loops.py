@@ -39,7 +39,7 @@ class Logic(AbsorbingOperands):
     def _logic(self, node: Call) -> Term:
         conjunction = node.function == "_&&_"
         operands = terms(node)
-        held = dict(self._held)
+        outer_locals = dict(self._path_locals)
         if self._absorbing:
             return self._absorb(operands, conjunction=conjunction)
         try:
@@ -51,7 +51,7 @@ class Logic(AbsorbingOperands):
             ]
             return Term(_combine_conditions(values, conjunction=conjunction), TermKind.BOOL)
         finally:
-            self._held = held
+            self._path_locals = outer_locals
 
     def _logic_in_steps(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the terms one after the other as statements, because some of them are loops; those without a loop together."""
@@ -83,38 +83,40 @@ class Logic(AbsorbingOperands):
     def _remember_presence(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
         local = self._names.add_local(test.field)
         value = self._lookup(self._operand(test.operand).code, ast.Constant(test.field))
-        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
-        self._held[path] = local
-        return self._place(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
+        remembered = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
+        self._path_locals[path] = local
+        return self._place(
+            ast.Compare(remembered, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset
+        )
 
     def _mentions(self, node: Node, test: Select) -> bool:
-        wanted = self._path(test.operand)
+        tested_path = self._path(test.operand)
         return any(
             isinstance(part, Select)
             and part.field == test.field
             and not part.test
-            and wanted is not None
-            and self._path(part.operand) == wanted
+            and tested_path is not None
+            and self._path(part.operand) == tested_path
             for part in walk(node)
         )
 
     def _conditional(self, node: Call) -> Term:
         condition, yes, no = node.arguments
-        held = dict(self._held)
+        outer_locals = dict(self._path_locals)
         test = self._decides(condition, (yes,), when=True)
         if not (self._needs_statements(yes) or self._needs_statements(no)):
             then = self._branch(yes)
-            self._held = held
+            self._path_locals = outer_locals
             otherwise = self._branch(no)
             return Term(make_conditional(test, then.code, otherwise.code), join_kinds(then.kind, otherwise.kind))
-        result, chosen = self._names.add_local("value"), self._names.add_local("chosen")
-        self._block.append(make_assignment(chosen, test))
+        result, condition_name = self._names.add_local("value"), self._names.add_local("chosen")
+        self._block.append(make_assignment(condition_name, test))
         then, block = self._inside(lambda: self._branch(yes))
         block.append(make_assignment(result, then.code))
-        self._held = held
+        self._path_locals = outer_locals
         otherwise, other = self._inside(lambda: self._branch(no))
         other.append(make_assignment(result, otherwise.code))
-        self._block.append(ast.If(make_name(chosen), block, other))
+        self._block.append(ast.If(make_name(condition_name), block, other))
         return Term(make_name(result), join_kinds(then.kind, otherwise.kind))
 
     def _branch(self, node: Node) -> Term:
@@ -179,10 +181,10 @@ class Loops(Logic):
         affix = self._any_affix(node)
         if affix is not None:
             return affix
-        outer, held = self._scope, dict(self._held)
+        outer_scope, outer_locals = self._scope, dict(self._path_locals)
         target, over = self._loop(node)
         fold = self._fold_over(node)
-        self._scope, self._held = outer, held
+        self._scope, self._path_locals = outer_scope, outer_locals
         self._block.extend(fold.before)
         self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=[*fold.after], type_comment=None))
         return fold.term
@@ -216,11 +218,11 @@ class Loops(Logic):
         """Return the list of a range, or the map whose keys it is."""
         if over.kind in (TermKind.DOCUMENTS, TermKind.LIST):
             return over.code
-        held = self._names.add_local("range")
-        is_no_list = ast.Compare(make_class(make_name(held)), [ast.IsNot()], [self._names.class_(list)])
-        replaced = make_assignment(held, self._names.call(keys, make_name(held)))
-        self._block += [make_assignment(held, over.code), ast.If(is_no_list, [replaced], [])]
-        return make_name(held)
+        range_name = self._names.add_local("range")
+        is_no_list = ast.Compare(make_class(make_name(range_name)), [ast.IsNot()], [self._names.class_(list)])
+        replaced = make_assignment(range_name, self._names.call(keys, make_name(range_name)))
+        self._block += [make_assignment(range_name, over.code), ast.If(is_no_list, [replaced], [])]
+        return make_name(range_name)
 
     def _any_affix(self, node: Comprehension) -> Term | None:
         """Return `affixes.exists(affix, text.startsWith(affix))` as one call with a tuple; None for any other fold.
@@ -280,12 +282,12 @@ class Loops(Logic):
         return _Fold(Term(is_one, TermKind.BOOL), [make_assignment(result, ast.Constant(0))], block)
 
     def _collect(self, node: Comprehension, result: str) -> _Fold:
-        held = dict(self._held)
+        outer_locals = dict(self._path_locals)
         test, block = self._inside(
             lambda: None if node.predicate is None else self._truth(require_part(node.predicate))
         )
         body, inner = self._inside(lambda: self._term(require_part(node.body)))
-        self._held = held
+        self._path_locals = outer_locals
         append = ast.Call(ast.Attribute(make_name(result), "append", ast.Load()), [body.code], [])
         inner.append(ast.Expr(append))
         block += inner if test is None else [ast.If(test, inner, [])]

@@ -55,10 +55,11 @@ class PlainSteps(Writer):
 
     def _reread(self, term: Term) -> Term:
         """Return an optional in upstream's form after a variable or a conditional has stored it."""
-        kept, name = self._names.keep(term.code)
+        storing, name = self._names.keep(term.code)
         read_again = ast.Call(self._names.share(_rereader(self._rewrap), "reread"), [make_name(name)], [])
         return Term(
-            make_conditional(make_class_test(kept, self._names.use(Optional)), read_again, make_name(name)), term.kind
+            make_conditional(make_class_test(storing, self._names.use(Optional)), read_again, make_name(name)),
+            term.kind,
         )
 
     def _operand(self, node: Node) -> Term:
@@ -78,9 +79,11 @@ class PlainSteps(Writer):
         """Read a variable of the policy: it is evaluated at its first read."""
         variables, local = self._operand(node.operand).code, self._names.add_local(node.field)
         entries = ast.Attribute(variables, "entries", ast.Load())
-        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=self._lookup(entries, ast.Constant(node.field)))
+        storing = ast.NamedExpr(
+            target=ast.Name(local, ast.Store()), value=self._lookup(entries, ast.Constant(node.field))
+        )
         first = ast.Call(ast.Attribute(variables, "read", ast.Load()), [ast.Constant(node.field)], [])
-        code = make_conditional(make_identity_test(kept, self._names.absent()), first, make_name(local))
+        code = make_conditional(make_identity_test(storing, self._names.absent()), first, make_name(local))
         return Term(code, find_kind(self._checked.types[node.id]))
 
     def _lookup(self, container: ast.expr, key: ast.expr) -> ast.expr:
@@ -106,13 +109,13 @@ class PlainSteps(Writer):
         if self._absorbing:
             return
         often = Counter(path for node in walk(root) for path in self._prefixes(node))
-        certain = {path for node in _list_certain(root) for path in self._prefixes(node)} - set(self._held)
+        certain = {path for node in _list_certain(root) for path in self._prefixes(node)} - set(self._path_locals)
         for path in sorted(certain, key=len):
             longer = any(often[other] == often[path] for other in certain if other[:-1] == path)
             if often[path] > 1 and not longer:
                 local = self._names.add_local(path[-1])
                 self._block.append(make_assignment(local, self._chain(path)))
-                self._held[path] = local
+                self._path_locals[path] = local
 
     def _prefixes(self, node: Node) -> Iterator[tuple[str, ...]]:
         """Yield the path of a selection whose operand is read unchanged: each selection of a chain yields its own."""
@@ -122,9 +125,9 @@ class PlainSteps(Writer):
 
     def _chain(self, path: tuple[str, ...]) -> ast.expr:
         """Return the selections of a path, from its longest part that is stored in a local variable."""
-        held = next((at_ for at_ in range(len(path) - 1, 1, -1) if path[:at_] in self._held), 1)
-        code: ast.expr = make_name(self._held[path[:held]] if held > 1 else path[0])
-        for field in path[held:]:
+        longest = next((at_ for at_ in range(len(path) - 1, 1, -1) if path[:at_] in self._path_locals), 1)
+        code: ast.expr = make_name(self._path_locals[path[:longest]] if longest > 1 else path[0])
+        for field in path[longest:]:
             code = make_item(code, field)
         return code
 
@@ -176,14 +179,14 @@ class OptionalSteps(PlainSteps):
             return self._has(node)
         if self._is_optional(node):
             return self._generate_optional(node)
-        local = self._held.get(self._path(node) or ())
+        local = self._path_locals.get(self._path(node) or ())
         return self._select_field(node) if local is None else Term(make_name(local), TermKind.JSON)
 
     def _has(self, node: Select) -> Term:
         if self._is_optional(node.operand):
             return Term(ast.UnaryOp(ast.Not(), self._walk_steps(node.operand, node.field).absent), TermKind.BOOL)
         operand = self._operand(node.operand)
-        kept, name = self._names.keep(operand.code)
+        storing, name = self._names.keep(operand.code)
         field = ast.Constant(node.field)
         otherwise = (
             self._names.call(access.has, make_name(name), field)
@@ -191,7 +194,9 @@ class OptionalSteps(PlainSteps):
             else self._names.call(unforeseen)
         )
         inside = ast.Compare(field, [ast.In()], [make_name(name)])
-        return Term(make_conditional(make_class_test(kept, self._names.class_(dict)), inside, otherwise), TermKind.BOOL)
+        return Term(
+            make_conditional(make_class_test(storing, self._names.class_(dict)), inside, otherwise), TermKind.BOOL
+        )
 
     def _index(self, node: Call) -> Term:
         if node.function != "_[_]" or self._is_optional(node):
@@ -203,11 +208,11 @@ class OptionalSteps(PlainSteps):
         if type(constant) is str:
             return Term(make_item(operand.code, constant), element)
         if type(constant) is int and constant >= 0:
-            kept, name = self._names.keep(operand.code)
+            storing, name = self._names.keep(operand.code)
             at_index = ast.Subscript(make_name(name), ast.Constant(constant), ast.Load())
             return Term(
                 make_conditional(
-                    make_class_test(kept, self._names.class_(list)), at_index, self._names.call(unforeseen)
+                    make_class_test(storing, self._names.class_(list)), at_index, self._names.call(unforeseen)
                 ),
                 element,
             )
@@ -229,8 +234,8 @@ class OptionalSteps(PlainSteps):
 
     def _generate_optional(self, node: Node) -> Term:
         walked = self._walk_steps(node)
-        made = ast.Call(self._names.use(Optional), [walked.value], [])
-        return Term(make_conditional(walked.absent, self._names.absent(), made), TermKind.ANY)
+        optional = ast.Call(self._names.use(Optional), [walked.value], [])
+        return Term(make_conditional(walked.absent, self._names.absent(), optional), TermKind.ANY)
 
     def _walk_steps(self, node: Node, *more: str) -> _ChainEnd:
         """Follow a chain from its first optional step on: whether it ends early, and the value at its end."""
@@ -244,8 +249,8 @@ class OptionalSteps(PlainSteps):
         for key in (*map(self._step, reversed(steps)), *map(ast.Constant, more)):
             name = self._names.add_local("step")
             value = self._lookup(code, key)
-            kept = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=value)
-            tests.append(make_identity_test(kept, self._names.absent()))
+            storing = ast.NamedExpr(target=ast.Name(name, ast.Store()), value=value)
+            tests.append(make_identity_test(storing, self._names.absent()))
             code = make_name(name)
         absent = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
         return _ChainEnd(absent, make_name(name), TermKind.JSON if base.kind in PLAIN else TermKind.ANY)
@@ -261,23 +266,23 @@ class OptionalSteps(PlainSteps):
         if self._is_optional(optional):
             walked = self._walk_steps(optional)
             return self._choose(walked.absent, other, Term(walked.value, walked.kind))
-        kept, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
-        absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
+        storing, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
+        absent = ast.UnaryOp(ast.Not(), ast.Attribute(storing, "present", ast.Load()))
         value = ast.Call(ast.Attribute(make_name(name), "unwrapped", ast.Load()), [], [])
         return self._choose(absent, other, Term(value, TermKind.ANY))
 
     def _or(self, optional: Node, other: Node) -> Term:
-        kept, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
-        absent = ast.UnaryOp(ast.Not(), ast.Attribute(kept, "present", ast.Load()))
+        storing, name = self._names.keep(self._names.call(unwrapped, self._term(optional).code))
+        absent = ast.UnaryOp(ast.Not(), ast.Attribute(storing, "present", ast.Load()))
         return self._choose(absent, other, Term(make_name(name), TermKind.ANY))
 
     def _choose(self, absent: ast.expr, other: Node, value: Term) -> Term:
         """Return a value, or another where it is absent, which is evaluated only then."""
         test = absent
         if self._needs_statements(other):
-            held = self._names.add_local("absent")
-            self._block.append(make_assignment(held, absent))
-            test = make_name(held)
+            absent_name = self._names.add_local("absent")
+            self._block.append(make_assignment(absent_name, absent))
+            test = make_name(absent_name)
             result = self._names.add_local("value")
             otherwise, block = self._inside(lambda: self._term(other))
             block.append(make_assignment(result, otherwise.code))

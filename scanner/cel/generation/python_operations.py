@@ -71,19 +71,19 @@ class Operations:
             return None
         if value not in (0, 1):
             return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
-        kept, name = self._names.keep(other.code)
-        same = ast.Compare(kept, [ast.Eq()], [constant])
+        storing, name = self._names.keep(other.code)
+        same = ast.Compare(storing, [ast.Eq()], [constant])
         number = ast.Compare(make_class(make_name(name)), [ast.IsNot()], [self._names.class_(bool)])
         both = ast.BoolOp(ast.And(), [same, number])
         return both if equal else ast.UnaryOp(ast.Not(), both)
 
     def compare_exactly(self, left: Term, right: Term, *, equal: bool) -> ast.expr:
         """Return a comparison of any two values, inlined where the left one is a string."""
-        kept, name = self._names.keep(left.code)
+        storing, name = self._names.keep(left.code)
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         function = equality.equal if equal else equality.unequal
         return make_conditional(
-            make_class_test(kept, self._names.class_(str)),
+            make_class_test(storing, self._names.class_(str)),
             ast.Compare(make_name(name), [same], [right.code]),
             self._names.call(function, make_name(name), right.code),
         )
@@ -121,31 +121,35 @@ class Operations:
     def _as_text(self, operand: Term, run: Callable[..., Value], overload: Overload | None) -> Term | None:
         if overload is not None and overload.arguments != (STRING,):
             return None
-        kept, name = self._names.keep(operand.code)
+        storing, name = self._names.keep(operand.code)
         converted: ast.expr = ast.Call(self._names.share(run, "string"), [make_name(name)], [])
         if overload is None:
             printed = ast.Call(self._names.class_(str), [make_name(name)], [])
             converted = make_conditional(make_class_test(make_name(name), self._names.class_(int)), printed, converted)
         return Term(
-            make_conditional(make_class_test(kept, self._names.class_(str)), make_name(name), converted),
+            make_conditional(make_class_test(storing, self._names.class_(str)), make_name(name), converted),
             TermKind.STRING,
         )
 
     def _search(self, operand: Term, other: Term, run: Callable[..., Value]) -> Term:
         if operand.kind is TermKind.STRING:
             return Term(ast.Compare(other.code, [ast.In()], [operand.code]), TermKind.BOOL)
-        kept, name = self._names.keep(operand.code)
+        storing, name = self._names.keep(operand.code)
         inside = ast.Compare(other.code, [ast.In()], [make_name(name)])
         otherwise = ast.Call(self._names.share(run, "contains"), [make_name(name), other.code], [])
-        return Term(make_conditional(make_class_test(kept, self._names.class_(str)), inside, otherwise), TermKind.BOOL)
+        return Term(
+            make_conditional(make_class_test(storing, self._names.class_(str)), inside, otherwise), TermKind.BOOL
+        )
 
     def _search_container(self, element: Term, container: Term) -> Term:
         if element.kind is not TermKind.STRING:
             return Term(self._names.call(equality.contains, container.code, element.code), TermKind.BOOL)
-        kept, name = self._names.keep(container.code)
+        storing, name = self._names.keep(container.code)
         inside = ast.Compare(element.code, [ast.In()], [make_name(name)])
         otherwise = self._names.call(equality.contains, make_name(name), element.code)
-        return Term(make_conditional(make_class_test(kept, self._names.class_(dict)), inside, otherwise), TermKind.BOOL)
+        return Term(
+            make_conditional(make_class_test(storing, self._names.class_(dict)), inside, otherwise), TermKind.BOOL
+        )
 
     def _order(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         kinds = {left.kind, right.kind}
@@ -154,12 +158,13 @@ class Operations:
         ordered = self._names.share(run, type(operator).__name__)
         for at_, (whole, other) in enumerate(((right, left), (left, right))):
             if whole.kind in WHOLE and other.kind in (TermKind.JSON, TermKind.ANY):
-                kept, name = self._names.keep(other.code)
+                storing, name = self._names.keep(other.code)
                 pair = (make_name(name), whole.code) if at_ == 0 else (whole.code, make_name(name))
                 compared = ast.Compare(pair[0], [operator], [pair[1]])
                 otherwise = ast.Call(ordered, list(pair), [])
                 return Term(
-                    make_conditional(make_class_test(kept, self._names.class_(int)), compared, otherwise), TermKind.BOOL
+                    make_conditional(make_class_test(storing, self._names.class_(int)), compared, otherwise),
+                    TermKind.BOOL,
                 )
         return Term(ast.Call(ordered, [left.code, right.code], []), TermKind.BOOL)
 
@@ -169,25 +174,25 @@ class Operations:
         if sign == "+" and TermKind.STRING in kinds:
             return Term(_concatenate(left, right), TermKind.STRING)
         if sign == "+" and kinds & {TermKind.DOCUMENTS, TermKind.LIST}:
-            listed = TermKind.DOCUMENTS if kinds <= PLAIN else TermKind.LIST
-            return Term(ast.BinOp(left.code, operator, right.code), listed)
+            kind_of_lists = TermKind.DOCUMENTS if kinds <= PLAIN else TermKind.LIST
+            return Term(ast.BinOp(left.code, operator, right.code), kind_of_lists)
         if sign == "+" and kinds <= PLAIN and not kinds & WHOLE:
             return self._add(left, right, run)
         if not (right.kind in WHOLE and left.kind in WHOLE | {TermKind.JSON, TermKind.ANY}):
             return None
-        kept, operand = self._names.keep(left.code)
+        storing, operand = self._names.keep(left.code)
         result, kept_result = self._names.add_local("number"), ast.BinOp(make_name(operand), operator, right.code)
         number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
         fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
-        test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), fits])
+        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.class_(int)), fits])
         otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         return Term(make_conditional(test, make_name(result), otherwise), TermKind.INT)
 
     def _add(self, left: Term, right: Term, run: Callable[..., Value]) -> Term:
         """Return a sum of two JSON values, inlined for lists."""
-        first, one = self._names.keep(left.code)
+        first, left_name = self._names.keep(left.code)
         second, other = self._names.keep(right.code)
-        operands: list[ast.expr] = [make_name(one), make_name(other)]
+        operands: list[ast.expr] = [make_name(left_name), make_name(other)]
         are_lists = ast.Compare(make_class(first), [ast.Is(), ast.Is()], [make_class(second), self._names.class_(list)])
         added = ast.Call(self._names.share(run, "add"), operands, [])
         return Term(make_conditional(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), TermKind.JSON)
@@ -201,9 +206,9 @@ class Operations:
         if type(divisor) is not int or divisor <= 0 or left.kind not in WHOLE | {TermKind.JSON, TermKind.ANY}:
             return None
         operator: ast.operator = ast.Mod() if sign == "%" else ast.FloorDiv()
-        kept, operand = self._names.keep(left.code)
+        storing, operand = self._names.keep(left.code)
         positive = ast.Compare(make_name(operand), [ast.GtE()], [ast.Constant(0)])
-        test = ast.BoolOp(ast.And(), [make_class_test(kept, self._names.class_(int)), positive])
+        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.class_(int)), positive])
         otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         divided = ast.BinOp(make_name(operand), operator, right.code)
         return Term(make_conditional(test, divided, otherwise), TermKind.INT)

@@ -50,7 +50,7 @@ class Variable(NamedTuple):
 class Writer(ABC):
     """Writes the statements of a function into `_block`, and returns the terms of its expressions.
 
-    `_roots` are the local names of declared variables, `_scope` holds the variables of macros, and `_held` the local names of
+    `_roots` are the local names of declared variables, `_scope` holds the variables of macros, and `_path_locals` the local names of
     the paths that were read already.
     """
 
@@ -70,7 +70,7 @@ class Writer(ABC):
         self._roots: dict[str, str] = {}
         self._parsers: dict[str, ResultCache[Value]] = {}
         self._scope: dict[str, Variable] = {}
-        self._held: dict[tuple[str, ...], str] = {}
+        self._path_locals: dict[tuple[str, ...], str] = {}
 
     @abstractmethod
     def _term(self, node: Node) -> Term:
@@ -103,11 +103,11 @@ class Writer(ABC):
     def _certain(self, term: Term) -> ast.expr:
         if term.kind is TermKind.BOOL:
             return term.code
-        kept, name = self._names.keep(term.code)
+        storing, name = self._names.keep(term.code)
         is_bool = ast.BoolOp(
             ast.Or(),
             [
-                make_identity_test(kept, ast.Constant(value=True)),
+                make_identity_test(storing, ast.Constant(value=True)),
                 make_identity_test(make_name(name), ast.Constant(value=False)),
             ],
         )

@@ -87,8 +87,8 @@ def assign_field(message: MessageType, name: str, value: Value, version: Version
     except EvaluationStopped:
         raise
     except EvaluationError as error:
-        why = f"field type conversion error for {message.name}.{name} value type: {error}"
-        raise EvaluationError(why) from None
+        message_text = f"field type conversion error for {message.name}.{name} value type: {error}"
+        raise EvaluationError(message_text) from None
 
 
 def _make_unsupported(place: str, value: Value, version: Version) -> EvaluationError:
@@ -102,8 +102,8 @@ def _reject_objects(message: MessageType, name: str, value: Value) -> None:
     parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else (value,)
     if field.kind == "value" and any(type(part) is Struct for part in parts):
         place = "google.protobuf.Struct.FieldsEntry.value" if field.is_map else f"{message.name}.{name}"
-        why = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
-        raise EvaluationStopped(f"internal error: {why}")
+        message_text = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
+        raise EvaluationStopped(f"internal error: {message_text}")
 
 
 def _is_map(value: Value) -> bool:
@@ -234,8 +234,8 @@ def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
 def _part(value: Value, call: str) -> Value:
     """Return a part of a list or map as JSON; upstream panics on an object of a patch there."""
     if type(value) is Struct:
-        why = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
-        raise EvaluationStopped(f"internal error: {why}")
+        message_text = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
+        raise EvaluationStopped(f"internal error: {message_text}")
     return convert_value(value, "value")
 
 
@@ -273,8 +273,8 @@ def _of_message(value: Message, target: Target) -> Value:
     if target == "value":
         return {name: convert_value(item, "value") for name, item in value.fields.items()}
     if target in _MESSAGES:
-        why = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
-        raise EvaluationError(f"type conversion error: {why}")
+        message_text = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
+        raise EvaluationError(f"type conversion error: {message_text}")
     raise EvaluationError(f"type conversion error from '{value.go_type}' to '{_GO_TYPES[target]}'")
 
 

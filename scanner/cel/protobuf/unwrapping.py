@@ -64,8 +64,8 @@ def _unwrap(message: MessageType, fields: Fields, unknown: bytes) -> Value:
 def _message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
     """Return a message that stays a message; a plain field with its zero counts as absent."""
     absent = {name: _ZEROS.get(field.kind) for name, field in message.fields.items()}
-    kept = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
-    return Message(message.type, kept, absent, go_type, unknown)
+    set_fields = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
+    return Message(message.type, set_fields, absent, go_type, unknown)
 
 
 def _duration(fields: Fields) -> Value:

@@ -70,8 +70,8 @@ class Decoder:
         before = fields.pop(name, None)
         if field.is_map and isinstance(content, bytes):
             entries = before if isinstance(before, dict) else {}
-            entry = self._entry(content, depth + 1)
-            fields[name] = {**entries, **entry}
+            map_entry = self._entry(content, depth + 1)
+            fields[name] = {**entries, **map_entry}
         elif field.is_list:
             elements = before if isinstance(before, list) else []
             fields[name] = [*elements, self._value("value", content, depth + 1)]

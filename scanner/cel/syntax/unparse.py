@@ -69,8 +69,8 @@ def _write(node: Node) -> tuple[str, int]:
             pairs = (f"{'?' * entry.optional}{unparse(entry.key)}: {unparse(entry.value)}" for entry in entries)
             return f"{{{', '.join(pairs)}}}", _WHOLE
         case StructLiteral(type_name=name, entries=fields):
-            given = (f"{'?' * entry.optional}{entry.name}: {unparse(entry.value)}" for entry in fields)
-            return f"{name}{{{', '.join(given)}}}", _WHOLE
+            texts = (f"{'?' * entry.optional}{entry.name}: {unparse(entry.value)}" for entry in fields)
+            return f"{name}{{{', '.join(texts)}}}", _WHOLE
         case Comprehension():
             return _write_macro(node), _WHOLE
         case _:
@@ -97,9 +97,9 @@ def _write_call(node: Call) -> tuple[str, int]:
             sign = "in" if function == "@in" else function.strip("_")
             return f"{_write_within(left, binding)} {sign} {_write_within(right, binding + 1)}", binding
         case function, arguments:
-            given = ", ".join(map(unparse, arguments))
+            texts = ", ".join(map(unparse, arguments))
             receiver = "" if node.target is None else f"{_write_within(node.target, _WHOLE)}."
-            return f"{receiver}{function}({given})", _WHOLE
+            return f"{receiver}{function}({texts})", _WHOLE
 
 
 def _write_unary(sign: str, operand: Node) -> str:

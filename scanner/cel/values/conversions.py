@@ -114,9 +114,9 @@ def to_double(value: Value) -> Value:
 def _parse_double(text: str) -> float | None:
     if text.lower() == "nan":
         return math.nan
-    named = _NAMED.match(text)
-    if named:
-        return -math.inf if named.group(1) == "-" else math.inf
+    special = _NAMED.match(text)
+    if special:
+        return -math.inf if special.group(1) == "-" else math.inf
     if _HEXADECIMAL.match(text):
         return _hexadecimal(text)
     number = float(text) if _DECIMAL.match(text) else math.inf

@@ -42,8 +42,8 @@ class ListKinds:
 
     def of(self, value: object) -> ListKind | None:
         """Return the origin of a list or map; None for any other value, and for a list whose origin makes no difference."""
-        kept = self._made.get(id(value))
-        return kept[1] if kept else None
+        record = self._made.get(id(value))
+        return record[1] if record else None
 
 
 _CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)

@@ -176,11 +176,11 @@ class Lazy(Opaque):
 
     def read(self, name: str) -> Value:
         """Return the value of an entry and keep it in `entries`. Raises KeyError for an unknown name, and what `find` raises."""
-        found = self.find(name)
-        if found is None:
+        value = self.find(name)
+        if value is None:
             raise KeyError(name)
-        self.entries[name] = found[0]
-        return found[0]
+        self.entries[name] = value[0]
+        return value[0]
 
 
 class Struct:
@@ -314,14 +314,14 @@ class KeyedMap:
 
 def _spellings(key: Value) -> tuple[Hashable, ...]:
     """Return the keys that a lookup tries, its own first."""
-    own = map_key(key)
+    own_key = map_key(key)
     if type(key) is float and key.is_integer():
-        return own, int(key), (UInt, int(key))
+        return own_key, int(key), (UInt, int(key))
     if type(key) is int:
-        return own, (UInt, key)
+        return own_key, (UInt, key)
     if type(key) is UInt:
-        return own, int(key)
-    return (own,)
+        return own_key, int(key)
+    return (own_key,)
 
 
 AnyMap: TypeAlias = "dict[str, Value] | KeyedMap"

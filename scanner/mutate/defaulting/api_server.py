@@ -60,8 +60,10 @@ def _add_stored_version(definition: JsonObject) -> JsonObject:
     if dig(definition, "status", "storedVersions"):
         return definition
     versions = as_list(dig(definition, "spec", "versions"))
-    stored: list[Json] = [as_object(version).get("name") for version in versions if dig(version, "storage") is True][:1]
-    return within("status", when_zero(storedVersions=stored))(definition) if stored else definition
+    stored_version: list[Json] = [
+        as_object(version).get("name") for version in versions if dig(version, "storage") is True
+    ][:1]
+    return within("status", when_zero(storedVersions=stored_version))(definition) if stored_version else definition
 
 
 EXTENSION_RULES: Rules = {

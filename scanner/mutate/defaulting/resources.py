@@ -65,14 +65,14 @@ def sum_containers(spec: JsonObject, which: str) -> dict[str, str]:
     sidecars: _Amounts = {}
     initializing: _Amounts = {}
     for container in as_list(spec.get("initContainers")):
-        own = _read_amounts(container, which)
+        init_total = _read_amounts(container, which)
         if dig(container, "restartPolicy") == "Always":
-            _add(total, own)
-            _add(sidecars, own)
-            own = sidecars
+            _add(total, init_total)
+            _add(sidecars, init_total)
+            init_total = sidecars
         else:
-            _add(own, sidecars)
-        _raise_to(initializing, own)
+            _add(init_total, sidecars)
+        _raise_to(initializing, init_total)
     _raise_to(total, initializing)
     return {name: str(amount) for name, amount in total.items()}
 

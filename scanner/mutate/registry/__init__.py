@@ -122,15 +122,15 @@ _SERVER_SET = (
 
 def keep_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
     """An object whose server-set metadata is that of the stored object (`rest.BeforeUpdate`)."""
-    stored, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
-    if given is stored:
+    old, new = as_object(before.get("metadata")), as_object(after.get("metadata"))
+    if new is old:
         return after
-    own = {name: stored[name] for name in _SERVER_SET if name in stored}
-    metadata = {**drop_members(given, *_SERVER_SET), **own}
-    if "namespace" not in stored:  # EnsureObjectNamespaceMatchesRequestNamespace
+    set_by_server = {name: old[name] for name in _SERVER_SET if name in old}
+    metadata = {**drop_members(new, *_SERVER_SET), **set_by_server}
+    if "namespace" not in old:  # EnsureObjectNamespaceMatchesRequestNamespace
         metadata.pop("namespace", None)
     elif not metadata.get("namespace"):
-        metadata["namespace"] = stored["namespace"]
+        metadata["namespace"] = old["namespace"]
     metadata = {**metadata, **_keep_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else drop_members(after, "metadata")
 

@@ -60,13 +60,13 @@ def reject_unconvertible(document: JsonObject) -> None:
     if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
         return
     if re.fullmatch(r"[+-]?[0-9]+", counter, re.ASCII) is None:
-        why = "invalid syntax"
+        reason = "invalid syntax"
     elif not -(2**63) <= int(counter) < 2**63:
-        why = "value out of range"
+        reason = "value out of range"
     else:
         return
     raise RequestFault(
-        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {why}"
+        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {reason}"
     )
 
 
@@ -138,8 +138,8 @@ def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
 
     `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
     """
-    written = convert_to_v1(convert_to_v2(autoscaler))
-    parts = {name: written[name] for name in ("metadata", "spec") if written[name] or name in autoscaler}
+    rewritten = convert_to_v1(convert_to_v2(autoscaler))
+    parts = {name: rewritten[name] for name in ("metadata", "spec") if rewritten[name] or name in autoscaler}
     return autoscaler if all(autoscaler.get(name) == part for name, part in parts.items()) else {**autoscaler, **parts}
 
 
@@ -147,10 +147,10 @@ def _selector(spec: JsonObject) -> JsonObject:
     """The expression that once selected no pods is dropped beside others (`StripPDBV1beta1Label`)."""
     selector = as_object(spec.get("selector"))
     expressions = as_list(selector.get("matchExpressions"))
-    kept = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
-    if len(kept) == len(expressions) or selector == _NONE_SELECTED:
+    others = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
+    if len(others) == len(expressions) or selector == _NONE_SELECTED:
         return spec
-    return {**spec, "selector": drop_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
+    return {**spec, "selector": drop_empty({**selector, "matchExpressions": others}, "matchExpressions")}
 
 
 def _webhook(conversion: JsonObject) -> JsonObject:

@@ -49,14 +49,14 @@ def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> Json
     dropped = _LEFT.apply(schema, after)
     if dropped is after:
         return after
-    kept = _list_set_fields(schema, before)
+    fields_in_use = _list_set_fields(schema, before)
     rules = {
-        kind: _make_drop_rule(*(name for name in names if (kind, name) not in kept))
+        kind: _make_drop_rule(*(name for name in names if (kind, name) not in fields_in_use))
         for kind, names in _DISABLED.items()
     }
-    if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
+    if (_LIFECYCLE, _STOP_SIGNAL) not in fields_in_use:
         rules |= dict.fromkeys(_CONTAINERS, _drop_stop_signal)
-    return RuleSet(rules).apply(schema, after) if kept else dropped
+    return RuleSet(rules).apply(schema, after) if fields_in_use else dropped
 
 
 def _make_drop_rule(*names: str) -> Rule:

@@ -41,9 +41,9 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
 def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """The object with the missing members; the same object when it has all, so that cached facts about it stay valid."""
     members = {name: _complete(before.get(name), start.get(name), member) for name, member in after.items()}
-    missing = {name: member for name, member in start.items() if name not in before and name not in after}
+    lost = {name: member for name, member in start.items() if name not in before and name not in after}
     is_shared = all(map(is_, members.values(), after.values()))
-    return after if is_shared and not missing else {**members, **missing}
+    return after if is_shared and not lost else {**members, **lost}
 
 
 def _restore(before: Json, start: Json, after: Json) -> Json:
@@ -61,8 +61,8 @@ def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -
             members[name] = _restore(before[name], start.get(name), member)
         elif name not in start or not is_same_json(start[name], member):
             members[name] = member
-    gone = {name: member for name, member in before.items() if name not in start and name not in after}
-    return {**members, **gone}
+    dropped = {name: member for name, member in before.items() if name not in start and name not in after}
+    return {**members, **dropped}
 
 
 def _map_elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
@@ -85,11 +85,11 @@ def _match_elements(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int,
     An element with a name may be new, unless there are as many as before: then it may have another name now.
     """
     pairs = align(earlier, after)  # type: ignore[arg-type]
-    taken = {left for left, _ in pairs}
+    paired = {left for left, _ in pairs}
     in_place = {
         index: index
         for index, element in enumerate(earlier)
-        if index not in taken and (len(earlier) == len(after) or not _is_named(element))
+        if index not in paired and (len(earlier) == len(after) or not _is_named(element))
     }
     return {**in_place, **{right: left for left, right in pairs}}
 

@@ -308,15 +308,15 @@ def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
 
     def with_labels(term: JsonObject) -> JsonObject:
         selector = term.get("labelSelector")
-        wanted = [
+        requirements = [
             {"key": key, "operator": operator, "values": [labels[key]]}
             for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
             for key in map(as_text, as_list(term.get(name)))
             if key in labels
         ]
-        if not isinstance(selector, Mapping) or not wanted:
+        if not isinstance(selector, Mapping) or not requirements:
             return term
-        expressions = [*as_list(selector.get("matchExpressions")), *wanted]
+        expressions = [*as_list(selector.get("matchExpressions")), *requirements]
         return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
     terms = chain_rules(
@@ -340,13 +340,13 @@ def _new_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
     return _keep_status_notes({}, after)
 
 
-def _keep_status_notes(kept: JsonObject, after: JsonObject) -> JsonObject:
+def _keep_status_notes(status_notes: JsonObject, after: JsonObject) -> JsonObject:
     notes = as_object(dig(after, "metadata", "annotations"))
     others = {name: note for name, note in notes.items() if name not in STATUS_NOTES}
-    if {**others, **kept} == notes:
+    if {**others, **status_notes} == notes:
         return after
     return within(
-        "metadata", lambda metadata: drop_empty({**metadata, "annotations": {**others, **kept}}, "annotations")
+        "metadata", lambda metadata: drop_empty({**metadata, "annotations": {**others, **status_notes}}, "annotations")
     )(after)
 
 
@@ -364,8 +364,8 @@ def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
 
     def apply(endpoint: JsonObject) -> JsonObject:
         node = as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME))
-        named = node and node in hosts and endpoint.get("nodeName") is None
-        return drop_members({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
+        is_known_node = node and node in hosts and endpoint.get("nodeName") is None
+        return drop_members({**endpoint, "nodeName": node} if is_known_node else endpoint, "deprecatedTopology")
 
     return each("endpoints", apply)(after)
 
