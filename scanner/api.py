@@ -20,15 +20,15 @@ from datetime import UTC, datetime
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import InvocationResult, evaluate_object
-from scanner.admission.match import exempt
-from scanner.cel import Decider, Remembering
+from scanner.admission.match import is_exempt
+from scanner.cel import CachingDecider, Decider
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
-from scanner.mutate.versions import convert, relabelled
+from scanner.mutate.versions import convert, relabel
 from scanner.policies.bound_language import BindingContext, Supporting
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
@@ -102,7 +102,7 @@ class Auditor:
             implied_namespaces=True,
             equivalents=equivalents(served),
             user=user or UserInfo(),
-            authorizer=authorizer and Remembering(authorizer),
+            authorizer=authorizer and CachingDecider(authorizer),
         )
 
     def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[InvocationResult, ...]:
@@ -117,9 +117,11 @@ class Auditor:
             raise UsageError(
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
-        context = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
+        context = (
+            self.context.replace_operations((operation,)) if operation else self.context.replace_operations(AUDITABLE)
+        )
         views = tuple(self.views(document, kind))
-        bound_policies = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
+        bound_policies = [bound for bound in self.bound if not is_exempt(kind, static=bound.policy.static)]
         return tuple(
             invocation_result
             for bound in bound_policies
@@ -131,7 +133,7 @@ class Auditor:
         """The object in each of its kinds, as far as Assay converts without a server."""
         yield resource_of(kind, document)
         for other in self.context.equivalents.get(kind, ()):
-            converted = relabelled(document, other) if self._relabels(kind) else convert(document, other)
+            converted = relabel(document, other) if self._relabels(kind) else convert(document, other)
             if converted is not None:
                 yield resource_of(other, converted)
 

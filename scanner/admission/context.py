@@ -36,11 +36,11 @@ class EvaluationContext:
     authorizer: Decider | None = None
     budget_use: BudgetUse | None = None
 
-    def on(self, operations: tuple[Operation, ...]) -> EvaluationContext:
+    def replace_operations(self, operations: tuple[Operation, ...]) -> EvaluationContext:
         """The same context for other operations."""
         return replace(self, operations=operations)
 
-    def namespace(self, name: str) -> JsonObject | None:
+    def find_namespace(self, name: str) -> JsonObject | None:
         """The Namespace object of a name, or None when there is none."""
         namespace = self.namespaces.get(name)
         if namespace is None and self.implied_namespaces and name:

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, requests, select
-from scanner.admission.params import resolve
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
+from scanner.admission.params import resolve_params
 from scanner.audit.fast_policy import (
     SKIPS,
     BindingChoice,
@@ -55,7 +55,7 @@ class MutatingPolicy(NamedTuple):
     def invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
         """The invocations of the policy for an object, not evaluated: results with a request and without check results."""
         if self.fast_policy is None:
-            return requests(self.bound, resource, self.original, context)
+            return list_requests(self.bound, resource, self.original, context)
         request = self.fast_policy.request(resource)
         return [
             InvocationResult(invocation, self.fast_policy.operation, resource, (), request)
@@ -401,7 +401,9 @@ def _meant(
 ) -> tuple[Resource | None, ...]:
     """The params of a binding, None for an evaluation without a param; empty after a configuration error or without a param."""
     try:
-        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, context.params)
+        return (
+            () if selection.fault else resolve_params(bound.policy, binding, selection.target.namespace, context.params)
+        )
     except ConfigurationError:
         return ()
 
@@ -424,7 +426,7 @@ def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
         and not bound.namespace
         and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
-        and not any(expression.reads("authorizer") for expression in compiled.evaluated())
+        and not any(expression.reads("authorizer") for expression in compiled.list_evaluated())
         and not any(_differs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )

@@ -12,10 +12,10 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables, run
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.evaluate import uncounted, unmet
+from scanner.admission.evaluate import evaluate_uncounted, find_unmet_condition
 from scanner.admission.evaluator import FastForm
-from scanner.admission.request import Request, filtered_namespace, request_form, typed_namespace
-from scanner.admission.results import validation_result
+from scanner.admission.request import Request, filter_namespace, make_request_form, read_typed_namespace
+from scanner.admission.results import decide_validation
 from scanner.audit.findings import FindingForms
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
@@ -91,7 +91,7 @@ class FastPolicy:
         Raises TypeError for a policy with an expression that was not compiled: `fast_eligibility` excludes these.
         """
         compiled = bound.compiled
-        evaluated = tuple(compiled.evaluated())
+        evaluated = tuple(compiled.list_evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
@@ -114,13 +114,15 @@ class FastPolicy:
         self._messages_read_request = any(message.reads("request") for message in messages)
         self._user = context.user
         wants_namespace = reads_namespace(compiled)
-        self._whole_namespace = typed_namespace(context.namespace(namespace) if namespace and wants_namespace else None)
-        self._namespace = filtered_namespace(self._whole_namespace)
-        self._form = request_form(choice.operation, kind, original, context.user)
+        self._whole_namespace = read_typed_namespace(
+            context.find_namespace(namespace) if namespace and wants_namespace else None
+        )
+        self._namespace = filter_namespace(self._whole_namespace)
+        self._form = make_request_form(choice.operation, kind, original, context.user)
         self._fixed = {
-            "request": _sum(cel.extent_of_document(self._form.filled("", "")), _NAMES),
-            "namespaceObject": cel.extent_of_document(self._whole_namespace),
-            "params": cel.extent_of_document(choice.param.body if choice.param else None),
+            "request": _sum(cel.find_document_extent(self._form.fill("", "")), _NAMES),
+            "namespaceObject": cel.find_document_extent(self._whole_namespace),
+            "params": cel.find_document_extent(choice.param.body if choice.param else None),
         }
         self._params = {"params": choice.param.body if choice.param else None} if bound.policy.param_kind else {}
         self.bound, self.original, self.param = bound, original, choice.param
@@ -173,7 +175,7 @@ class FastPolicy:
         return {
             "object": body,
             "oldObject": body if self.operation == "UPDATE" else None,
-            "request": self._form.filled(resource.name, resource.namespace) if self._reads_request else None,
+            "request": self._form.fill(resource.name, resource.namespace) if self._reads_request else None,
             "namespaceObject": self._namespace,
             **self._params,
         }
@@ -190,25 +192,25 @@ class FastPolicy:
             return self.violation or self._violated(self._sole, resource, inputs)
         if self._own is not None:
             return self._own.check_results(compiled, inputs)
-        if compiled.conditions and (stopped := unmet(compiled, inputs)):
+        if compiled.conditions and (stopped := find_unmet_condition(compiled, inputs)):
             return stopped
         if self._further_tests:
             return None
-        return uncounted(compiled, inputs, self._for_messages(resource, inputs), inputs)
+        return evaluate_uncounted(compiled, inputs, self._for_messages(resource, inputs), inputs)
 
     def _for_messages(self, resource: Resource, inputs: Inputs) -> Inputs:
         """The inputs of the messages, which are the same dict unless the messages alone read the request."""
         if self._reads_request or not self._messages_read_request:
             return inputs
-        return {**inputs, "request": self._form.filled(resource.name, resource.namespace)}
+        return {**inputs, "request": self._form.fill(resource.name, resource.namespace)}
 
     def _violated(
         self, sole: tuple[Validation, Expression, Expression | None], resource: Resource, inputs: Inputs
     ) -> tuple[CheckResult, ...]:
         """The results for an object for which the only validation is false: its message alone is left to evaluate."""
         validation, _, message = sole
-        seen = self._compiled.activation(self._for_messages(resource, inputs))
-        outcome = validation_result(
+        seen = self._compiled.make_activation(self._for_messages(resource, inputs))
+        outcome = decide_validation(
             self._compiled, validation, value=False, text=lambda: None if message is None else run(message, seen)
         )
         return (CheckResult(self._compiled.checks[0], outcome),)
@@ -247,7 +249,7 @@ class FastPolicy:
         """The results for every object for which the only validation is false, if its message is fixed. Else empty."""
         if self._sole is None or self._sole[2] is not None:
             return ()
-        outcome = validation_result(self._compiled, self._sole[0], value=False, text=lambda: None)
+        outcome = decide_validation(self._compiled, self._sole[0], value=False, text=lambda: None)
         return (CheckResult(self._compiled.checks[0], outcome),)
 
     def _fits(self, size_bound: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
@@ -261,13 +263,13 @@ class FastPolicy:
 
     def _is_small(self, inputs: Inputs, size_bound: cel.SizeBound) -> bool:
         """Return whether this object cannot reach a limit: by the lengths of its lists, or by the size of its read parts."""
-        lengths = tuple([(cel.entries_at(inputs, path) - 1).bit_length() for path in self._ranges])
+        lengths = tuple([(cel.count_entries(inputs, path) - 1).bit_length() for path in self._ranges])
         key = (size_bound, lengths)
         fits = self._fits_by_lengths.get(key)
         if fits is None:
             list_lengths = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
             fits = self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
-        return fits or self._fits(cel.extent_of_document([_part(inputs["object"], path) for path in self._paths]))
+        return fits or self._fits(cel.find_document_extent([_part(inputs["object"], path) for path in self._paths]))
 
     def _holds(self, own: Passes, inputs: Inputs) -> object:
         return own({**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._of_variables)})
@@ -349,7 +351,7 @@ class FastVariables(Variables):
         super().__init__(expressions, inputs)
         self._functions = functions
 
-    def _evaluated(self, name: str, expression: cost_budget.Expression) -> cel.Value:
+    def _evaluated(self, name: str, expression: cost_budget.ProgramSource) -> cel.Value:
         function = self._functions.get(name)
         if function is None or (self._failures and name in self._failures):
             return super()._evaluated(name, expression)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.model.json import Json, as_object
 from scanner.model.resource import METADATA_ONLY, Kind, Page
 
@@ -79,7 +79,7 @@ def listed(page: Page) -> list[memoryview]:
     Raises ValueError for a text that is not a list of items.
     """
     try:
-        document = with_room(lambda: _LIST.decode(page.data))
+        document = run_with_room(lambda: _LIST.decode(page.data))
     except msgspec.ValidationError:
         raise ValueError("it has no list of items") from None
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -17,7 +17,7 @@ import orjson
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
+from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange, InvocationResult, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
 from scanner.audit.evidence import evidence
@@ -43,7 +43,7 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import PageResult, TallyKey
-from scanner.mutate.custom import defaulted
+from scanner.mutate.custom import fill_defaults
 from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
 
@@ -111,14 +111,14 @@ class PageEvaluator:
     def requested(self, kind: Kind, body: JsonObject) -> JsonObject:
         """The object as a request on the kind has it: the server sets the defaults of the version when it reads the request."""
         custom = self.defaults.get(kind)
-        return body if custom is None else defaulted(custom, body)
+        return body if custom is None else fill_defaults(custom, body)
 
     def _excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
     def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
-        if resource.namespace and self.context.namespace(resource.namespace) is None:
+        if resource.namespace and self.context.find_namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
@@ -151,7 +151,7 @@ class PageEvaluator:
             if check_results is None:
                 return False
             if fast_policy.bound.exempts is not None:
-                namespace = self.context.namespace(resource.namespace)
+                namespace = self.context.find_namespace(resource.namespace)
                 check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
@@ -255,9 +255,9 @@ class _TogetherResults:
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
         self._resource, self._mutating, self._tally = resource, mutating, tally
-        self._together_by_combination: dict[int, Together | None] = {}
+        self._together_by_combination: dict[int, CombinedChange | None] = {}
 
-    def of(self, combination: Combination | None) -> Together | None:
+    def of(self, combination: Combination | None) -> CombinedChange | None:
         """The combined result of the policies of one combination; None if it adds nothing or could not be computed."""
         if combination is None:
             return None
@@ -265,7 +265,7 @@ class _TogetherResults:
             self._together_by_combination[id(combination)] = self._together(combination)
         return self._together_by_combination[id(combination)]
 
-    def _together(self, combination: Combination) -> Together | None:
+    def _together(self, combination: Combination) -> CombinedChange | None:
         """Include policies that leave the stored object alone: they may change it after other policies."""
         changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
         for bound, invocation_result in self._tally.changing:
@@ -279,7 +279,7 @@ class _TogetherResults:
         ]
         at_rest = _AtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
-            together = combination.together(acting, at_rest)
+            together = combination.combine(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
             return None
         return together and redact.safe_together(together, acting)
@@ -360,7 +360,7 @@ class _PageTally:
             self.gaps.append(gap)
 
 
-def _with_others(invocation_result: InvocationResult, together: Together | None) -> InvocationResult:
+def _with_others(invocation_result: InvocationResult, together: CombinedChange | None) -> InvocationResult:
     """Add the changes that other policies make to the same object to a result."""
     if together is None:
         return invocation_result
@@ -373,7 +373,7 @@ def _with_others(invocation_result: InvocationResult, together: Together | None)
     return invocation_result._replace(check_results=check_results)
 
 
-def _with_together(outcome: WouldChange, together: Together) -> WouldChange:
+def _with_together(outcome: WouldChange, together: CombinedChange) -> WouldChange:
     return replace(
         outcome,
         together=together.patch,

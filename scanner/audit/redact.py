@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, Together
-from scanner.admission.results import written_message
+from scanner.admission.dispatch import BoundPolicy, CombinedChange, InvocationResult
+from scanner.admission.results import get_written_message
 from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, fields_of, hidden_values, is_secret, without
 from scanner.audit.sensitive_fields import MASK, without_named_secrets
 from scanner.audit.taint import Taint, carried_texts, documents_of, leads_to_secret, overlaps, sensitive_texts, taint
@@ -70,7 +70,7 @@ def safe(
 def _safe_violation(
     outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Violated:
-    if outcome.message == written_message(compiled.policy.validations[check.index]):
+    if outcome.message == get_written_message(compiled.policy.validations[check.index]):
         return outcome
     if not compiled.validations:
         # The message of a language without expressions: what it contains is not known.
@@ -133,7 +133,7 @@ def _may_run_again(compiled: CompiledPolicy) -> bool:
 
 def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
-    own = compiled.deciding(check)
+    own = compiled.list_deciding(check)
     if check.kind is CheckKind.MUTATION:
         others = compiled.mutations if _may_run_again(compiled) else compiled.mutations[: check.index]
         return (*(mutation for mutation in others if mutation is not own[0]), *own)
@@ -162,7 +162,7 @@ def _known_place(path: str) -> str:
     return "/".join(["", *shown, *([MASK] if len(steps) > len(shown) else [])])
 
 
-def safe_together(together: Together, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> Together:
+def safe_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> CombinedChange:
     """The combined changes of several policies to an object, without parts that any of them may have computed from a secret."""
     patches = any(
         _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, Fields, Trail, names_secret
-from scanner.cel.memo import Remembered
+from scanner.cel.memo import ResultCache
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
 
@@ -175,7 +175,7 @@ def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
         return [variable for variable in variables if _SECRET_NAMES[as_text(dig(variable, "name"))]]
 
 
-_SECRET_NAMES: Final = Remembered(names_secret)
+_SECRET_NAMES: Final = ResultCache(names_secret)
 
 
 def _env(body: JsonObject) -> list[Sequence[Json]]:

@@ -129,7 +129,7 @@ def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> ce
         )
         yield from (_flow(variable.program) for variable in chosen if variable.program is not None)
 
-    return cel.followed(_flow(expression.program), variables) or _TOO_MUCH
+    return cel.follow_variables(_flow(expression.program), variables) or _TOO_MUCH
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 _lock = threading.Lock()
 
 
-def with_room(run: Callable[[], _Result]) -> _Result:
+def run_with_room(run: Callable[[], _Result]) -> _Result:
     """Return the result of a function, which is called again on a stack of `STACK` bytes when the first one was too small.
 
     Raises what the function raises, `RecursionError` where that stack is too small, too. The function must be safe to repeat.

@@ -16,7 +16,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import Compactor
-from scanner.mutate.schema import Conversion, Custom, Schema, Versions
+from scanner.mutate.schema import Conversion, Custom, DefinedVersions, Schema
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -52,13 +52,13 @@ def custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Sche
     return {(group, as_text(dig(version, "name")), kind): _custom(version, versions) for version in written}
 
 
-def versions_of(definition: JsonObject) -> Versions | None:
+def versions_of(definition: JsonObject) -> DefinedVersions | None:
     """The versions of a CustomResourceDefinition, None for a definition without a stored version."""
     written = as_list(dig(definition, "spec", "versions"))
     stored = next((version for version in written if dig(version, "storage") is True), None)
     if stored is None:
         return None
-    return Versions(
+    return DefinedVersions(
         names=tuple(as_text(dig(version, "name")) for version in written),
         stored=as_text(dig(stored, "name")),
         schema=as_object(dig(stored, "schema", "openAPIV3Schema")),
@@ -66,15 +66,15 @@ def versions_of(definition: JsonObject) -> Versions | None:
     )
 
 
-def conversion_of(versions: Versions | None) -> Conversion:
+def conversion_of(versions: DefinedVersions | None) -> Conversion:
     """The conversion of the versions of a definition; that of a server for a kind without one."""
     return "relabels" if versions is not None and versions.relabels else "server"
 
 
-def _custom(version: Json, versions: Versions | None) -> Schema:
+def _custom(version: Json, versions: DefinedVersions | None) -> Schema:
     table = _table()
     written = as_object(dig(version, "schema", "openAPIV3Schema"))
-    shape = as_object(Compactor(EMPTY).shape(written))
+    shape = as_object(Compactor(EMPTY).convert_schema(written))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
     custom = Custom(written, has_status=dig(version, "subresources", "status") is not None, versions=versions)
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.params import ParamSource, unserved
+from scanner.admission.params import ParamSource, explain_unserved
 from scanner.model.json import JsonObject, dig
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.reading import Auditability
@@ -58,9 +58,9 @@ def _auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[He
 
 
 def _params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
-    if fault := unserved(bound.policy, params):
+    if fault := explain_unserved(bound.policy, params):
         yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
-    kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
+    kind = params.find_kind(bound.policy.param_kind) if bound.policy.param_kind else None
     for binding in bound.bindings if kind else ():
         if kind and binding.param_ref and (missing := _missing(binding.param_ref, kind, params)):
             detail = f"{missing}: {_effect(binding.param_ref, bound)}"
@@ -81,7 +81,7 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     selector = reference.selector
     if selector is None or selector.fault():
         return ""
-    chosen = any(selector.matches(param.labels) for param in params.all(kind, namespace))
+    chosen = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
     return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scanner.admission.auditability import AUDITABLE, reading
+from scanner.admission.auditability import AUDITABLE, classify_policy
 from scanner.admission.compiled import CompiledPolicy, Plugin, compile_policy
 from scanner.admission.dispatch import BoundPolicy, Combination
 from scanner.admission.evaluator import Evaluator
@@ -140,7 +140,7 @@ def bound_policy(
     combination: Combination | None = None,
 ) -> BoundPolicy:
     """Return a compiled policy with its bindings, ordered by name, for requests of some operations."""
-    read = reading(compiled, operations)
+    read = classify_policy(compiled, operations)
     requester = frozenset(
         check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
     )
@@ -186,7 +186,7 @@ class BoundByApi(BoundLanguage):
         return tuple((policy, readings.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
 
     def _reading(self, policy: Policy) -> Reading:
-        return reading(self.api.compile(policy, self.context.rules), self.context.operations)
+        return classify_policy(self.api.compile(policy, self.context.rules), self.context.operations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.match import could_match, exempt
+from scanner.admission.match import could_match, is_exempt
 from scanner.model.policy import MatchResources, Rule
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
@@ -42,7 +42,7 @@ def _lost(match: MatchResources | None, kinds: Iterable[Kind], *, static: bool) 
         matched = [kind for kind in candidates if could_match(whole, kind, _ANY)]
         if not matched:
             yield f"resourceRules[{index}]", _NOTHING
-        elif all(exempt(kind, static=static) for kind in matched):
+        elif all(is_exempt(kind, static=static) for kind in matched):
             yield f"resourceRules[{index}]", _EXEMPT
 
 

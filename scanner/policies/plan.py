@@ -13,7 +13,7 @@ from itertools import islice, product
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.match import could_match, exempt
+from scanner.admission.match import could_match, is_exempt
 from scanner.model.policy import MatchResources, Operation, Policy
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import UncoveredKind
@@ -125,7 +125,7 @@ def viewpoints(
     another version can reach an `Exact` policy.
     """
     match = policy.match
-    if match is None or exempt(family[0], static=policy.static):
+    if match is None or is_exempt(family[0], static=policy.static):
         return ()
     if match.match_policy == "Equivalent":
         return tuple((family[0], kind) for kind in family if _evaluated(match, kind, family[0], operations))

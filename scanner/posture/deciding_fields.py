@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from scanner.cel.explanation.explained import path_of
+from scanner.cel.explanation.explained import write_path
 from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scans.place import ObjectName
 from scanner.model.scans.scan import StoredFinding
@@ -37,4 +37,4 @@ def object_of(finding: Finding) -> ObjectName:
 def _of_pointer(pointer: str) -> str:
     """The path of a JSON pointer (RFC 6901)."""
     steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
-    return path_of(("object", *(int(step) if step.isdecimal() else step for step in steps)))
+    return write_path(("object", *(int(step) if step.isdecimal() else step for step in steps)))

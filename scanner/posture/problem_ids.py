@@ -155,7 +155,7 @@ def _gaps(keys: Sequence[CheckKey], stayed: Mapping[CheckKey, CheckKey]) -> dict
 def canonical(expression: str) -> tuple[str, ...]:
     """The tokens of an expression, without spaces and comments; the text alone if it has characters that CEL does not know."""
     # Commands that only read stored scans need no compiler, whose import takes as long as many of their answers.
-    from scanner.cel.syntax.lexer import UNKNOWN, tokens  # noqa: PLC0415
+    from scanner.cel.syntax.lexer import UNKNOWN, tokenize  # noqa: PLC0415
 
-    *recognized, last = tokens(expression)
+    *recognized, last = tokenize(expression)
     return (expression,) if last.kind == UNKNOWN else tuple(token.text for token in recognized)

@@ -37,7 +37,7 @@ class ParamTable:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._objects: dict[Kind, dict[tuple[str, str], Resource]] = {}
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         """The served kind of a paramKind, or None."""
         return self._kinds.get((param_kind.api_version, param_kind.kind))
 
@@ -45,7 +45,7 @@ class ParamTable:
         """The param with a namespace ("" for a cluster-scoped kind) and a name, or None."""
         return self._objects.get(kind, {}).get((namespace, name))
 
-    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def list_all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
         """The params of a kind in one namespace ("" for a cluster-scoped kind), ordered by name."""
         objects = self._objects.get(kind, {})
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
@@ -54,7 +54,7 @@ class ParamTable:
         """The kinds of params to list, each with the bound policies that read them; kinds that are not served are left out."""
         needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
         for bound_policy in bound:
-            kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+            kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
             if kind and any(_references(bound_policy)):
                 needed[kind] = (*needed.get(kind, ()), bound_policy)
         return needed
@@ -80,7 +80,7 @@ class ParamTable:
 
     def selected(self, bound_policy: BoundPolicy) -> Iterator[Resource]:
         """The params that bindings of a policy select, for an object of any namespace; none for a malformed selector."""
-        kind = self.kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
+        kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
         for param in self._objects.get(kind, {}).values() if kind else ():
             if any(_selects(reference, param) for reference in _references(bound_policy)):
                 yield param

@@ -167,7 +167,7 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
         if not discovery.gaps and not any(names_kind(pattern, kind) for kind in discovery.kinds):
             raise UsageError(f"--kind {pattern} matches nothing that the cluster serves: see `kubectl api-resources`")
     for name in scope.namespaces:
-        if evaluation.page_evaluator.context.namespace(name) is None:
+        if evaluation.page_evaluator.context.find_namespace(name) is None:
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
@@ -345,7 +345,7 @@ def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, disco
     unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for bound_policy in bound:
         kind = bound_policy.policy.param_kind
-        if kind and params.kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
+        if kind and params.find_kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
             yield policy_gap(
                 bound_policy, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer"
             )

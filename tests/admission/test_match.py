@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.match import Target, applies, could_match, exempt
+from scanner.admission.match import Target, applies, could_match, is_exempt
 from scanner.errors import ConfigurationError
 from scanner.model.policy import MatchResources, Operation, Rule
 from scanner.model.resource import Kind
@@ -229,7 +229,7 @@ def test_events_are_seen_through_either_of_their_groups() -> None:
 )
 def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
     """Only static policies evaluate policies; no policy evaluates reviews; all evaluate webhook configurations."""
-    assert never == exempt(kind, static=static)
+    assert never == is_exempt(kind, static=static)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.compiled import CompiledPolicy, checks_of
+from scanner.admission.compiled import CompiledPolicy, list_checks
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, list_requests
 from scanner.audit import redact
 from scanner.audit.evidence import evidence
 from scanner.audit.evidence.redaction import WITHHELD
@@ -20,7 +20,7 @@ from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, PODS, SECRETS, Document, binding, namespace, policy, rule, thing
 
 POLICY = read_policy(policy("p", "fields", matchConstraints={"resourceRules": [rule("pods", "secrets")]}))
-BOUND = BoundPolicy(CompiledPolicy.without_expressions(POLICY, checks_of(POLICY)), (read_binding(binding()),))
+BOUND = BoundPolicy(CompiledPolicy.without_expressions(POLICY, list_checks(POLICY)), (read_binding(binding()),))
 SPACE = namespace("default", **{"db-token": "hunter2hunter2", "team": "a"})
 POD = thing(
     PODS,
@@ -39,7 +39,7 @@ def result_of(body: Document) -> InvocationResult:
     """The invocation of the policy for an object."""
     kind = next(kind for kind in KINDS if kind.kind == body["kind"])
     context = EvaluationContext(ParamTable(KINDS), {"default": SPACE})
-    (result,) = requests(BOUND, resource_of(kind, body), kind, context)
+    (result,) = list_requests(BOUND, resource_of(kind, body), kind, context)
     return result
 
 
@@ -125,7 +125,7 @@ def test_a_message_has_no_secret() -> None:
 def test_a_message_of_the_policy_is_shown_as_it_is_written() -> None:
     """Its words are those of the policy, and not of an object."""
     written = replace(POLICY, validations=(replace(POLICY.validations[0], message="opensesame is wrong"),))
-    compiled = CompiledPolicy.without_expressions(written, checks_of(written))
+    compiled = CompiledPolicy.without_expressions(written, list_checks(written))
     outcome = Violated("opensesame is wrong")
 
     assert outcome == redact.safe(outcome, compiled.checks[0], result_of(POD), compiled)

@@ -13,7 +13,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.operations import Node, Operation, apply, same
+from scanner.mutate.operations import Node, PatchOperation, apply, is_same_json
 from scanner.policies.mutating.evaluator import refusal
 from tests.conformance.cases import RECORDED, Result
 from tests.conformance.policies import ADMIN, AllowAdmin
@@ -73,7 +73,10 @@ def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dic
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
                     after = apply(
-                        [Operation(operation.op, operation.path, cast("Node", operation.value)) for operation in patch],
+                        [
+                            PatchOperation(operation.op, operation.path, cast("Node", operation.value))
+                            for operation in patch
+                        ],
                         after,
                     )
                 case _:
@@ -103,7 +106,7 @@ def agrees(ours: Any, theirs: Any, before: Any) -> bool:
     if isinstance(ours, list) and isinstance(theirs, list):
         partners = _partners(ours, before if isinstance(before, list) else [])
         return len(ours) == len(theirs) and all(map(agrees, ours, theirs, partners))
-    return same(ours, theirs)
+    return is_same_json(ours, theirs)
 
 
 def _partners(elements: list[Any], before: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.cluster.definitions import builtin_kinds, definition_of
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
@@ -53,9 +53,9 @@ class RecordedAuditor(Auditor):
 class AllowAdmin:
     """The authorizer of the recordings: the admin may do everything, others nothing."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """Allow the admin, and deny every other subject."""
-        return Answer(allowed=question.subject.username == ADMIN.username)
+        return AuthorizerAnswer(allowed=question.subject.username == ADMIN.username)
 
 
 def compare_policies(data: Any) -> Iterator[Result]:

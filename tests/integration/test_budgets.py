@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor
-from scanner.cel import Answer
+from scanner.cel import AuthorizerAnswer
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
@@ -122,9 +122,9 @@ def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[
 class AllowAll:
     """The authorizer of an administrator."""
 
-    def decide(self, question: object) -> Answer:
+    def decide(self, question: object) -> AuthorizerAnswer:
         del question
-        return Answer(allowed=True)
+        return AuthorizerAnswer(allowed=True)
 
 
 def config_map(name: str) -> JsonObject:

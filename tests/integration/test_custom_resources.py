@@ -20,8 +20,8 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.difference import difference
-from scanner.mutate.operations import Operation, apply
+from scanner.mutate.difference import find_changes
+from scanner.mutate.operations import PatchOperation, apply
 from scanner.mutate.schema import Schemas
 from scanner.policies.mutating.evaluator import refusal
 from tests.integration.apiserver import ApiServer, running
@@ -178,7 +178,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     if isinstance(outcome, Errored):
         return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
-    operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
+    operations = [PatchOperation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
     changed: Any = apply(operations, document)  # type: ignore[arg-type]
     return changed  # type: ignore[no-any-return]
 
@@ -186,7 +186,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
 def _is_same(ours: JsonObject | str, theirs: JsonObject | str) -> bool:
     if isinstance(ours, str) or isinstance(theirs, str):
         return ours == theirs
-    return not difference(_plain(ours), _plain(theirs))
+    return not find_changes(_plain(ours), _plain(theirs))
 
 
 def _plain(document: JsonObject) -> Any:

@@ -17,7 +17,7 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.schema import Schemas
-from scanner.mutate.storing import requested
+from scanner.mutate.storing import read_request
 from scanner.policies.mutating.together import answers, invocations
 from tests.cli.conftest import Assay
 from tests.integration import mutations
@@ -148,10 +148,10 @@ def predicted(stage: Stage, name: str) -> set[str]:
         kubernetes_version="1.36",
     )
     new, old = stage.versions
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({old}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({old}))
     schema = stage.schemas.schema(new)
     assert schema
-    resource = resource_of(new, requested(schema, stage.cog(name)))
+    resource = resource_of(new, read_request(schema, stage.cog(name)))
     acting = [
         (policy, invocation_result)
         for policy in auditor.bound

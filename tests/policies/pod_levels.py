@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from scanner.admission.auditability import reading
-from scanner.admission.compiled import CompiledPolicy, checks_of
+from scanner.admission.auditability import classify_policy
+from scanner.admission.compiled import CompiledPolicy, list_checks
 from scanner.admission.dispatch import BoundPolicy, CoveredNamespaces
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
@@ -86,7 +86,7 @@ class PodLevels(PlainLanguage):
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        return CompiledPolicy.without_expressions(policy, checks_of(policy))
+        return CompiledPolicy.without_expressions(policy, list_checks(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         return BoundLevels(documents, context)
@@ -138,7 +138,7 @@ class BoundLevels(BoundLanguage):
     def _of(self, policy: Policy, binding: Binding) -> BoundPolicy:
         mode, level = (as_text(dig(binding.manifest, "spec", name)) for name in ("mode", "level"))
         names = _LEVELS[level or _STRICT]
-        checks = tuple(check for check in checks_of(policy) if check.expression in names)
+        checks = tuple(check for check in list_checks(policy) if check.expression in names)
         compiled = CompiledPolicy.without_expressions(policy, checks)
         covered = CoveredNamespaces((ENFORCE, WARN), lambda labels: _level(mode, labels) == level)
         bound = bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
@@ -152,7 +152,9 @@ class BoundLevels(BoundLanguage):
         for policy in self._documents.policies:
             yield (
                 policy,
-                reading(CompiledPolicy.without_expressions(policy, checks_of(policy)), self._context.operations),
+                classify_policy(
+                    CompiledPolicy.without_expressions(policy, list_checks(policy)), self._context.operations
+                ),
             )
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:

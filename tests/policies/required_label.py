@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from scanner.admission.compiled import CompiledPolicy, Expression, checks_of, compile_expression
+from scanner.admission.compiled import CompiledPolicy, Expression, compile_expression, list_checks
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
@@ -113,7 +113,7 @@ class Requirements(PlainLanguage):
         checks = tuple(
             (validation, Expression(validation.expression, None), _ADVICE) for validation in policy.validations
         )
-        return CompiledPolicy(policy, {}, (), checks, (), checks=checks_of(policy), open_roots=self.open_roots)
+        return CompiledPolicy(policy, {}, (), checks, (), checks=list_checks(policy), open_roots=self.open_roots)
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         exempt = frozenset(as_text(dig(exemption.body, "spec", "pod")) for exemption in documents.supporting)

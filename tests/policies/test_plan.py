@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.auditability import unauditable
+from scanner.admission.auditability import explain_unauditable
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
@@ -187,6 +187,6 @@ def test_equivalents_leave_out_the_kind_itself() -> None:
 )
 def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
     """No stored object can be evaluated by such a policy."""
-    reason_given = unauditable(policy)
+    reason_given = explain_unauditable(policy)
     assert reason_given.startswith(reason)
     assert bool(reason) == bool(reason_given)

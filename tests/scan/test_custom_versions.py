@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.dispatch import Together
+from scanner.admission.dispatch import CombinedChange
 from scanner.api import Auditor
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.model.json import as_object, dig
@@ -204,7 +204,7 @@ def acting(*policies: dict[str, Any]) -> list[Any]:
         schemas=KnownSchemas({**builtin_schemas(), **custom_schemas(defined())}),
         kubernetes_version="1.36",
     )
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({OLD}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({OLD}))
     resource = resource_of(NEW, cog("a", "v2", title="a", weight=3))
     return [
         (bound, invocation_result)
@@ -296,5 +296,5 @@ def test_one_policy_in_another_version_acts_alone() -> None:
 def test_a_change_that_another_version_undoes_is_reported() -> None:
     """In the order of names, the policy that changes nothing runs last."""
     combined = together(acting(changing("a", "v2", OWN), changing("b", "v1", NOTHING)))
-    assert isinstance(combined, Together)
+    assert isinstance(combined, CombinedChange)
     assert ((), True, True) == (combined.patch, combined.undone, combined.order_matters)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.errors import AuthorizerFailed
 from scanner.model.outcome import GapKind
 from scanner.model.reading import Auditability
@@ -31,11 +31,11 @@ class Clerk:
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.asked.append(question)
         if question.subject.username == "mallory":
             raise AuthorizerFailed("the authorizer check failed: the connection broke")
-        return Answer(allowed=question.subject.username == "bob")
+        return AuthorizerAnswer(allowed=question.subject.username == "bob")
 
 
 def test_the_identity_that_scans_makes_the_requests() -> None:

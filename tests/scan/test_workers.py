@@ -18,7 +18,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
@@ -61,11 +61,11 @@ def documents() -> list[Document]:
 class Clerk:
     """An authorizer that keeps the questions that its own process received."""
 
-    def __init__(self, answer: Answer | None) -> None:
+    def __init__(self, answer: AuthorizerAnswer | None) -> None:
         self.asked: list[Question] = []
         self._answer = answer
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.asked.append(question)
         if self._answer is None:
             raise AuthorizerFailed("it did not answer")
@@ -118,7 +118,7 @@ def test_a_scan_with_a_network_uses_one_process() -> None:
 
 def test_all_workers_together_ask_the_authorizer_once() -> None:
     """The parent sends the check for every worker."""
-    clerk = Clerk(Answer(allowed=True))
+    clerk = Clerk(AuthorizerAnswer(allowed=True))
     recorded = scanned(asking(clerk), workers=3)
     assert (9, 1) == (recorded.counted(OutcomeName.PASSED), len(clerk.asked))
 

@@ -16,7 +16,7 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, Explained
 from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.model.outcome import (
     NO_EVIDENCE,
     Check,
@@ -36,7 +36,7 @@ def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundP
     """The programs that decide a check, each with new inputs by name; none if the result has no request."""
     if invocation_result.request is None:
         return
-    for expression in bound.compiled.deciding(check):
+    for expression in bound.compiled.list_deciding(check):
         if expression.program is not None:
             yield expression.program, _inputs(invocation_result, check, bound)
 
@@ -74,7 +74,7 @@ def evidence(
         try:
             return _evidence(*of)
         except RecursionError:
-            return with_room(lambda: _evidence(*of))
+            return run_with_room(lambda: _evidence(*of))
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
@@ -135,7 +135,7 @@ def _of_parts(
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
     shown = redaction.known(direct, inputs)
     if shown is None:
-        reasons = cel.reasons_at(direct, inputs)
+        reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
         explained = _redacted(reasons, 0, redaction)
@@ -155,7 +155,7 @@ def _explained(
     explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
         direct = _direct_parts(check, outcome, bound, inputs)
-        given = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
+        given = None if direct is None or inputs is None else cel.read_direct_parts(direct, inputs)
         left_out = 0
         if given is None:
             explanations = list(_explanations(invocation_result, check, outcome, bound))
@@ -174,7 +174,7 @@ def _direct_parts(
     if inputs is None or check.kind is not CheckKind.VALIDATION or isinstance(outcome, Errored):
         return None
     program = bound.compiled.validations[check.index][1].program
-    direct = None if program is None else cel.direct_parts(program)
+    direct = None if program is None else cel.find_direct_parts(program)
     if program is None or direct is None:
         return None
     try:
@@ -183,7 +183,7 @@ def _direct_parts(
         return None
 
 
-def _redacted(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> Explained:
+def _redacted(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> Explained:
     return _kept([redaction.reason(reason) for reason in given], left_out, [reason.place for reason in given])
 
 

@@ -146,7 +146,7 @@ class EvidenceCache:
         """Return whether other objects often have the same values where a check reads."""
         return self._reads_of(compiled, check).repeat
 
-    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.Reason]) -> bool:
+    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.DecidingPart]) -> bool:
         """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
         paths = self._reads_of(compiled, check).paths or ()
         nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]
@@ -198,7 +198,7 @@ class EvidenceCache:
 
 
 def _of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
-    programs = (expression.program for expression in compiled.deciding(check) if expression.program is not None)
+    programs = (expression.program for expression in compiled.list_deciding(check) if expression.program is not None)
     paths = _paths(programs, compiled.variables)
     return None if paths is None else tuple((path[0], _path(path[1:])) for path in paths)
 

@@ -16,7 +16,7 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.audit.evidence.text import value_text
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
-from scanner.cel.explanation.explained import path_of
+from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json, compact
 
 LONGEST = 512
@@ -90,7 +90,7 @@ def _keep(key: _Key, text: str) -> None:
 
 def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
     outer, last = trail[:-1], trail[-1]
-    path = without(path_of(("object", *outer)), hidden)
+    path = without(write_path(("object", *outer)), hidden)
     return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, outer))}}}")
 
 

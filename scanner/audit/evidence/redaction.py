@@ -25,7 +25,7 @@ from scanner.audit.sensitive_fields import (
     is_secret_named,
 )
 from scanner.audit.taint import Documents, documents_of, is_secret_elsewhere
-from scanner.cel.explanation.explained import path_of
+from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json
 from scanner.model.outcome import Evidence, FieldPlace, Reason
 
@@ -125,7 +125,7 @@ class EvidenceRedaction:
         """The key of the evidence of the parts of an object. An entry keeps the parts alive, so that no others get their id."""
         return id(direct), self._compiled.open_roots, self._compiled.object_roots
 
-    def reason(self, reason: cel.Reason) -> Reason:
+    def reason(self, reason: cel.DecidingPart) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
         key = reason.text, reason.place, reason.variable, self._compiled.open_roots
         outcome, known = self._documents.reasons.get(key, _NO_REASON)
@@ -159,9 +159,9 @@ class EvidenceRedaction:
             if not _has(value, step):
                 return _NOT_SET
             value = _child(value, step)
-        return self._value(cel.Reason("", value, place))
+        return self._value(cel.DecidingPart("", value, place))
 
-    def _reason(self, reason: cel.Reason) -> Reason:
+    def _reason(self, reason: cel.DecidingPart) -> Reason:
         erred = isinstance(reason.outcome, cel.EvaluationError)
         withheld = self._is_withheld(reason)
         return Reason(
@@ -172,7 +172,7 @@ class EvidenceRedaction:
             erred=erred,
         )
 
-    def _value(self, reason: cel.Reason) -> str:
+    def _value(self, reason: cel.DecidingPart) -> str:
         if isinstance(reason.outcome, cel.EvaluationError):
             return error_text(str(reason.outcome), self._hidden)
         if isinstance(reason.outcome, bool):
@@ -186,7 +186,7 @@ class EvidenceRedaction:
             place = place[:2]
         if own_words:
             place = (*place[:1], *_leading_words(place[1:], self._policy_words()))
-        return cut(without(path_of(place), self._hidden), _LONGEST_PATH)
+        return cut(without(write_path(place), self._hidden), _LONGEST_PATH)
 
     def _policy_words(self) -> frozenset[str]:
         if self._words is None:
@@ -200,7 +200,7 @@ class EvidenceRedaction:
 
     # --- withheld values
 
-    def _is_withheld(self, reason: cel.Reason) -> bool:
+    def _is_withheld(self, reason: cel.DecidingPart) -> bool:
         if isinstance(reason.outcome, cel.EvaluationError):
             withheld = any(self._may_contain_secret(place, as_it_stands=False) for place in reason.reads)
             return withheld and not is_plain_error(str(reason.outcome), self._policy_words())
@@ -230,7 +230,7 @@ class EvidenceRedaction:
         return (str(place[0]), place[1:]) if place else ("", ())
 
 
-def _stands(reason: cel.Reason) -> bool:
+def _stands(reason: cel.DecidingPart) -> bool:
     """Return whether a value is an unchanged part of a document."""
     return len(reason.reads) == 1 and reason.place in reason.reads and bool(reason.place)
 

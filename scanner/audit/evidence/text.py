@@ -9,8 +9,8 @@ from typing import Final
 from scanner import cel
 from scanner.audit.secret_values import without
 from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_named_secrets
-from scanner.cel.memo import Remembered
-from scanner.cel.values.runtime import printed
+from scanner.cel.memo import ResultCache
+from scanner.cel.values.runtime import print_value
 from scanner.cel.values.values import Opaque
 
 LONGEST = 240
@@ -140,7 +140,7 @@ def _leaf(value: cel.Value, hidden: Iterable[str]) -> str:
     return _quoted(_masked(value, hidden)) if hidden else TEXTS[value]
 
 
-TEXTS: Final = Remembered(lambda text: _quoted(_masked(text, ())))
+TEXTS: Final = ResultCache(lambda text: _quoted(_masked(text, ())))
 """The quoted forms of texts in which no value is hidden, because objects have many texts in common."""
 
 
@@ -177,4 +177,4 @@ def _plain(value: cel.Value) -> str:
         case Opaque():
             return str(value)
         case _:
-            return printed(value)
+            return print_value(value)

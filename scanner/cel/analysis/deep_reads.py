@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
 
 Path: TypeAlias = "tuple[str, ...]"
 ELEMENTS = "*"
@@ -20,15 +20,15 @@ SHAPE = "#"
 _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 
-def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+def find_deep_reads(root: Node, checked: CheckedTree, variables: frozenset[str]) -> frozenset[Path]:
     """Return the paths of an expression: tuples of names that begin with a declared variable, with `*` and `#` as steps."""
-    reader = _Reader(checked, variables)
+    reader = _DeepReader(checked, variables)
     reader.read(root, {})
     return frozenset(reader.paths)
 
 
-class _Reader:
-    def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
+class _DeepReader:
+    def __init__(self, checked: CheckedTree, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
         self.paths: set[Path] = set()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
 
 Path = tuple[str, ...]
 
 
-def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+def find_paths(root: Node, checked: CheckedTree, variables: frozenset[str]) -> frozenset[Path]:
     """Return the access paths of an expression: tuples of names that begin with a declared variable."""
     reads: set[Path] = set()
     stack = [root]
@@ -30,7 +30,7 @@ def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[
     return frozenset(reads)
 
 
-def _path(node: Node, checked: Checked, variables: frozenset[str]) -> Path | None:
+def _path(node: Node, checked: CheckedTree, variables: frozenset[str]) -> Path | None:
     fields: list[str] = []
     while True:
         name = checked.names.get(node.id)

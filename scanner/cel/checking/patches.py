@@ -37,7 +37,7 @@ _NATIVE = {"types.Bool": "bool", "types.Int": "int64", "types.Uint": "uint64", "
 class PatchTypes:
     """Any name that begins with `Object`, and `JSONPatch`."""
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the object type of a name, or None."""
         if name in (JSON_PATCH.name, OBJECT.name) or name.startswith(f"{OBJECT.name}."):
             return object_type(name)
@@ -67,7 +67,7 @@ def _operation(fields: dict[str, Value]) -> Value:
     return Struct(JSON_PATCH, {name: value for name, value in fields.items() if name == "value" or value}, _ABSENT)
 
 
-def for_patches(environment: Environment) -> Environment:
+def allow_patches(environment: Environment) -> Environment:
     """Return an environment whose expressions may make patches, and escape the keys of their paths."""
     return replace(environment, structs=PatchTypes(), extras=(*environment.extras, jsonpatch.LIBRARY))
 

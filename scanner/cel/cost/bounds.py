@@ -35,11 +35,19 @@ from scanner.cel.syntax.tree import (
     children,
     walk,
 )
-from scanner.cel.values.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
+from scanner.cel.values.extent import (
+    BOUNDLESS,
+    NOTHING,
+    UNKNOWN,
+    SizeBound,
+    add_conversion,
+    combine_extents,
+    find_extent,
+)
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.functions.declaration import Function
     from scanner.cel.functions.pricing import Operands
 
@@ -66,10 +74,10 @@ class Bound(NamedTuple):
     extent: SizeBound
 
 
-def bound(
+def find_bound(
     root: Node,
-    checked: Checked,
-    folded: Folded,
+    checked: CheckedTree,
+    folded: FoldedTree,
     extents: Mapping[str, SizeBound],
     lengths: Mapping[reads.Path, float] = MappingProxyType({}),
 ) -> Bound:
@@ -81,18 +89,18 @@ def bound(
     return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
 
 
-def _converted(literal: Bound, fields: int) -> Bound:
+def _add_conversion(literal: Bound, fields: int) -> Bound:
     """Return the bound of a message, whose values are converted; the conversion takes time in proportion to their size."""
-    return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
+    return Bound(literal.cost + literal.extent.span, add_conversion(literal.extent, fields))
 
 
-def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
+def find_ranges(root: Node, checked: CheckedTree) -> frozenset[reads.Path]:
     """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
     paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
 
-def _path(node: Node, checked: Checked) -> reads.Path | None:
+def _path(node: Node, checked: CheckedTree) -> reads.Path | None:
     """Return the path of an expression that selects from a document, unless a variable of a macro shadows its root."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and node.id not in checked.names:
@@ -104,7 +112,11 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
 
 class _Bounds:
     def __init__(
-        self, checked: Checked, folded: Folded, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float]
+        self,
+        checked: CheckedTree,
+        folded: FoldedTree,
+        extents: Mapping[str, SizeBound],
+        lengths: Mapping[reads.Path, float],
     ) -> None:
         self._checked = checked
         self._folded = folded
@@ -114,10 +126,10 @@ class _Bounds:
     def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
-            return Bound(0.0, extent_of(self._folded.constants[node.id]))
+            return Bound(0.0, find_extent(self._folded.constants[node.id]))
         match node:
             case Literal(value=value):
-                return Bound(0.0, extent_of(value))
+                return Bound(0.0, find_extent(value))
             case Identifier():
                 return Bound(1.0, scope.get(self._checked.names[node.id], BOUNDLESS))
             case Select():
@@ -129,8 +141,12 @@ class _Bounds:
             case MapLiteral(entries=entries):
                 return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
-                made = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
-                return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
+                literal_bound = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
+                return (
+                    _add_conversion(literal_bound, len(fields))
+                    if self._checked.names[node.id] in MESSAGES
+                    else literal_bound
+                )
             case Comprehension():
                 return self._comprehension(node, scope, depth)
             case _:
@@ -170,7 +186,9 @@ class _Bounds:
         self, nodes: tuple[Node, ...] | list[Node], price: float, scope: Mapping[str, SizeBound], depth: int
     ) -> Bound:
         parts = [self.of(node, scope, depth) for node in nodes]
-        return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
+        return Bound(
+            price + sum(part.cost for part in parts), combine_extents((p.extent for p in parts), entries=len(parts))
+        )
 
     # --- calls
 
@@ -192,8 +210,8 @@ class _Bounds:
             return Bound(paid + 1, NOTHING)
         function = resolution.function
         most = None if function.cost is None else function.cost.bound
-        own = UNKNOWN if most is None else most(operands)
-        return Bound(paid + own, self._result(node, function, operands))
+        own_cost = UNKNOWN if most is None else most(operands)
+        return Bound(paid + own_cost, self._result(node, function, operands))
 
     def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]
@@ -214,9 +232,9 @@ class _Bounds:
         over = self.of(node.range, scope, depth)
         times = min(over.extent.elements, over.extent.widest, self._length(node.range, scope))
         on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
-        on_all = self._iteration(node, scope, over.extent.pooled(), depth + 1)
+        on_all = self._iteration(node, scope, over.extent.pool(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
-        return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
+        return Bound(cost, self._find_fold_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
     def _length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
         path = _path(node, self._checked) if self._lengths else None
@@ -234,7 +252,7 @@ class _Bounds:
                 cost, extent = cost + measured.cost, measured.extent
         return Bound(cost, extent)
 
-    def _folded_extent(
+    def _find_fold_extent(
         self, node: Comprehension, over: SizeBound, times: float, bodies: tuple[SizeBound, SizeBound]
     ) -> SizeBound:
         if node.fold in ("all", "exists", "exists_one"):

@@ -39,16 +39,16 @@ from scanner.cel.syntax.tree import (
     children,
 )
 from scanner.cel.values import access, equality, runtime
-from scanner.cel.values.values import KeyedMap, Optional, Value, make_map, without
+from scanner.cel.values.values import KeyedMap, Optional, Value, drop_key, make_map
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.functions.pricing import Outcome
 
 
-class Planned:
+class CountingPlan:
     """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("measure", "roots", "size")
@@ -59,13 +59,13 @@ class Planned:
         self.size = size
 
 
-def plan(root: Node, checked: Checked, folded: Folded, environment: Environment) -> Planned:
+def plan(root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> CountingPlan:
     """Return the counting closures of a checked tree. Mirrors `interpreter/planner.go` of cel-go."""
-    planner = _Planner(checked, folded, environment)
-    return Planned(planner.plan(root), planner.roots, planner.size)
+    planner = _CountingPlanner(checked, folded, environment)
+    return CountingPlan(planner.plan(root), planner.roots, planner.size)
 
 
-def count(planned: Planned, roots: list[Outcome], limit: int) -> Meter:
+def count(planned: CountingPlan, roots: list[Outcome], limit: int) -> Meter:
     """Return a meter that has counted an evaluation, to its end or until something stopped it.
 
     `roots` are the values of `planned.roots`, `MISSING` for an absent one; `limit` is in cost units.
@@ -83,15 +83,15 @@ _PARTS: Parts[Measure] = Parts(
     root=measures.root,
     variable=measures.variable,
     native_key=measures.native_key,
-    copied=measures.copied,
+    copied=measures.copy_result,
     conditional=calls.conditional,
     conjunction=partial(calls.logic, stop=False),
     disjunction=partial(calls.logic, stop=True),
 )
 
 
-class _Planner(Planner[Measure]):
-    def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
+class _CountingPlanner(Planner[Measure]):
+    def __init__(self, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> None:
         super().__init__(_PARTS, checked, folded, environment)
         self._version = environment.version
         self._growing = ""
@@ -120,18 +120,18 @@ class _Planner(Planner[Measure]):
         return not (isinstance(node, Call) and node.function == "_?_:_")
 
     def _identifier(self, node: Identifier) -> Measure:
-        return measures.charged(self._base(node))
+        return measures.charge_read(self._base(node))
 
     def _selection(self, node: Call) -> Measure:
         value = self._base(node)
-        return measures.charged(value) if self._is_read(node) else value
+        return measures.charge_read(value) if self._is_read(node) else value
 
     def _select(self, node: Select) -> Measure:
         if node.test and node.id not in self._checked.names:
             presence = self._presence(node)
-            return presence if self._is_read(node.operand) else measures.refunded(presence)
+            return presence if self._is_read(node.operand) else measures.refund_read(presence)
         value = self._base(node)
-        return measures.charged(value) if self._is_read(node) else value
+        return measures.charge_read(value) if self._is_read(node) else value
 
     def _presence(self, node: Select, *, keep: bool = False) -> Measure:
         base, steps = self._path(node.operand)
@@ -149,7 +149,7 @@ class _Planner(Planner[Measure]):
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
             return self._presence(node, keep=True)
         value = self._base(node)
-        return measures.reading(value, self._rewrap) if self._may_be_optional(node) else value
+        return measures.read_branch(value, self._rewrap) if self._may_be_optional(node) else value
 
     # --- calls
 
@@ -164,13 +164,13 @@ class _Planner(Planner[Measure]):
             return calls.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
         if name == "@not_strictly_false":
             return calls.not_strictly_false(*arguments)
-        return self._applied(node, arguments)
+        return self._plan_call(node, arguments)
 
-    def _applied(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
+    def _plan_call(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
         function = call.function
         pattern = self._folded.patterns.get(node.id)
-        applying = partial(calls.Applied, call, self._version)
+        applying = partial(calls.AppliedFunction, call, self._version)
         applied = applying(self._run(node))
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return calls.compare_sum(applied, applying(function.on_joined), *arguments)
@@ -187,9 +187,9 @@ class _Planner(Planner[Measure]):
             case "@in" if makes_map(call.arguments[1]):
                 return equality.is_key
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
-                return calls.grown
+                return calls.grow
             case _:
-                return call.function.runner(call.overload_ids)
+                return call.function.find_run(call.overload_ids)
 
     # --- literals
 
@@ -298,7 +298,7 @@ def fold(
         except EvaluationError as error:
             return error
         outcome = result(frame, meter)
-        return outcome.simplest() if type(outcome) is KeyedMap else outcome
+        return outcome.simplify() if type(outcome) is KeyedMap else outcome
 
     return measure
 
@@ -322,13 +322,13 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
             if not optional:
                 elements.append(value)
             elif type(value) is not Optional:
-                text = runtime.printed(value)
+                text = runtime.print_value(value)
                 return EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
             elif value.present:
                 elements.append(value.value)
         return elements
 
-    return _built(build, LIST_COST)
+    return _charge_build(build, LIST_COST)
 
 
 def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
@@ -346,10 +346,10 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             value = _entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
-            pairs = [*pairs, *((key, part) for part in value)] if value else without(pairs, key)
+            pairs = [*pairs, *((key, part) for part in value)] if value else drop_key(pairs, key)
         return make_map(pairs)
 
-    return _built(build, MAP_COST)
+    return _charge_build(build, MAP_COST)
 
 
 def struct_of(
@@ -371,12 +371,12 @@ def struct_of(
                 values[name] = part
         if converts:
             meter.walk(tuple(values.values()))
-        return _made(make, values)
+        return _make(make, values)
 
-    return _built(build, STRUCT_COST)
+    return _charge_build(build, STRUCT_COST)
 
 
-def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
+def _make(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
     try:
         return make(fields)
     except EvaluationStopped:
@@ -385,7 +385,7 @@ def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -
         return error
 
 
-def _built(build: Measure, price: int) -> Measure:
+def _charge_build(build: Measure, price: int) -> Measure:
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = build(frame, meter)
         meter.spend(price)
@@ -401,6 +401,6 @@ def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | t
     if not optional:
         return (value,)
     if type(value) is not Optional:
-        shown = runtime.printed(key), runtime.printed(value)
+        shown = runtime.print_value(key), runtime.print_value(value)
         return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
     return (value.value,) if value.present else ()

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation.operators import attempt, deciding
+from scanner.cel.evaluation.operators import attempt, decide_in_turn
 from scanner.cel.functions.comprehensions import insert
 from scanner.cel.values import access
-from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import KeyedMap, Value
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
 
 def quantify(walk: Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
     """Return the closure of `all` (stop at False) or `exists` (stop at True)."""
-    return deciding(lambda frame: walk(frame, predicate), stop=stop)
+    return decide_in_turn(lambda frame: walk(frame, predicate), stop=stop)
 
 
 def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
@@ -65,7 +65,7 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
         last_error: EvaluationError | None = None
         for decide in walk(frame, predicate):
             try:
-                count += _decided(decide(frame))
+                count += _require_bool(decide(frame))
             except EvaluationStopped:
                 raise
             except EvaluationError as error:
@@ -77,10 +77,10 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
     return evaluate
 
 
-def _decided(value: Value) -> bool:
+def _require_bool(value: Value) -> bool:
     if type(value) is bool:
         return value
-    raise no_overload()
+    raise make_no_overload()
 
 
 def collect(walk: Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
@@ -117,7 +117,7 @@ def no_entries(_frame: Frame) -> Value:
     return KeyedMap(())
 
 
-def spelled(
+def fold_in_full(
     walk: Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
 ) -> Evaluate:
     """Return the closure of a fold in its full form; an error becomes the accumulator, and is raised at its next read.
@@ -142,7 +142,7 @@ def _map_of(fold: Evaluate) -> Evaluate:
 
     def evaluate(frame: Frame) -> Value:
         gathered = fold(frame)
-        return gathered.simplest() if type(gathered) is KeyedMap else gathered
+        return gathered.simplify() if type(gathered) is KeyedMap else gathered
 
     return evaluate
 
@@ -160,7 +160,7 @@ def _fold(
         failure: EvaluationError | None = None
         for gather in walk(frame, add):
             try:
-                if predicate is not None and not _decided(predicate(frame)):
+                if predicate is not None and not _require_bool(predicate(frame)):
                     continue
             except EvaluationStopped:
                 raise

@@ -31,8 +31,8 @@ from scanner.cel.values import equality
 from scanner.cel.values.values import Value
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked, Resolution
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree, ResolvedCall
     from scanner.cel.checking.env import Environment
     from scanner.cel.evaluation.frame import Frame
 
@@ -40,7 +40,7 @@ _Part = TypeVar("_Part")
 Around: TypeAlias = "Callable[[Node, Evaluate], Evaluate]"
 
 
-class Planned:
+class ExactPlan:
     """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("evaluate", "roots", "size")
@@ -56,7 +56,7 @@ _PARTS: Parts[Evaluate] = Parts(
     root=selections.root,
     variable=selections.variable,
     native_key=selections.native_key,
-    copied=operators.copied,
+    copied=operators.copy_result,
     conditional=operators.conditional,
     conjunction=partial(operators.logic, stop=False),
     disjunction=partial(operators.logic, stop=True),
@@ -64,20 +64,20 @@ _PARTS: Parts[Evaluate] = Parts(
 
 
 def plan(
-    root: Node, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
-) -> Planned:
+    root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment, around: Around | None = None
+) -> ExactPlan:
     """Return the closures of a checked tree; `around` may put another closure around that of each node.
 
     Mirrors `interpreter/planner.go` of cel-go.
     """
-    planner = _Planner(checked, folded, environment, around)
+    planner = _ExactPlanner(checked, folded, environment, around)
     evaluate = planner.plan(root)
-    return Planned(evaluate, planner.roots, planner.size)
+    return ExactPlan(evaluate, planner.roots, planner.size)
 
 
-class _Planner(Planner[Evaluate]):
+class _ExactPlanner(Planner[Evaluate]):
     def __init__(
-        self, checked: Checked, folded: Folded, environment: Environment, around: Around | None = None
+        self, checked: CheckedTree, folded: FoldedTree, environment: Environment, around: Around | None = None
     ) -> None:
         super().__init__(_PARTS, checked, folded, environment)
         self._around = around
@@ -109,7 +109,7 @@ class _Planner(Planner[Evaluate]):
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
             return selections.has(*self._path(node.operand), node.field, self._rewrap, keep=True)
         evaluate = self.plan(node)
-        return selections.reading(evaluate, self._rewrap) if self._may_be_optional(node) else evaluate
+        return selections.read_branch(evaluate, self._rewrap) if self._may_be_optional(node) else evaluate
 
     # --- calls
 
@@ -131,11 +131,11 @@ class _Planner(Planner[Evaluate]):
             case "@in" if makes_map(call.arguments[1]):
                 return operators.apply_to_both(equality.is_key, *arguments)
             case _:
-                return self._applied(call, arguments)
+                return self._plan_call(call, arguments)
 
-    def _applied(self, call: Resolution, arguments: tuple[Evaluate, ...]) -> Evaluate:
-        function, tracker = call.function, tracker_panics.tracker_of(call)
-        run = function.runner(call.overload_ids)
+    def _plan_call(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
+        function, tracker = call.function, tracker_panics.find_tracker(call)
+        run = function.find_run(call.overload_ids)
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return operators.compare_sum(run, function.on_joined, *arguments)
         if tracker is not None:
@@ -172,7 +172,7 @@ class _Planner(Planner[Evaluate]):
 
     def _struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
-        return operators.struct_of(entries, _required(self._environment.maker(self._checked.names[node.id])))
+        return operators.struct_of(entries, _require_part(self._environment.maker(self._checked.names[node.id])))
 
     # --- comprehensions
 
@@ -180,7 +180,7 @@ class _Planner(Planner[Evaluate]):
         if node.fold == "bind":
             return self._bind(node)
         if node.is_open:
-            return self._spelled(node)
+            return self._plan_in_full(node)
         over = self.plan(node.range)
         outer, used = self._scope, self._used
         first = self._declare(node.variable)
@@ -191,20 +191,20 @@ class _Planner(Planner[Evaluate]):
         walk = comprehensions.walk(over, first, second)
         match node.fold:
             case "all" | "exists":
-                return comprehensions.quantify(walk, _required(predicate), stop=node.fold == "exists")
+                return comprehensions.quantify(walk, _require_part(predicate), stop=node.fold == "exists")
             case "exists_one":
-                return comprehensions.exactly_one(walk, _required(predicate))
+                return comprehensions.exactly_one(walk, _require_part(predicate))
             case "map" | "filter" | "transformList":
-                return comprehensions.collect(walk, predicate, _required(body))
+                return comprehensions.collect(walk, predicate, _require_part(body))
             case "transformMap":
-                return comprehensions.transform_map(walk, predicate, _required(body), first)
+                return comprehensions.transform_map(walk, predicate, _require_part(body), first)
             case "transformMapEntry":
-                insert_all = MAP_INSERT.runner((MAP_INSERT.overloads[1].id,))
-                return comprehensions.transform_entries(walk, predicate, _required(body), insert_all)
+                insert_all = MAP_INSERT.find_run((MAP_INSERT.overloads[1].id,))
+                return comprehensions.transform_entries(walk, predicate, _require_part(body), insert_all)
             case _:
                 assert_never(node.fold)
 
-    def _spelled(self, node: Comprehension) -> Evaluate:
+    def _plan_in_full(self, node: Comprehension) -> Evaluate:
         """Plan a fold in its full form, because an argument reads its accumulator."""
         over = self.plan(node.range)
         outer, used = self._scope, self._used
@@ -217,7 +217,9 @@ class _Planner(Planner[Evaluate]):
         result = self.plan(node.result)
         self._scope, self._used = outer, used
         start = comprehensions.no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
-        return comprehensions.spelled(comprehensions.walk(over, first, second), (slot, start), condition, step, result)
+        return comprehensions.fold_in_full(
+            comprehensions.walk(over, first, second), (slot, start), condition, step, result
+        )
 
     def _bind(self, node: Comprehension) -> Evaluate:
         value = self.plan(node.start)
@@ -238,7 +240,7 @@ class _Planner(Planner[Evaluate]):
         return evaluate
 
 
-def _required(part: _Part | None) -> _Part:
+def _require_part(part: _Part | None) -> _Part:
     if part is None:
         message = "a comprehension without its predicate or body, or a literal of no type"
         raise TypeError(message)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, assert_never
 
 from scanner.cel.analysis.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.checking.checker import is_optional
-from scanner.cel.evaluation.selections import as_it_is
+from scanner.cel.evaluation.selections import keep_value
 from scanner.cel.releases import OPTIONALS_KEPT
 from scanner.cel.syntax.tree import (
     Call,
@@ -31,8 +31,8 @@ from scanner.cel.values import runtime
 from scanner.cel.values.values import Value
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked, Resolution
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree, ResolvedCall
     from scanner.cel.checking.env import Environment
     from scanner.cel.evaluation.selections import Rewrap
 
@@ -58,13 +58,15 @@ class Parts(Generic[Closure]):
 class Planner(ABC, Generic[Closure]):
     """Plans a tree. `roots` are the variables that a frame begins with, `size` is the length of the frame."""
 
-    def __init__(self, parts: Parts[Closure], checked: Checked, folded: Folded, environment: Environment) -> None:
+    def __init__(
+        self, parts: Parts[Closure], checked: CheckedTree, folded: FoldedTree, environment: Environment
+    ) -> None:
         self._parts = parts
         self._checked = checked
         self._folded = folded
         self._environment = environment
         self._keeps_optionals = OPTIONALS_KEPT.holds(environment.version)
-        self._rewrap: Rewrap = as_it_is if self._keeps_optionals else runtime.rewrapped
+        self._rewrap: Rewrap = keep_value if self._keeps_optionals else runtime.rewrap_value
         names = sorted(environment.roots & set(checked.names.values()))
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -232,7 +234,7 @@ def terms(node: Call) -> list[Node]:
     return operands
 
 
-def may_be_sum(node: Node, checked: Checked) -> bool:
+def may_be_sum(node: Node, checked: CheckedTree) -> bool:
     """Return whether an operand is written as a sum that may be one of lists."""
     match node:
         case Call(function="dyn", arguments=(inner,)):
@@ -251,7 +253,7 @@ def makes_map(node: Node) -> bool:
     return isinstance(node, MapLiteral) or (isinstance(node, Comprehension) and node.fold.startswith("transformMap"))
 
 
-def evaluates_in_turn(call: Resolution) -> bool:
+def evaluates_in_turn(call: ResolvedCall) -> bool:
     """Return whether upstream evaluates no argument after one that fails: in calls of more than two, and dispatched ones.
 
     Mirrors `evalVarArgs` of cel-go's `interpreter/interpretable.go`.

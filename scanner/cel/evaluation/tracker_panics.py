@@ -15,7 +15,7 @@ from scanner.cel.values.runtime import go_type
 from scanner.cel.values.values import Duration, Timestamp, UInt, Value
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Resolution
+    from scanner.cel.checking.checker import ResolvedCall
     from scanner.cel.functions.declaration import Tracker
 
 Tracked: TypeAlias = "Value | EvaluationError"
@@ -24,13 +24,13 @@ Tracked: TypeAlias = "Value | EvaluationError"
 _CAN_ADD = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 
-def tracker_of(call: Resolution) -> Tracker | None:
+def find_tracker(call: ResolvedCall) -> Tracker | None:
     """Return the tracker that can end a call in a panic; None for any other call."""
-    overload = call.function.resolved(call.overload_ids)
+    overload = call.function.find_overload(call.overload_ids)
     return None if overload is None else overload.tracker
 
 
-def watched(tracker: Tracker, run: Callable[..., Value]) -> Callable[..., Value]:
+def watch_calls(tracker: Tracker, run: Callable[..., Value]) -> Callable[..., Value]:
     """Return a function whose successful calls are tracked: it raises `EvaluationStopped` where the tracker panics."""
 
     def call(*arguments: Value) -> Value:

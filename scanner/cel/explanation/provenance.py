@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, containers, standing
-from scanner.cel.explanation.trace import Note, Noting, noting
+from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, list_containers, locate_unchanged
+from scanner.cel.explanation.trace import Note, Noting, plan_notes
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
 from scanner.cel.values.values import KeyedMap, Optional
@@ -46,21 +46,21 @@ class Tracer:
         if program is None:
             return None
         if name not in self._origins:
-            self._origins[name] = self.origins(noting(program.analysis), program)
+            self._origins[name] = self.origins(plan_notes(program.analysis), program)
         return self._origins[name]
 
     def names(self) -> Iterator[str]:
         """Yield the names of the policy variables."""
         yield from self._variables
 
-    def located(self, value: Value) -> Origin:
+    def locate(self, value: Value) -> Origin:
         """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
-            self._places = dict(containers(self._activation))
+            self._places = dict(list_containers(self._activation))
         place = self._places.get(id(value))
-        return NOWHERE if place is None else standing(place)
+        return NOWHERE if place is None else locate_unchanged(place)
 
 
 class Origins:
@@ -91,29 +91,29 @@ class Origins:
         """Return the origin of a note's value."""
         origin = self._origins.get(id(note))
         if origin is None:
-            origin = self._origins[id(note)] = self._traced(note, scope)
+            origin = self._origins[id(note)] = self._trace(note, scope)
         return origin
 
-    def _traced(self, note: Note, scope: Scope) -> Origin:
+    def _trace(self, note: Note, scope: Scope) -> Origin:
         node = note.node
         if node.id in self.constants:
             return NOWHERE
         if self.is_path(node):
-            return self._selected(note, scope)
+            return self._trace_path(note, scope)
         if node.id in self.checked.names:
-            return self._named(node, scope)
-        kept = self._kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
-            return self.of(part, inner).also(reads)
-        located = self.tracer.located(note.outcome) if _may_hand_on(node) else NOWHERE
+            return self._trace_name(node, scope)
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
+            return self.of(part, inner).add_reads(reads)
+        located = self.tracer.locate(note.outcome) if _may_hand_on(node) else NOWHERE
         return located if located.place else Origin((), self.reads(note, scope))
 
     def is_path(self, node: Node) -> bool:
         """Return whether a node is a selection or a presence test."""
         return is_selection(node, self.checked) or (isinstance(node, Select) and node.test)
 
-    def _named(self, node: Node, scope: Scope) -> Origin:
+    def _trace_name(self, node: Node, scope: Scope) -> Origin:
         name = self.checked.names[node.id]
         if isinstance(node, Identifier) and node.id not in self.checked.globals and name in scope:
             return scope[name]
@@ -121,7 +121,7 @@ class Origins:
             return Origin(
                 (name,), frozenset().union(*(self._variable(variable).reads for variable in self.tracer.names()))
             )
-        return standing((name,))
+        return locate_unchanged((name,))
 
     def _variable(self, name: str) -> Origin:
         """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""
@@ -129,7 +129,7 @@ class Origins:
         if name not in origins:
             other = self.tracer.variable(name)
             origin = NOWHERE if other is None else other.of(other.first, {})
-            origins[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
+            origins[name] = origin if origin.is_unchanged else Origin((VARIABLES, name), origin.reads)
         return origins[name]
 
     def variable_of(self, note: Note) -> str:
@@ -152,10 +152,10 @@ class Origins:
         """Return the root of a path, and its steps: a field's name, or the node of a key."""
         chain = self._chains.get(node.id)
         if chain is None:
-            chain = self._chains[node.id] = self._followed_back(node)
+            chain = self._chains[node.id] = self._follow_back(node)
         return chain
 
-    def _followed_back(self, node: Node) -> tuple[Node, list[Node | str]]:
+    def _follow_back(self, node: Node) -> tuple[Node, list[Node | str]]:
         steps: list[Node | str] = []
         while self.is_path(node):
             match node:
@@ -169,7 +169,7 @@ class Origins:
                     break
         return node, steps[::-1]
 
-    def _selected(self, note: Note, scope: Scope) -> Origin:
+    def _trace_path(self, note: Note, scope: Scope) -> Origin:
         """Follow a path from the origin of its root."""
         _, steps = self._chain(note.node)
         parts = iter(note.parts)
@@ -187,10 +187,10 @@ class Origins:
             origin = self.of(below, scope)
         for key in keys:
             origin = self._below(origin, key)
-        return (origin if origin.place else self._located(note, origin)).also(computed)
+        return (origin if origin.place else self._locate_or(note, origin)).add_reads(computed)
 
-    def _located(self, note: Note, otherwise: Origin) -> Origin:
-        located = self.tracer.located(note.outcome)
+    def _locate_or(self, note: Note, otherwise: Origin) -> Origin:
+        located = self.tracer.locate(note.outcome)
         return located if located.place else otherwise
 
     def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
@@ -200,8 +200,8 @@ class Origins:
         part = next(parts, None)
         if isinstance(node, Call) and node.function == "_?_:_":
             _, yes, no = node.arguments
-            chosen = yes if part is not None and part.outcome is True else no
-            return self._key_of_branch(chosen, parts)
+            branch = yes if part is not None and part.outcome is True else no
+            return self._key_of_branch(branch, parts)
         return None if part is None else part.outcome
 
     def _key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
@@ -210,7 +210,7 @@ class Origins:
         part = next(parts, None)
         return None if part is None else part.outcome
 
-    def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
+    def _find_kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
         """Return the part that an operation returns unchanged, the scope of that part, and the places that decided."""
         match note.node, note.parts:
             case Call(function="_?_:_"), [condition, branch]:
@@ -233,18 +233,18 @@ class Origins:
         origin = self.of(note, scope)
         if origin.place:
             return self._below(origin, key)
-        element = self._followed(note, key, scope) or origin
+        element = self._follow_element(note, key, scope) or origin
         if element.place:
             return element
-        located = self.tracer.located(_element(note.outcome, key))
+        located = self.tracer.locate(_element(note.outcome, key))
         return located if located.place else Origin((), element.reads)
 
-    def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
+    def _follow_element(self, note: Note, key: Value, scope: Scope) -> Origin | None:
         """Trace an element through the operation that built the list."""
-        kept = self._kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
-            return self.element(part, key, inner).also(reads)
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
+            return self.element(part, key, inner).add_reads(reads)
         if type(key) is not int:
             return None
         match note.node, note.parts:
@@ -252,17 +252,17 @@ class Origins:
                 length = len(left.outcome)
                 return self.element(left, key, scope) if key < length else self.element(right, key - length, scope)
             case Comprehension(fold="map" | "filter" | "transformList") as node, _ if note.complete:
-                return self._collected(node, note, key, scope)
+                return self._follow_collected(node, note, key, scope)
             case _:
                 return None
 
-    def _collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
-        made = [
+    def _follow_collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
+        collected_rounds = [
             (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
         ]
-        if key >= len(made):
+        if key >= len(collected_rounds):
             return None
-        part, at = made[key]
+        part, at = collected_rounds[key]
         return self.of(part, self.within(node, note, at, scope))
 
     # --- loops
@@ -287,12 +287,12 @@ class Origins:
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
             element = self.element(over, at, scope)
-            return _named(node, NOWHERE, element)
+            return _name_variables(node, NOWHERE, element)
         keys = list(ranged) if isinstance(ranged, dict | KeyedMap) else []
         if at >= len(keys):
-            return _named(node, self.of(over, scope), self.of(over, scope))
+            return _name_variables(node, self.of(over, scope), self.of(over, scope))
         element = self.element(over, keys[at], scope)
-        return _named(node, element, element)
+        return _name_variables(node, element, element)
 
     # --- everything that a value was computed from
 
@@ -308,11 +308,11 @@ class Origins:
         if node.id in self.constants or (isinstance(node, Select) and node.test):
             return frozenset()
         if not note.complete:
-            return self.everything()
+            return self.list_all_reads()
         if self.is_path(node) or node.id in self.checked.names:
             return self.of(note, scope).reads
         match node:
-            case Call(function="size") if note.parts and self._stands(note.parts[0], scope):
+            case Call(function="size") if note.parts and self._is_unchanged(note.parts[0], scope):
                 return frozenset()
             case Comprehension(fold="bind", accumulator=name) if note.parts:
                 inner = {**scope, name: self.of(note.parts[0], scope)}
@@ -322,18 +322,18 @@ class Origins:
             case _:
                 return frozenset().union(*(self.reads(part, scope) for part in note.parts))
 
-    def _stands(self, note: Note, scope: Scope) -> bool:
-        return type(note.outcome) in (list, dict) and self.of(note, scope).stands
+    def _is_unchanged(self, note: Note, scope: Scope) -> bool:
+        return type(note.outcome) in (list, dict) and self.of(note, scope).is_unchanged
 
     def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]
-        places = frozenset() if self._stands(over, scope) else self.reads(over, scope)
+        places = frozenset() if self._is_unchanged(over, scope) else self.reads(over, scope)
         for at, parts in enumerate(self.rounds(node, note)):
             inner = self.within(node, note, at, scope)
             places = places.union(*(self.reads(part, inner) for part in parts))
         return places
 
-    def everything(self) -> frozenset[Place]:
+    def list_all_reads(self) -> frozenset[Place]:
         """Return all places that the expression reads, in any evaluation."""
         places: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
         used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
@@ -341,7 +341,7 @@ class Origins:
             used |= set(self.tracer.names())
         for name in sorted(used):
             other = self.tracer.variable(name)
-            places |= frozenset() if other is None else other.everything()
+            places |= frozenset() if other is None else other.list_all_reads()
         return frozenset(places)
 
 
@@ -350,7 +350,7 @@ def _may_hand_on(node: Node) -> bool:
     return isinstance(node, Call) and not node.function.startswith("_")
 
 
-def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
+def _name_variables(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
     """Return the variables of a loop: one, which is the element of a list or the key of a map, or two."""
     if node.second_variable is None:
         return {node.variable: second}

@@ -60,7 +60,7 @@ LIBRARIES: tuple[Library, ...] = (
 
 
 @cache
-def functions_of(
+def load_functions(
     version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]
 ) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
@@ -72,18 +72,18 @@ def functions_of(
     for library in _libraries(version, features, extras):
         for function in library.functions:
             declared = merged.get(function.name)
-            merged[function.name] = function if declared is None else declared.merged(function)
-    return amended.as_of(version, merged)
+            merged[function.name] = function if declared is None else declared.merge(function)
+    return amended.amend_functions(version, merged)
 
 
 @cache
-def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand]:
+def load_macros(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand]:
     """Return the macros that only some environments have, by name, number of arguments and whether it is a member call."""
     return {(name, size, member): expand for library in extras for name, size, member, expand in library.macros}
 
 
 @cache
-def types_of(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
+def load_types(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
     """Return the types whose names expressions may use, of the libraries of a Kubernetes version."""
     return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
 

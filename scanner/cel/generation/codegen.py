@@ -20,11 +20,20 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.operators import is_member
 from scanner.cel.evaluation.planner import may_be_sum
-from scanner.cel.functions.python_forms import Form
+from scanner.cel.functions.python_forms import PlainForm
 from scanner.cel.generation.loops import Loops
-from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, identical, item, name_of, of_type
+from scanner.cel.generation.python_terms import (
+    PLAIN,
+    Term,
+    TermKind,
+    find_kind,
+    make_assignment,
+    make_identity_test,
+    make_item,
+    make_name,
+)
 from scanner.cel.generation.writer import NotGenerated
-from scanner.cel.memo import Remembered
+from scanner.cel.memo import ResultCache
 from scanner.cel.syntax.tree import (
     Call,
     Comprehension,
@@ -42,8 +51,8 @@ from scanner.cel.values.values import Value, make_map
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.functions.declaration import Function
     from scanner.cel.syntax.source import Source
@@ -52,7 +61,7 @@ FUNCTION = "cel"
 ARGUMENT = "activation"
 
 
-class Generated(NamedTuple):
+class GeneratedModule(NamedTuple):
     """The module that defines the function, and the values of its global names."""
 
     module: ast.Module
@@ -60,8 +69,14 @@ class Generated(NamedTuple):
 
 
 def generate(
-    root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool = False
-) -> Generated:
+    root: Node,
+    checked: CheckedTree,
+    folded: FoldedTree,
+    environment: Environment,
+    source: Source,
+    *,
+    absorbing: bool = False,
+) -> GeneratedModule:
     """Return the function of a checked tree as Python. Raises `NotGenerated` where only the closures can evaluate it.
 
     `source` gives the Python nodes their places; `absorbing` selects the form that ignores operands that raise.
@@ -70,8 +85,8 @@ def generate(
 
 
 def generate_refusal(
-    root: Node, checked: Checked, folded: Folded, environment: Environment, source: Source
-) -> Generated | None:
+    root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment, source: Source
+) -> GeneratedModule | None:
     """Return a function that returns the error of an expression whose first path is absent, or None where it has no such error.
 
     None for an expression that does not begin with a path, or whose outcome may be another one then.
@@ -80,14 +95,14 @@ def generate_refusal(
 
 
 class _Generator(Loops):
-    def function(self, root: Node) -> Generated:
+    def function(self, root: Node) -> GeneratedModule:
         """Return the module that defines the function of the whole expression. Raises NotGenerated."""
         roots = self._declare_roots()
         self._hoist(root)
         result = self._term(root)
         return self._module([*roots, *self._block, ast.Return(result.code)])
 
-    def refusal(self, root: Node) -> Generated | None:
+    def refusal(self, root: Node) -> GeneratedModule | None:
         """Return the module of a function that reads the first path alone; None for an expression without one."""
         roots = self._declare_roots()
         path = self._first_path(root, alone=True)
@@ -96,10 +111,12 @@ class _Generator(Loops):
         block: list[ast.stmt] = []
         container = path[0]
         for field in path[1:]:
-            local = self._names.local(field)
-            block.append(assign(local, self._lookup(name_of(container), ast.Constant(field))))
-            error = ast.Call(self._names.class_(EvaluationError), [ast.Constant(str(access.no_such_key(field)))], [])
-            block.append(ast.If(identical(name_of(local), self._names.absent()), [ast.Return(error)], []))
+            local = self._names.add_local(field)
+            block.append(make_assignment(local, self._lookup(make_name(container), ast.Constant(field))))
+            error = ast.Call(
+                self._names.class_(EvaluationError), [ast.Constant(str(access.make_no_such_key(field)))], []
+            )
+            block.append(ast.If(make_identity_test(make_name(local), self._names.absent()), [ast.Return(error)], []))
             container = local
         return self._module([*roots, *block])
 
@@ -107,26 +124,26 @@ class _Generator(Loops):
         """Return the statements that put the declared variables into locals."""
         roots: list[ast.stmt] = []
         for name in sorted(set(self._checked.names.values()) & self._declared):
-            local = self._roots[name] = self._names.local(name)
-            roots.append(assign(local, item(name_of(ARGUMENT), name)))
+            local = self._roots[name] = self._names.add_local(name)
+            roots.append(make_assignment(local, make_item(make_name(ARGUMENT), name)))
         return roots
 
-    def _module(self, body: list[ast.stmt]) -> Generated:
+    def _module(self, body: list[ast.stmt]) -> GeneratedModule:
         module = ast.parse(f"def {FUNCTION}({ARGUMENT}): ...")
         (definition,) = module.body
         if isinstance(definition, ast.FunctionDef):
             definition.body = body
-        return Generated(module, self._names.values)
+        return GeneratedModule(module, self._names.values)
 
     def _term(self, node: Node) -> Term:
         """Return the Python of a node, with the node's position in the text."""
         if node.id in self._folded.constants:
             term = self._constant(self._folded.constants[node.id])
         else:
-            term = self._evaluated(node)
-        return Term(self._placed(term.code, node.offset), term.kind)
+            term = self._generate_node(node)
+        return Term(self._place(term.code, node.offset), term.kind)
 
-    def _evaluated(self, node: Node) -> Term:
+    def _generate_node(self, node: Node) -> Term:
         match node:
             case Literal(value=value):
                 return self._constant(value)
@@ -164,10 +181,10 @@ class _Generator(Loops):
         left, right = (self._term(argument) for argument in node.arguments)
         self._reject_sum(node.arguments[0], left)
         equal = node.function == "_==_"
-        code = self._operations.compared(left, right, equal=equal) or self._operations.compared_exactly(
+        code = self._operations.compare(left, right, equal=equal) or self._operations.compare_exactly(
             left, right, equal=equal
         )
-        return Term(code, Kind.BOOL)
+        return Term(code, TermKind.BOOL)
 
     def _reject_sum(self, node: Node, term: Term) -> None:
         """Leave a possibly joined list of more than plain values to the closures: they record which lists are joined."""
@@ -178,35 +195,37 @@ class _Generator(Loops):
         resolution = self._checked.calls[node.id]
         function, nodes = resolution.function, resolution.arguments
         pattern = self._folded.patterns.get(node.id)
-        if pattern is not None and function.python is Form.PATTERN:
+        if pattern is not None and function.python is PlainForm.PATTERN:
             subject = self._term(nodes[0]).code
-            return Term(ast.Subscript(self._names.shared(pattern.answers, "pattern"), subject, ast.Load()), Kind.BOOL)
+            return Term(
+                ast.Subscript(self._names.share(pattern.answers, "pattern"), subject, ast.Load()), TermKind.BOOL
+            )
         members = self._folded.sets.get(node.id)
         if members is not None:
             return self._is_member(nodes[0], members)
         special = self._special(function, nodes)
         if special is not None:
             return special
-        run = function.runner(resolution.overload_ids)
-        tracker = tracker_panics.tracker_of(resolution)
+        run = function.find_run(resolution.overload_ids)
+        tracker = tracker_panics.find_tracker(resolution)
         if tracker is not None:
-            run = tracker_panics.watched(tracker, run)
+            run = tracker_panics.watch_calls(tracker, run)
         terms = [self._argument(argument, function) for argument in nodes]
-        if all(term.kind is Kind.PARSED for term in terms):
-            run = function.unguarded(resolution.overload_ids) or run
-        overload = function.resolved(resolution.overload_ids)
-        return self._operations.inlined(function.python, terms, run, overload) or self._applied(node, terms, run)
+        if all(term.kind is TermKind.PARSED for term in terms):
+            run = function.find_unguarded_run(resolution.overload_ids) or run
+        overload = function.find_overload(resolution.overload_ids)
+        return self._operations.inline(function.python, terms, run, overload) or self._generate_call(node, terms, run)
 
-    def _applied(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
-        called = ast.Call(self._names.shared(run, node.function), [term.code for term in terms], [])
+    def _generate_call(self, node: Call, terms: Sequence[Term], run: Callable[..., Value]) -> Term:
+        called = ast.Call(self._names.share(run, node.function), [term.code for term in terms], [])
         return Term(called, self._kind_of_result(node))
 
-    def _kind_of_result(self, node: Call) -> Kind:
+    def _kind_of_result(self, node: Call) -> TermKind:
         """Return the kind of a call's result; the type of a type parameter is uncertain where a list came as dyn."""
         call = self._checked.calls[node.id]
         candidates = (overload for overload in call.function.overloads if overload.id in call.overload_ids)
         is_guess = any(overload.result.family == "parameter" for overload in candidates)
-        return Kind.ANY if is_guess else of_type(self._checked.types[node.id])
+        return TermKind.ANY if is_guess else find_kind(self._checked.types[node.id])
 
     def _argument(self, node: Node, function: Function) -> Term:
         """Return an argument; a parsed value that is only read is cached by its text."""
@@ -214,33 +233,33 @@ class _Generator(Loops):
         if call is None or not (call.function.parses and function.only_reads) or len(call.arguments) > 1:
             return self._term(node)
         name = call.function.name
-        parsed = self._parsers.setdefault(name, Remembered(call.function.runner(call.overload_ids)))
+        parsed = self._parsers.setdefault(name, ResultCache(call.function.find_run(call.overload_ids)))
         text = self._term(call.arguments[0])
         if isinstance(text.code, ast.Constant) and isinstance(text.code.value, str):
             with suppress(EvaluationError):  # a malformed text raises when it is evaluated
-                return Term(self._names.shared(parsed[text.code.value], name), Kind.PARSED)
-        return Term(ast.Subscript(self._names.shared(parsed, name), text.code, ast.Load()), Kind.PARSED)
+                return Term(self._names.share(parsed[text.code.value], name), TermKind.PARSED)
+        return Term(ast.Subscript(self._names.share(parsed, name), text.code, ast.Load()), TermKind.PARSED)
 
     def _is_member(self, node: Node, members: frozenset[tuple[type, Value]]) -> Term:
         element = self._term(node)
         if element.kind in PLAIN and all(kind is str for kind, _ in members):
             texts = frozenset(text for _, text in members)
-            inside = ast.Compare(element.code, [ast.In()], [self._names.shared(texts, "members")])
-            return Term(inside, Kind.BOOL)
-        return Term(self._names.call(is_member, element.code, self._names.shared(members, "members")), Kind.BOOL)
+            inside = ast.Compare(element.code, [ast.In()], [self._names.share(texts, "members")])
+            return Term(inside, TermKind.BOOL)
+        return Term(self._names.call(is_member, element.code, self._names.share(members, "members")), TermKind.BOOL)
 
     def _special(self, function: Function, nodes: Sequence[Node]) -> Term | None:
-        if function.python is Form.SAME:
+        if function.python is PlainForm.SAME:
             return self._term(nodes[0])
         match function.name, nodes:
             case "!_", [operand]:
-                return Term(ast.UnaryOp(ast.Not(), self._truth(operand)), Kind.BOOL)
+                return Term(ast.UnaryOp(ast.Not(), self._truth(operand)), TermKind.BOOL)
             case "orValue", [optional, other]:
                 return self._or_value(optional, other)
             case "or", [optional, other]:
                 return self._or(optional, other)
             case "hasValue", [optional] if self._is_optional(optional):
-                return Term(ast.UnaryOp(ast.Not(), self._walked(optional).absent), Kind.BOOL)
+                return Term(ast.UnaryOp(ast.Not(), self._walk_steps(optional).absent), TermKind.BOOL)
             case "@in", [_, MapLiteral() | Comprehension()]:
                 raise NotGenerated
             case "@in", [element, _] if may_be_sum(element, self._checked):
@@ -252,19 +271,19 @@ class _Generator(Loops):
         if node.optional:
             raise NotGenerated
         terms = [self._term(element) for element in node.elements]
-        kind = Kind.DOCUMENTS if all(term.kind in PLAIN for term in terms) else Kind.LIST
+        kind = TermKind.DOCUMENTS if all(term.kind in PLAIN for term in terms) else TermKind.LIST
         return Term(ast.List([term.code for term in terms], ast.Load()), kind)
 
     def _map(self, node: MapLiteral) -> Term:
         if any(entry.optional for entry in node.entries):
             raise NotGenerated
         pairs_ = [(self._term(entry.key), self._term(entry.value)) for entry in node.entries]
-        if all(isinstance(key.code, ast.Constant) and key.kind is Kind.STRING for key, _ in pairs_):
-            return Term(ast.Dict([key.code for key, _ in pairs_], [value.code for _, value in pairs_]), Kind.MAP)
+        if all(isinstance(key.code, ast.Constant) and key.kind is TermKind.STRING for key, _ in pairs_):
+            return Term(ast.Dict([key.code for key, _ in pairs_], [value.code for _, value in pairs_]), TermKind.MAP)
         if not all(isinstance(key.code, ast.Constant) for key, _ in pairs_):
             raise NotGenerated
         entries = ast.List([ast.Tuple([key.code, value.code], ast.Load()) for key, value in pairs_], ast.Load())
-        return Term(self._names.call(make_map, entries), Kind.MAP)
+        return Term(self._names.call(make_map, entries), TermKind.MAP)
 
     def _struct(self, node: StructLiteral) -> Term:
         make = self._environment.maker(self._checked.names[node.id])
@@ -272,4 +291,4 @@ class _Generator(Loops):
             raise NotGenerated
         names: list[ast.expr | None] = [ast.Constant(entry.name) for entry in node.entries]
         fields = ast.Dict(names, [self._term(entry.value).code for entry in node.entries])
-        return Term(ast.Call(self._names.shared(make, "make"), [fields], []), Kind.ANY)
+        return Term(ast.Call(self._names.share(make, "make"), [fields], []), TermKind.ANY)

@@ -15,14 +15,14 @@ from typing import Literal as Choice
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.functions.cidr import Prefix
-from scanner.cel.functions.ip import Address
+from scanner.cel.functions.ip import IPAddress
 from scanner.cel.functions.named_formats import NamedFormat
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.functions.semver import Semver
 from scanner.cel.functions.url import Url
 from scanner.cel.protobuf.prototext import PREFIX
 from scanner.cel.releases import TYPED_LISTS
-from scanner.cel.types.type_system import Type, of_nothing
+from scanner.cel.types.type_system import Type, empty_type
 from scanner.cel.values.conversions import to_string
 from scanner.cel.values.values import (
     Duration,
@@ -37,7 +37,7 @@ from scanner.cel.values.values import (
     Value,
     type_of,
 )
-from scanner.cel.values.wrapped_values import wrapped
+from scanner.cel.values.wrapped_values import is_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,30 +69,30 @@ _GO_NAMES = {"enum": "EnumNumber", "bytes": "", "struct": "", "list": "", "value
 _LARGEST_INTS = {"int32": 2**31 - 1, "enum": 2**31 - 1, "int64": 2**63 - 1}
 _LARGEST_UINTS = {"uint8": 2**8 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
 _MESSAGES = {"struct": "google.protobuf.Struct", "list": "google.protobuf.ListValue"}
-_TEXTUAL: dict[type, str] = {Quantity: "Quantity", Address: "IP", Prefix: "CIDR", Url: "URL", Semver: "Semver"}
+_TEXTUAL: dict[type, str] = {Quantity: "Quantity", IPAddress: "IP", Prefix: "CIDR", Url: "URL", Semver: "Semver"}
 """The Kubernetes types that may represent a text, and their names in its errors."""
 
 
-def assigned(message: MessageType, name: str, value: Value, version: Version) -> Value:
+def assign_field(message: MessageType, name: str, value: Value, version: Version) -> Value:
     """Return the value of a message's field after an assignment.
 
     Raises EvaluationError for a value that does not fit, EvaluationStopped where upstream panics.
     """
     field = message.fields[name]
     if (field.is_list and type(value) is not list) or (field.is_map and not _is_map(value)):
-        raise _unsupported(f"{message.name}.{name}", value, version)
+        raise _make_unsupported(f"{message.name}.{name}", value, version)
     _reject_objects(message, name, value)
     try:
-        return _converted(field, value)
+        return _convert(field, value)
     except EvaluationStopped:
         raise
     except EvaluationError as error:
-        why = f"field type conversion error for {message.name}.{name} value type: {error}"
-        raise EvaluationError(why) from None
+        message_text = f"field type conversion error for {message.name}.{name} value type: {error}"
+        raise EvaluationError(message_text) from None
 
 
-def _unsupported(place: str, value: Value, version: Version) -> EvaluationError:
-    type_ = type_of(value) if TYPED_LISTS.holds(version) else of_nothing(type_of(value))
+def _make_unsupported(place: str, value: Value, version: Version) -> EvaluationError:
+    type_ = type_of(value) if TYPED_LISTS.holds(version) else empty_type(type_of(value))
     return EvaluationError(f"unsupported field type for {place}: {type_.full_name()}")
 
 
@@ -102,25 +102,25 @@ def _reject_objects(message: MessageType, name: str, value: Value) -> None:
     parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else (value,)
     if field.kind == "value" and any(type(part) is Struct for part in parts):
         place = "google.protobuf.Struct.FieldsEntry.value" if field.is_map else f"{message.name}.{name}"
-        why = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
-        raise EvaluationStopped(f"internal error: {why}")
+        message_text = f"{PREFIX}{place}: assigning invalid message type google.protobuf.Struct"
+        raise EvaluationStopped(f"internal error: {message_text}")
 
 
 def _is_map(value: Value) -> bool:
     return type(value) in (dict, KeyedMap) or isinstance(value, Lazy)
 
 
-def _converted(field: Field, value: Value) -> Value:
+def _convert(field: Field, value: Value) -> Value:
     if field.is_map and isinstance(value, Lazy):
-        return {name: native(value.entries[name], "value") for name in value.names()}
+        return {name: convert_value(value.entries[name], "value") for name in value.names()}
     if field.is_map and (type(value) is dict or type(value) is KeyedMap):
         return _of_map(value, "struct")
-    return _of_list(value, "list") if field.is_list and type(value) is list else native(value, field.kind)
+    return _of_list(value, "list") if field.is_list and type(value) is list else convert_value(value, field.kind)
 
 
-def native(value: Value, target: Target) -> Value:
+def convert_value(value: Value, target: Target) -> Value:
     """Return a value in the form of a kind of field. Raises EvaluationError for a value that has no such form."""
-    if type(value) in (dict, list) and wrapped(value):
+    if type(value) in (dict, list) and is_wrapped(value):
         raise EvaluationError(f"type conversion error from '{type_of(value).full_name()}' to '{_GO_TYPES[target]}'")
     convert = _BY_CLASS.get(type(value))
     if convert is not None:
@@ -177,11 +177,11 @@ def _of_double(value: float, target: Target) -> Value:
     if target in ("double", "value"):
         return value
     if target == "float":
-        return single(value)
+        return round_to_single(value)
     raise EvaluationError(f"type conversion error from Double to '{_GO_TYPES[target]}'")
 
 
-def single(value: float) -> float:
+def round_to_single(value: float) -> float:
     """Return a double rounded to a float of 32 bits; infinite where it is too large."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
@@ -213,7 +213,7 @@ def _of_list(value: list[Value], target: Target) -> Value:
     if target in ("list", "value"):
         return [_part(element, "reflect.Set") for element in value]
     if target == "bytes":
-        return bytes([_octet(native(element, "uint8")) for element in value])
+        return bytes([_octet(convert_value(element, "uint8")) for element in value])
     raise EvaluationError(f"type conversion error from list to '{_GO_TYPES[target]}'")
 
 
@@ -223,7 +223,9 @@ def _octet(value: Value) -> int:
 
 def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
     if target in ("struct", "value"):
-        return {str(native(key, "string")): _part(item, "reflect.Value.SetMapIndex") for key, item in value.items()}
+        return {
+            str(convert_value(key, "string")): _part(item, "reflect.Value.SetMapIndex") for key, item in value.items()
+        }
     if target == "list":
         return _of_fields(value)
     raise EvaluationError(f"type conversion error from map to '{_GO_TYPES[target]}'")
@@ -232,9 +234,9 @@ def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
 def _part(value: Value, call: str) -> Value:
     """Return a part of a list or map as JSON; upstream panics on an object of a patch there."""
     if type(value) is Struct:
-        why = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
-        raise EvaluationStopped(f"internal error: {why}")
-    return native(value, "value")
+        message_text = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
+        raise EvaluationStopped(f"internal error: {message_text}")
+    return convert_value(value, "value")
 
 
 def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
@@ -246,8 +248,8 @@ def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
         if name != "Values":
             raise EvaluationError(f"type conversion error, no such field '{name}' in type 'structpb.ListValue'")
         if type(item) is not list:
-            return native(item, "list")
-        values = native(item, "list")
+            return convert_value(item, "list")
+        values = convert_value(item, "list")
     return values
 
 
@@ -256,7 +258,7 @@ def _of_type(_value: Value, _target: Target) -> Value:
 
 
 def _of_optional(value: Optional, target: Target) -> Value:
-    return native(value.unwrapped(), target)
+    return convert_value(value.unwrapped(), target)
 
 
 def _of_opaque(value: Opaque, target: Target) -> Value:
@@ -269,10 +271,10 @@ def _of_opaque(value: Opaque, target: Target) -> Value:
 
 def _of_message(value: Message, target: Target) -> Value:
     if target == "value":
-        return {name: native(item, "value") for name, item in value.fields.items()}
+        return {name: convert_value(item, "value") for name, item in value.fields.items()}
     if target in _MESSAGES:
-        why = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
-        raise EvaluationError(f"type conversion error: {why}")
+        message_text = f"pb.Merge() arguments must be the same type. got: {_MESSAGES[target]}, {value.type.name}"
+        raise EvaluationError(f"type conversion error: {message_text}")
     raise EvaluationError(f"type conversion error from '{value.go_type}' to '{_GO_TYPES[target]}'")
 
 

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.protobuf.fields import assigned
+from scanner.cel.protobuf.fields import assign_field
 from scanner.cel.protobuf.messages import MESSAGES, PACKAGE
-from scanner.cel.protobuf.prototext import SEPARATOR, quoted
-from scanner.cel.protobuf.wire import Decoder, Malformed
+from scanner.cel.protobuf.prototext import SEPARATOR, quote
+from scanner.cel.protobuf.wire import Decoder, MalformedMessage
 from scanner.cel.values import list_kinds
 from scanner.cel.values.runtime import SECOND
-from scanner.cel.values.times import in_64_bits, unix_moment
+from scanner.cel.values.times import make_unix_time, wrap_to_64_bits
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Message, UInt, Value
 
 if TYPE_CHECKING:
@@ -40,17 +40,17 @@ _ZEROS: Mapping[str, Value] = {
 }
 
 
-def maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
+def make_maker(message: MessageType, version: Version) -> Callable[[Fields], Value]:
     """Return a constructor of a literal's value from its fields; it raises EvaluationError for a value that does not fit."""
     return partial(_make, message, version)
 
 
 def _make(message: MessageType, version: Version, fields: Fields) -> Value:
-    converted = {name: assigned(message, name, value, version) for name, value in fields.items()}
-    return list_kinds.of_message(_unwrapped(message, converted, b""))
+    converted = {name: assign_field(message, name, value, version) for name, value in fields.items()}
+    return list_kinds.record_message(_unwrap(message, converted, b""))
 
 
-def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
+def _unwrap(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     """Return the value of a message. `unknown` are fields that its type does not declare: a message keeps them."""
     unwrap = _BY_NAME.get(message.name)
     if unwrap is not None:
@@ -64,8 +64,8 @@ def _unwrapped(message: MessageType, fields: Fields, unknown: bytes) -> Value:
 def _message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
     """Return a message that stays a message; a plain field with its zero counts as absent."""
     absent = {name: _ZEROS.get(field.kind) for name, field in message.fields.items()}
-    kept = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
-    return Message(message.type, kept, absent, go_type, unknown)
+    set_fields = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
+    return Message(message.type, set_fields, absent, go_type, unknown)
 
 
 def _duration(fields: Fields) -> Value:
@@ -79,7 +79,7 @@ def _duration(fields: Fields) -> Value:
 
 def _timestamp(fields: Fields) -> Value:
     seconds, rest = divmod(_whole(fields.get("nanos")), SECOND)
-    return unix_moment(in_64_bits(_whole(fields.get("seconds")) + seconds), rest)
+    return make_unix_time(wrap_to_64_bits(_whole(fields.get("seconds")) + seconds), rest)
 
 
 def _whole(value: Value) -> int:
@@ -96,19 +96,19 @@ def _any(fields: Fields) -> Value:
     url, data = fields.get("type_url", ""), fields.get("value", b"")
     packed = MESSAGES.get(str(url).rpartition("/")[2])
     if packed is None or not isinstance(data, bytes) or packed.name == f"{PACKAGE}.Struct.FieldsEntry":
-        raise _unpacked(fields)
+        raise _make_unpacked(fields)
     try:
-        return _DECODER.decoded(packed, data)
-    except (Malformed, EvaluationError):
-        raise _unpacked(fields) from None
+        return _DECODER.decode(packed, data)
+    except (MalformedMessage, EvaluationError):
+        raise _make_unpacked(fields) from None
 
 
 def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
     return ((name, value) for name, value in fields.items() if value and isinstance(value, str | bytes))
 
 
-def _unpacked(fields: Fields) -> EvaluationError:
-    shown = SEPARATOR.join(f"{name}:{quoted(value)}" for name, value in sorted(_texts(fields)))
+def _make_unpacked(fields: Fields) -> EvaluationError:
+    shown = SEPARATOR.join(f"{name}:{quote(value)}" for name, value in sorted(_texts(fields)))
     return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
 
 
@@ -126,7 +126,7 @@ def _unpack(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     """Return the value of a packed message: Go has a separate type for each."""
     if message.type.family == "object":
         return _message(message, fields, unknown, "*emptypb.Empty")
-    return _unwrapped(message, fields, unknown)
+    return _unwrap(message, fields, unknown)
 
 
 _DECODER = Decoder(_unpack)

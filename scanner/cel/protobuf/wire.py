@@ -25,11 +25,11 @@ _BITS = 2**64
 _DEEPEST = 10_000
 
 
-class Malformed(ValueError):
+class MalformedMessage(ValueError):
     """Bytes that are not a message."""
 
 
-class Token(NamedTuple):
+class WireField(NamedTuple):
     """One field in raw form: its number, its wire type, its content as a number or bytes, and all of its bytes."""
 
     number: int
@@ -47,17 +47,17 @@ class Decoder:
     def __init__(self, unwrap: Callable[[MessageType, dict[str, Value], bytes], Value]) -> None:
         self._unwrap = unwrap
 
-    def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
+    def decode(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
         """Return the value of a message from its bytes; `depth` counts the messages around it.
 
         Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
         """
         if depth >= _DEEPEST:
-            raise Malformed
+            raise MalformedMessage
         by_number = {field.number: (name, field) for name, field in message.fields.items()}
         fields: dict[str, Value] = {}
         unknown = b""
-        for token in tokens(data):
+        for token in read_fields(data):
             name, field = by_number.get(token.number, ("", None))
             if field is None or token.wire != _wire(field.kind):
                 unknown += token.whole
@@ -70,8 +70,8 @@ class Decoder:
         before = fields.pop(name, None)
         if field.is_map and isinstance(content, bytes):
             entries = before if isinstance(before, dict) else {}
-            entry = self._entry(content, depth + 1)
-            fields[name] = {**entries, **entry}
+            map_entry = self._entry(content, depth + 1)
+            fields[name] = {**entries, **map_entry}
         elif field.is_list:
             elements = before if isinstance(before, list) else []
             fields[name] = [*elements, self._value("value", content, depth + 1)]
@@ -80,7 +80,7 @@ class Decoder:
 
     def _entry(self, content: bytes, depth: int) -> dict[str, Value]:
         key, item = "", None
-        for token in tokens(content):
+        for token in read_fields(content):
             if token.number == 1 and isinstance(token.content, bytes):
                 key = _text(token.content)
             elif token.number == 2 and isinstance(token.content, bytes):  # noqa: PLR2004 (the value's number)
@@ -89,7 +89,7 @@ class Decoder:
 
     def _value(self, kind: Kind, content: int | bytes, depth: int) -> Value:
         if kind in _NAMES and isinstance(content, bytes):
-            return self.decoded(MESSAGES[_NAMES[kind]], content, depth)
+            return self.decode(MESSAGES[_NAMES[kind]], content, depth)
         return _SCALARS[kind](content)
 
 
@@ -108,16 +108,16 @@ def _wire(kind: Kind) -> int:
     return _BYTES if kind in ("string", "bytes") or kind in _NAMES else _VARINT
 
 
-def tokens(data: bytes) -> Iterator[Token]:
+def read_fields(data: bytes) -> Iterator[WireField]:
     """Yield the fields of a message in the order of its bytes. Raises Malformed for bytes that are not a message."""
     at = 0
     while at < len(data):
         tag, after = _varint(data, at)
         number, wire = tag >> 3, tag & 7
         if not 1 <= number <= _MOST_FIELDS:
-            raise Malformed
+            raise MalformedMessage
         content, end = _content(data, after, number, wire)
-        yield Token(number, wire, content, data[at:end])
+        yield WireField(number, wire, content, data[at:end])
         at = end
 
 
@@ -135,7 +135,7 @@ def _content(data: bytes, at: int, number: int, wire: int) -> tuple[int | bytes,
         case _ if wire == _GROUP:
             return b"", _end_of_group(data, at, number)
         case _:
-            raise Malformed
+            raise MalformedMessage
 
 
 def _end_of_group(data: bytes, at: int, number: int) -> int:
@@ -143,14 +143,14 @@ def _end_of_group(data: bytes, at: int, number: int) -> int:
         tag, after = _varint(data, at)
         if tag & 7 == _END_OF_GROUP:
             if tag >> 3 != number:
-                raise Malformed
+                raise MalformedMessage
             return after
         _, at = _content(data, after, tag >> 3, tag & 7)
 
 
 def _slice(data: bytes, at: int, length: int) -> tuple[bytes, int]:
     if at + length > len(data):
-        raise Malformed
+        raise MalformedMessage
     return data[at : at + length], at + length
 
 
@@ -160,16 +160,16 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         number |= (octet & 0x7F) << (7 * position)
         if octet < 0x80:  # noqa: PLR2004 (the continuation bit)
             if number >= _BITS:
-                raise Malformed
+                raise MalformedMessage
             return number, at + position + 1
-    raise Malformed
+    raise MalformedMessage
 
 
 def _text(content: int | bytes) -> str:
     try:
         return bytes(content).decode() if isinstance(content, bytes) else ""
     except UnicodeDecodeError:
-        raise Malformed from None
+        raise MalformedMessage from None
 
 
 def _signed(number: int | bytes, bits: int) -> int:

@@ -17,12 +17,12 @@ from scanner.cel.releases import COPIED_TARGETS, FIRST, HIDDEN_ACCUMULATOR, LIST
 from scanner.cel.syntax.tree import (
     Call,
     Comprehension,
-    Entry,
     FieldEntry,
     Fold,
     Identifier,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
     Node,
     Select,
@@ -49,7 +49,7 @@ class BadMacro(Exception):
         self.offset = offset
 
 
-class Writer:
+class NodeWriter:
     """A factory of nodes at one place."""
 
     def __init__(self, new_id: Callable[[], int], offset: int, version: Version = (1, 36)) -> None:
@@ -125,15 +125,15 @@ class Writer:
                 pass
         return other
 
-    def _duplicate_entry(self, entry: Entry) -> Entry:
+    def _duplicate_entry(self, entry: MapEntry) -> MapEntry:
         key, value = self.duplicate(entry.key), self.duplicate(entry.value)
-        return Entry(self._new_id(), self._copied_from(entry), key, value, entry.optional)
+        return MapEntry(self._new_id(), self._get_copied_offset(entry), key, value, entry.optional)
 
     def _duplicate_field(self, entry: FieldEntry) -> FieldEntry:
         value = self.duplicate(entry.value)
-        return FieldEntry(self._new_id(), self._copied_from(entry), entry.name, value, entry.optional)
+        return FieldEntry(self._new_id(), self._get_copied_offset(entry), entry.name, value, entry.optional)
 
-    def _copied_from(self, entry: Entry | FieldEntry) -> int:
+    def _get_copied_offset(self, entry: MapEntry | FieldEntry) -> int:
         """Return the offset of a copied entry."""
         return self._offset if self.copies else entry.offset
 
@@ -168,12 +168,12 @@ def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node |
     return None
 
 
-Expand: TypeAlias = Callable[[Writer, Node, tuple[Node, ...]], Node]
+Expand: TypeAlias = Callable[[NodeWriter, Node, tuple[Node, ...]], Node]
 Macro: TypeAlias = tuple[str, int, bool, Expand]
 ANY_NUMBER = -1
 
 
-def _has(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _has(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     del target
     match arguments[0]:
         case Select(test=False) as select:
@@ -193,7 +193,7 @@ def _reject_accumulator(name: str, argument: Node) -> None:
         raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
 
 
-def _one_variable(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
+def _one_variable(write: NodeWriter, argument: Node, complaint: str) -> tuple[str, None]:
     name = _variable(argument, complaint)
     if write.is_hidden:
         _reject_accumulator(name, argument)
@@ -210,7 +210,7 @@ def _two_variables(first: Node, second: Node) -> tuple[str, str]:
 
 
 def _fold(
-    write: Writer,
+    write: NodeWriter,
     fold: Fold,
     over: Node,
     variables: tuple[str, str | None],
@@ -250,21 +250,21 @@ def _names_accumulator(variables: tuple[str, str | None], *parts: Node | None) -
     )
 
 
-def _all(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _all(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(True)  # noqa: FBT003
     condition = write.call("@not_strictly_false", write.name())
     step = write.call("_&&_", write.name(), predicate)
     return _fold(write, "all", over, variables, start, condition, step, write.name(), predicate=predicate)
 
 
-def _exists(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _exists(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(False)  # noqa: FBT003
     condition = write.call("@not_strictly_false", write.call("!_", write.name()))
     step = write.call("_||_", write.name(), predicate)
     return _fold(write, "exists", over, variables, start, condition, step, write.name(), predicate=predicate)
 
 
-def _exists_one(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _exists_one(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(0)
     condition = write.literal(True)  # noqa: FBT003
     increment = write.call("_+_", write.name(), write.literal(1))
@@ -274,7 +274,7 @@ def _exists_one(write: Writer, over: Node, variables: tuple[str, str | None], pr
 
 
 def _collect(
-    write: Writer, fold: Fold, over: Node, variables: tuple[str, str | None], predicate: Node | None, body: Node
+    write: NodeWriter, fold: Fold, over: Node, variables: tuple[str, str | None], predicate: Node | None, body: Node
 ) -> Node:
     """Write the fold of map, filter and transformList."""
     start = write.list()
@@ -285,7 +285,7 @@ def _collect(
     return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
 
 
-def _insert(write: Writer, fold: Fold, over: Node, variables: tuple[str, str], rest: tuple[Node, ...]) -> Node:
+def _insert(write: NodeWriter, fold: Fold, over: Node, variables: tuple[str, str], rest: tuple[Node, ...]) -> Node:
     """Write the fold of transformMap and transformMapEntry; `rest` is an optional predicate and the body."""
     *predicates, body = rest
     start = write.map()
@@ -298,70 +298,70 @@ def _insert(write: Writer, fold: Fold, over: Node, variables: tuple[str, str], r
     return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
 
 
-Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], Node]
+Quantifier: TypeAlias = Callable[[NodeWriter, Node, tuple[str, str | None], Node], Node]
 
 
-def _quantified(make: Quantifier) -> Expand:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _make_quantifier(make: Quantifier) -> Expand:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         return make(write, target, _one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
 
-def _quantified_pairs(make: Quantifier) -> Expand:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _make_pair_quantifier(make: Quantifier) -> Expand:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         return make(write, target, _two_variables(arguments[0], arguments[1]), arguments[2])
 
     return expand
 
 
-def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
     return _collect(write, "map", target, variables, predicate, arguments[-1])
 
 
-def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _filter(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     return _collect(write, "filter", target, variables, arguments[1], arguments[0])
 
 
-def _transform_list(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _transform_list(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     variables = _two_variables(arguments[0], arguments[1])
     predicate = arguments[2] if len(arguments) == 4 else None  # noqa: PLR2004
     return _collect(write, "transformList", target, variables, predicate, arguments[-1])
 
 
-def _transform_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _transform_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return _insert(write, "transformMap", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
-def _transform_map_entry(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _transform_map_entry(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return _insert(write, "transformMapEntry", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
-def _optional_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
-    return _when_present(write, target, write.call("optional.of", body))
+def _optional_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bind_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, write.call("optional.of", body))
 
 
-def _optional_flat_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
-    return _when_present(write, target, body)
+def _optional_flat_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bind_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, body)
 
 
-def _bound_optional(write: Writer, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
+def _bind_optional(write: NodeWriter, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
     name = _variable(arguments[0], complaint)
     bound = write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
     bound.twin = None if write.copies else target
     return bound
 
 
-def _when_present(write: Writer, target: Node, then: Node) -> Node:
+def _guard_presence(write: NodeWriter, target: Node, then: Node) -> Node:
     return write.call("_?_:_", write.member(target, "hasValue"), then, write.call("optional.none"))
 
 
-def _sort_by(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _sort_by(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if isinstance(target, Literal | MapLiteral | StructLiteral):
         raise BadMacro(
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression", target.offset
@@ -372,16 +372,16 @@ def _sort_by(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
 
 MACROS: dict[tuple[str, int, bool], Expand] = {
     ("has", 1, False): _has,
-    ("all", 2, True): _quantified(_all),
-    ("exists", 2, True): _quantified(_exists),
-    ("exists_one", 2, True): _quantified(_exists_one),
+    ("all", 2, True): _make_quantifier(_all),
+    ("exists", 2, True): _make_quantifier(_exists),
+    ("exists_one", 2, True): _make_quantifier(_exists_one),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
     ("filter", 2, True): _filter,
-    ("all", 3, True): _quantified_pairs(_all),
-    ("exists", 3, True): _quantified_pairs(_exists),
-    ("existsOne", 3, True): _quantified_pairs(_exists_one),
-    ("exists_one", 3, True): _quantified_pairs(_exists_one),
+    ("all", 3, True): _make_pair_quantifier(_all),
+    ("exists", 3, True): _make_pair_quantifier(_exists),
+    ("existsOne", 3, True): _make_pair_quantifier(_exists_one),
+    ("exists_one", 3, True): _make_pair_quantifier(_exists_one),
     ("transformList", 3, True): _transform_list,
     ("transformList", 4, True): _transform_list,
     ("transformMap", 3, True): _transform_map,
@@ -396,7 +396,7 @@ MACROS: dict[tuple[str, int, bool], Expand] = {
 _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "transformMapEntry"})
 
 
-def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
+def find_macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
     """Return the expansion of the macro with this name and number of arguments; None where the release has none."""
     return MACROS.get((name, size, member)) if _since(name, size) <= version else None
 

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from scanner.cel.errors import TooLarge
+from scanner.cel.errors import ExpressionTooLarge
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS
 from scanner.cel.syntax import lexer, macros
 from scanner.cel.syntax.lexer import END, Token
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
-from scanner.cel.syntax.syntax_errors import unexpected
+from scanner.cel.syntax.syntax_errors import explain_unexpected
 from scanner.cel.syntax.tree import (
     Call,
-    Entry,
     FieldEntry,
     Identifier,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
     Node,
     Select,
@@ -67,17 +67,17 @@ class BadLiteral(Exception):
     """A token in the form of a constant that is invalid; the message is upstream's."""
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
-    return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
+    return _parse_in_range(text, INT_MIN, INT_MAX, "invalid int literal")
 
 
-def unsigned(text: str) -> UInt:
+def parse_unsigned(text: str) -> UInt:
     """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
-    return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
+    return UInt(_parse_in_range(text[:-1], 0, UINT_MAX, "invalid uint literal"))
 
 
-def _ranged(text: str, low: int, high: int, message: str) -> int:
+def _parse_in_range(text: str, low: int, high: int, message: str) -> int:
     base = 16 if "x" in text else 10
     if len(text) > _LONGEST_NUMBER:
         text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
@@ -91,7 +91,7 @@ _LONGEST_NUMBER = 4000
 """The longest literal that Python converts; leading zeros beyond it are not worth a special case."""
 
 
-def double(text: str) -> float:
+def parse_double(text: str) -> float:
     """Return the value of a double literal. Raises BadLiteral if it is beyond the range, as Go's `strconv.ParseFloat` does."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
@@ -99,28 +99,28 @@ def double(text: str) -> float:
     return value
 
 
-def string(text: str) -> str:
+def parse_string(text: str) -> str:
     """Return the content of a string token, without quotes and escapes. Raises BadLiteral for an escape of no code point.
 
     Mirrors `unescape` of cel-go's `parser/unescape.go`.
     """
-    return _string(text, _code_point)
+    return _parse_string_with(text, _decode)
 
 
-def lenient_string(text: str) -> str:
+def parse_string_leniently(text: str) -> str:
     """Return the content of a string token as releases before 1.33 read it: escaped surrogates are replaced by U+FFFD.
 
     Raises BadLiteral for an escape beyond the last code point.
     """
-    return _string(text, _replaced_code_point)
+    return _parse_string_with(text, _decode_as_before)
 
 
-def _string(text: str, character: Callable[[int], str]) -> str:
+def _parse_string_with(text: str, character: Callable[[int], str]) -> str:
     raw, body = _unquote(text)
     return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
 
 
-def binary(text: str) -> bytes:
+def parse_bytes(text: str) -> bytes:
     """Return the content of a bytes token, in which an escape is one byte. Raises BadLiteral for an escape of a code point."""
     raw, body = _unquote(text[1:])
     if raw or "\\" not in body:
@@ -150,13 +150,13 @@ def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
     return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _code_point(code: int) -> str:
+def _decode(code: int) -> str:
     if code > _LAST_CODE_POINT or code in _SURROGATES:
         raise BadLiteral("invalid unicode code point")
     return chr(code)
 
 
-def _replaced_code_point(code: int) -> str:
+def _decode_as_before(code: int) -> str:
     """Return a character as releases before 1.33 do; the highest bit makes a negative number, which is replaced, too."""
     if _LAST_CODE_POINT < code < _SIGN_BIT:
         raise BadLiteral("unable to unescape string")
@@ -216,11 +216,11 @@ _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
-    "int": integer,
-    "uint": unsigned,
-    "float": double,
-    "string": string,
-    "bytes": binary,
+    "int": parse_integer,
+    "uint": parse_unsigned,
+    "float": parse_double,
+    "string": parse_string,
+    "bytes": parse_bytes,
 }
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
@@ -233,7 +233,7 @@ class InvalidSyntax(Exception):
         self.issues = list(issues)
 
 
-def too_long(text: str) -> Issue | None:
+def find_excess_length(text: str) -> Issue | None:
     """Return the issue with an expression of more than 100,000 code points; None for a shorter one."""
     if len(text) <= LONGEST:
         return None
@@ -249,10 +249,10 @@ def parse(
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
     `features` is the release whose macros may be used; `more` are the macros of one environment.
-    Raises `InvalidSyntax`, and `TooLarge` for a tree of more than `LARGEST` nodes.
+    Raises `InvalidSyntax`, and `ExpressionTooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = _Parser(text, version, features, more)
-    root = parser.whole()
+    root = parser.parse()
     if root.depth > DEEPEST:
         raise InvalidSyntax(Issue(NOWHERE, "max recursion depth exceeded"))
     return root, parser.issues
@@ -269,7 +269,7 @@ class _Parser:
         more: Mapping[tuple[str, int, bool], macros.Expand],
     ) -> None:
         self._text = text
-        self._tokens = lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version))
+        self._tokens = lexer.tokenize(text, quotes=KNOWN_BACKQUOTES.holds(version))
         self._features = features
         self._more = more
         self._version = version
@@ -280,7 +280,7 @@ class _Parser:
         self._last_id = 0
         self.issues: list[Issue] = []
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         """Return the tree of all tokens. Raises InvalidSyntax."""
         root = self._expression()
         self._expect(END, "an operator or the end of the expression")
@@ -314,15 +314,15 @@ class _Parser:
             offset = self._next().offset
             terms.append(term())
             operators.append((self._new_id(), offset))
-        return self._balanced(function, terms, operators)
+        return self._balance(function, terms, operators)
 
-    def _balanced(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
+    def _balance(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
         if not operators:
             return terms[0]
         middle = len(operators) // 2
         number, offset = operators[middle]
-        left = self._balanced(function, terms[: middle + 1], operators[:middle])
-        right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
+        left = self._balance(function, terms[: middle + 1], operators[:middle])
+        right = self._balance(function, terms[middle + 1 :], operators[middle + 1 :])
         return self._call(number, offset, function, (left, right))
 
     def _relation(self, precedence: int = 0) -> Node:
@@ -458,21 +458,21 @@ class _Parser:
             token = self._next()
             return Literal(self._new_id(), token.offset, _KEYWORDS[token.kind])
         if self._kind not in _CONSTANTS:
-            raise self._unexpected("a value")
+            raise self._make_unexpected("a value")
         token = self._next()
         return self._literal(token.offset, token.text, token.kind)
 
     def _negative(self) -> Node:
         if self._ahead(1) not in ("int", "float"):
             self._next()
-            raise self._unexpected("a number")
+            raise self._make_unexpected("a number")
         sign = self._next()
         number = self._next()
         return self._literal(sign.offset, "-" + number.text, number.kind)
 
     def _literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
-        constant = lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
+        constant = parse_string_leniently if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
             return Literal(self._new_id(), offset, constant(text))
         except BadLiteral as bad:
@@ -484,7 +484,7 @@ class _Parser:
         if self._is_struct():
             return self._struct(dot, name)
         if name.text in RESERVED:
-            return self._reserved(name, offset)
+            return self._report_reserved(name, offset)
         if self._kind != "(":
             return Identifier(self._new_id(), name.offset, dot + name.text)
         bracket = self._next()
@@ -492,7 +492,7 @@ class _Parser:
         arguments = self._arguments()
         return self._macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
 
-    def _reserved(self, name: Token, offset: int) -> Node:
+    def _report_reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
         issue_count = len(self.issues)
@@ -532,12 +532,12 @@ class _Parser:
     def _map(self) -> Node:
         brace = self._next()
         number = self._new_id()
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         while self._kind not in ("}", ","):
             optional = self._accept("?")
             key = self._expression()
             colon = self._expect(":", "an operator or ':'")
-            entries.append(Entry(self._new_id(), colon.offset, key, self._expression(), optional))
+            entries.append(MapEntry(self._new_id(), colon.offset, key, self._expression(), optional))
             if not self._accept(","):
                 break
         else:
@@ -589,18 +589,18 @@ class _Parser:
         """
         member = target is not None
         expand = self._extra(function, len(arguments), member=member) if self._more else None
-        expand = expand or macros.macro(function, len(arguments), self._features, member=member)
+        expand = expand or macros.find_macro(function, len(arguments), self._features, member=member)
         if expand is not None:
-            return self._expanded(expand, number, offset, target, arguments)
+            return self._expand(expand, number, offset, target, arguments)
         return self._call(number, offset, function, arguments, target, counted=target is not None)
 
     def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
         return self._more.get((function, size, member)) or self._more.get((function, macros.ANY_NUMBER, member))
 
-    def _expanded(
+    def _expand(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        writer = macros.Writer(self._new_id, offset, self._version)
+        writer = macros.NodeWriter(self._new_id, offset, self._version)
         operands = arguments if target is None else (target, *arguments)
         try:
             node = expand(writer, target or arguments[0], arguments)
@@ -630,7 +630,7 @@ class _Parser:
         """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
         self._last_id += 1
         if self._last_id > LARGEST:
-            raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
+            raise ExpressionTooLarge(f"an expression expands to more than {LARGEST:,} nodes")
         return self._last_id
 
     def _enter(self, rule: str) -> None:
@@ -667,7 +667,7 @@ class _Parser:
     def _expect(self, kind: str, expected: str, opening: Token | None = None) -> Token:
         """Return the next token, of this kind; `expected` names what fits, `opening` is the bracket that the token closes."""
         if self._kind != kind:
-            raise self._unexpected(expected, opening)
+            raise self._make_unexpected(expected, opening)
         return self._next()
 
     def _end_list(self, sign: str, opening: Token, item: str) -> None:
@@ -678,7 +678,7 @@ class _Parser:
             expected = f"{item} or '{sign}'" if item else f"'{sign}'"
         self._expect(sign, expected, opening)
 
-    def _unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
+    def _make_unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
         """Return the error of the next token, after the first one of those that did not end the parse."""
         source = Source(self._text)
-        return InvalidSyntax(*self.issues[:1], unexpected(source, self._tokens, self._at, expected, opening))
+        return InvalidSyntax(*self.issues[:1], explain_unexpected(source, self._tokens, self._at, expected, opening))

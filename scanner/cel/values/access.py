@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.equality import find_key, has_no_key
-from scanner.cel.values.runtime import go_type, no_overload, printed
+from scanner.cel.values.runtime import go_type, make_no_overload, print_value
 from scanner.cel.values.values import (
     INT_MAX,
     INT_MIN,
@@ -19,14 +19,14 @@ from scanner.cel.values.values import (
     Value,
     type_of,
 )
-from scanner.cel.values.wrapped_values import wrapped
+from scanner.cel.values.wrapped_values import is_wrapped
 
 _KEYS = frozenset({str, int, UInt, bool, float})
 
 
-def no_such_key(key: Value) -> EvaluationError:
+def make_no_such_key(key: Value) -> EvaluationError:
     """Return the error of a key that a map does not have."""
-    return EvaluationError(f"no such key: {printed(key)}")
+    return EvaluationError(f"no such key: {print_value(key)}")
 
 
 def index(container: Value, key: Value) -> Value:
@@ -35,8 +35,8 @@ def index(container: Value, key: Value) -> Value:
     if item is not None:
         return item[0]
     if type(container) is list:
-        raise EvaluationError(f"index out of bounds: {printed(key)}")
-    raise no_such_key(key)
+        raise EvaluationError(f"index out of bounds: {print_value(key)}")
+    raise make_no_such_key(key)
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
@@ -49,7 +49,7 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         at = list_index(key)
         if not 0 <= at < len(container):
             return None
-        if type(key) is not int and wrapped(container):
+        if type(key) is not int and is_wrapped(container):
             raise EvaluationError(f"unsupported index type: {go_type(key)}")
         return (container[at],)
     if isinstance(container, Lazy):
@@ -74,7 +74,7 @@ def probe(container: Value, key: Value) -> tuple[Value] | None:
 
 def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
     if type(key) is not str:
-        raise no_overload()
+        raise make_no_overload()
     return variables.find(key)
 
 
@@ -94,11 +94,11 @@ def list_index(key: Value) -> int:
     if type(key) is float:
         if key.is_integer() and INT_MIN < key < INT_MAX:
             return int(key)
-        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+        raise EvaluationError(f"unsupported index value {print_value(key)} in list")
     if type(key) is UInt:
         if key <= INT_MAX:
             return int(key)
-        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+        raise EvaluationError(f"unsupported index value {print_value(key)} in list")
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.types.type_system import Type
-from scanner.cel.values.runtime import Operand, go_type, no_overload
+from scanner.cel.values.runtime import Operand, go_type, make_no_overload
 from scanner.cel.values.values import (
     INT_MAX,
     INT_MIN,
@@ -25,7 +25,7 @@ from scanner.cel.values.values import (
     Value,
     map_key,
 )
-from scanner.cel.values.wrapped_values import is_structure, same_structures, wrapped
+from scanner.cel.values.wrapped_values import is_structure, is_wrapped, same_structures
 
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({str, bool, bytes})
@@ -60,8 +60,8 @@ def _equal_unlike(left: Value, right: Value) -> bool:
     """Compare values of different classes: maps have two classes, and opaque types raise."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
         return equal_maps(left, right)
-    if isinstance(left, Opaque) or (type(left) in (dict, list) and wrapped(left)):
-        raise no_overload()
+    if isinstance(left, Opaque) or (type(left) in (dict, list) and is_wrapped(left)):
+        raise make_no_overload()
     return False
 
 
@@ -69,7 +69,7 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
         return len(left) == len(right) and _equal_elements(
-            left, right, _surely_equal if wrapped(left) else _not_unequal
+            left, right, _surely_equal if is_wrapped(left) else _not_unequal
         )
     if type(left) in (dict, KeyedMap):
         return equal_maps(left, right)
@@ -134,7 +134,7 @@ def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value
 def _equal_inside(left: Value, right: Value) -> bool:
     """Compare the contents of two optionals; here null is no exception for opaque types."""
     if right is None and isinstance(left, Opaque):
-        raise no_overload()
+        raise make_no_overload()
     return equal(left, right)
 
 
@@ -149,7 +149,7 @@ def _not_unequal(left: Value, right: Value) -> bool:
 def equal_maps(left: Operand, right: Operand) -> bool:
     """Return whether two maps of either shape are equal; wrapped maps are stricter, and structures have their own equality."""
     same = _not_unequal
-    if wrapped(left):
+    if is_wrapped(left):
         if is_structure(left) and is_structure(right):
             return same_structures(left, right)
         same = equal if is_structure(left) else _surely_equal
@@ -193,7 +193,7 @@ def order(left: Operand, right: Operand) -> int:
             return int(left.nanoseconds > right.nanoseconds) - int(left.nanoseconds < right.nanoseconds)
     elif kind in _NUMBERS and type(right) in _NUMBERS:
         return _order_doubles(left, right)
-    raise no_overload()
+    raise make_no_overload()
 
 
 def _order_doubles(left: Operand, right: Operand) -> int:
@@ -232,7 +232,7 @@ def contains(container: Value, element: Value) -> bool:
         return any(_surely_equal(element, candidate) for candidate in container)
     if type(container) is KeyedMap:
         return container.find(element) is not None
-    raise no_overload()
+    raise make_no_overload()
 
 
 def is_key(key: Value, container: Value) -> bool:
@@ -247,7 +247,7 @@ def is_key(key: Value, container: Value) -> bool:
 
 def has_no_key(container: Value, key: Value) -> bool:
     """Return False for a key that is no text. Raises EvaluationError for a wrapped map, which accepts no such key."""
-    if wrapped(container):
+    if is_wrapped(container):
         raise EvaluationError(f"unsupported map key type: {go_type(key)}")
     return False
 

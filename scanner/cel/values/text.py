@@ -18,28 +18,28 @@ _EASY_DIGITS = 1000
 _DIGITS_PER_BIT = math.log10(2)
 
 
-def whole(digits: str) -> int:
+def parse_whole(digits: str) -> int:
     """Return the number of decimal digits of any length; Python's own conversion has a limit."""
     if len(digits) <= _EASY_DIGITS:
         return int(digits or "0")
     middle = len(digits) // 2
     tail: int = 10 ** (len(digits) - middle)
-    return whole(digits[:middle]) * tail + whole(digits[middle:])
+    return parse_whole(digits[:middle]) * tail + parse_whole(digits[middle:])
 
 
-def length(number: int) -> int:
+def count_digits(number: int) -> int:
     """Return how many decimal digits a positive number has."""
     guess = max(int(number.bit_length() * _DIGITS_PER_BIT), 1)
     least: int = 10**guess
     return guess + (number >= least)
 
 
-def converted_double(value: float) -> str:
+def write_converted(value: float) -> str:
     """Return a double as `string()` and error texts do, with an exponent from 1e+06 on: Go's `%g`."""
     return _general(value, _CONVERSION_THRESHOLD)
 
 
-def printed_double(value: float) -> str:
+def write_printed(value: float) -> str:
     """Return a double as Go's JSON does, with an exponent from 1e21 on."""
     return _general(value, _STRING_THRESHOLD)
 
@@ -54,7 +54,7 @@ def _general(value: float, threshold: int) -> str:
     return f"{sign}{_positional(digits, exponent)}"
 
 
-def fixed_double(value: float) -> str:
+def write_fixed(value: float) -> str:
     """Return the shortest digits without an exponent, as `strconv.FormatFloat(v, 'f', -1, 64)`."""
     special = _special(value)
     if special is not None:
@@ -115,12 +115,12 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Python's surrogates for bytes that are not UTF-8."""
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as Go's `%q` prints it."""
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     escape = _ESCAPES.get(character)
     if escape is not None:
         return escape

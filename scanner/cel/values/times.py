@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
-from scanner.cel.values.text import quoted
-from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.text import parse_whole as whole_number
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> in
     return since.days * _DAY + since.seconds - (_CENTURIES * _DAY if shift else 0)
 
 
-def printed(moment: Timestamp) -> str:
+def print_timestamp(moment: Timestamp) -> str:
     """Return RFC 3339 text with as many digits of the second as needed, in the zone the timestamp was given in."""
     seconds, rest = divmod(moment.nanoseconds, SECOND)
     shifted, years = _within_python(seconds + moment.offset)
@@ -139,7 +139,7 @@ def _zone_text(offset: int) -> str:
     return f"{'-' if offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def part(moment: Value, name: str, zone: Value) -> int:
+def get_part(moment: Value, name: str, zone: Value) -> int:
     """Return a part of a timestamp in a zone: `name` is a key of `_PARTS`, `year` or `milliseconds`.
 
     A zone is `[+-]HH:MM` or a name of the time zone database. Raises EvaluationError if there is no such zone.
@@ -168,14 +168,14 @@ def _within_python(seconds: int) -> tuple[int, int]:
     return seconds - times * _CENTURIES * _DAY, -400 * times
 
 
-def in_64_bits(seconds: int) -> int:
+def wrap_to_64_bits(seconds: int) -> int:
     """Return a number of seconds as Go's int64 holds it: it wraps around."""
     return (seconds - INT_MIN) % 2**64 + INT_MIN
 
 
-def unix_moment(seconds: int, nanoseconds: int) -> Timestamp:
+def make_unix_time(seconds: int, nanoseconds: int) -> Timestamp:
     """Return the moment of so many seconds since 1970, and nanoseconds; Go counts seconds from the year 1 on, in 64 bits."""
-    return Timestamp((in_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
+    return Timestamp((wrap_to_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
 
 
 _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
@@ -193,7 +193,7 @@ _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
 def _offset_at(zone: str, moment: Timestamp) -> int:
     """Return seconds east of UTC: of `[+-]HH:MM`, or of a named zone at that moment."""
     if ":" in zone:
-        return _fixed_offset(zone)
+        return _parse_offset(zone)
     if zone in ("", "UTC"):
         return 0
     seconds, _ = _within_python(moment.nanoseconds // SECOND)
@@ -202,7 +202,7 @@ def _offset_at(zone: str, moment: Timestamp) -> int:
     return 0 if shift is None else int(shift.total_seconds())
 
 
-def _fixed_offset(zone: str) -> int:
+def _parse_offset(zone: str) -> int:
     hours, _, minutes = zone.partition(":")
     east = _number(hours) * 60
     return (east - _number(minutes) if zone.startswith("-") else east + _number(minutes)) * 60
@@ -210,10 +210,10 @@ def _fixed_offset(zone: str) -> int:
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
     number = whole_number(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
     if not INT_MIN <= number <= INT_MAX:
-        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: value out of range")
     return number
 
 
@@ -230,7 +230,7 @@ def _zone(name: str) -> datetime.tzinfo:
         raise EvaluationError(f"unknown time zone {name}") from None
 
 
-def whole_units(span: Value, unit: int) -> int:
+def count_whole_units(span: Value, unit: int) -> int:
     """Return a duration in whole units of `unit` nanoseconds, truncated towards zero.
 
     Raises EvaluationError for a value that is not a duration.

@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from scanner.model.scans.method import Method
     from scanner.model.scans.scan import Scan, Scope
     from scanner.model.scans.stored_scan import StoredScan
-    from scanner.opinion.comparison import Comparison
+    from scanner.opinion.comparison import EngineComparison
     from scanner.policies.kyverno.libraries import Network
     from scanner.report.document.document import Document
     from scanner.report.text.screen import Screen
@@ -572,7 +572,7 @@ def _run(
     options: Options,
     progress: Progress,
     workers: int | None,
-    comparison: Comparison | None,
+    comparison: EngineComparison | None,
     run_record: RunRecord,
 ) -> Scan:
     import secrets

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scanner.opinion.comparison import Comparison
+    from scanner.opinion.comparison import EngineComparison
 
 _PANEL = "Second opinion"
 PERCENT = 1.0
@@ -47,15 +47,17 @@ SampleOption = Annotated[
 
 
 @contextmanager
-def second_opinion(engine: SecondEngine | None, percent: float | None) -> Iterator[Comparison | None]:
+def second_opinion(engine: SecondEngine | None, percent: float | None) -> Iterator[EngineComparison | None]:
     """The comparison for a scan, or None; its process ends with the block."""
     if engine is None:
         yield None
         return
     from importlib.metadata import version
 
-    from scanner.opinion.comparison import Comparison
+    from scanner.opinion.comparison import EngineComparison
     from scanner.opinion.process import Process
 
     with Process() as process:
-        yield Comparison(process, f"{engine.value} {version(engine.value)}", PERCENT if percent is None else percent)
+        yield EngineComparison(
+            process, f"{engine.value} {version(engine.value)}", PERCENT if percent is None else percent
+        )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from scanner.audit.sensitive_fields import names_secret
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.cluster.requests.session import Session, Unanswered
 from scanner.errors import AuthorizerFailed, ClusterError
 from scanner.model.json import JsonObject, as_text, dig
@@ -30,7 +30,7 @@ class Reviewer:
         """Use a session whose user may create these reviews."""
         self._session = session
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
         self._session.sends(*_secrets(question))
         try:
@@ -42,7 +42,7 @@ class Reviewer:
             raise AuthorizerFailed(
                 f"the authorizer check failed: the server answered {answer.status}: {answer.message()}. Scan again"
             )
-        return Answer(
+        return AuthorizerAnswer(
             allowed=dig(status, "allowed") is True,
             reason=as_text(dig(status, "reason")),
             error=as_text(dig(status, "evaluationError")) or None,

@@ -33,7 +33,7 @@ class DryRuns:
         """Use the credentials of a session."""
         self._session = session
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         """See Writer. Without permission to list APIServices, all kinds that are not built in count as foreign."""
         if self._foreign is None:
             return kind not in builtin_kinds()

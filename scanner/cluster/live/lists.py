@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from scanner.audit.repeats import RepeatDetector
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cluster.requests.limits import TimeLimit
 from scanner.cluster.requests.session import Answer, AnswerTooLarge, Session, Unanswered
 from scanner.errors import ClusterError, ListFailed
@@ -118,7 +118,7 @@ def envelope(
     `data` is the body of the response, `quoted` makes of its texts what messages may have.
     """
     try:
-        read = with_room(lambda: _READER.decode(data))
+        read = run_with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
         return _unreadable(data)
     except (msgspec.MsgspecError, RecursionError):
@@ -132,7 +132,7 @@ def envelope(
 
 def _unreadable(data: bytes) -> Envelope | None:
     try:
-        read = with_room(lambda: _COUNTER.decode(data))
+        read = run_with_room(lambda: _COUNTER.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return None
     return _envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))

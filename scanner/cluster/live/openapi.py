@@ -16,8 +16,8 @@ from scanner.cluster.schemas import conversion_of, versions_of
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
-from scanner.mutate.openapi import schemas_of
-from scanner.mutate.schema import Conversion, Schema, Versions
+from scanner.mutate.openapi import read_schemas
+from scanner.mutate.schema import Conversion, DefinedVersions, Schema
 
 _OK = 200
 _NOT_FOUND = 404
@@ -65,7 +65,7 @@ class ServedSchemas:
         versions = self._versions_of(kind)
         return "unknown" if versions is None else conversion_of(versions)
 
-    def _versions_of(self, kind: Kind) -> Versions | None:
+    def _versions_of(self, kind: Kind) -> DefinedVersions | None:
         """The versions of a custom kind, None if its definition cannot be read."""
         answer = self._definition(kind)
         return versions_of(answer.body()) if answer is not None and answer.status == _OK else None
@@ -86,7 +86,7 @@ class ServedSchemas:
             answer = self._session.get(path)
         except Unanswered:
             return {}
-        return schemas_of(answer.body(), builtin=builtin) if answer.status == _OK else {}
+        return read_schemas(answer.body(), builtin=builtin) if answer.status == _OK else {}
 
 
 def list_kind(session: Session, kind: Kind) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.mutate.walk import Rules, in_order, when_absent, when_zero, where, within
+from scanner.mutate.walk import Rules, chain_rules, when_absent, when_zero, where, within
 
 _V1 = "io.k8s.api.admissionregistration.v1."
 _ALPHA = "io.k8s.api.admissionregistration.v1alpha1."
@@ -11,24 +11,24 @@ _BETA = "io.k8s.api.admissionregistration.v1beta1."
 _VERSIONS = (_V1, _ALPHA, _BETA)
 
 _selectors = when_absent(namespaceSelector={}, objectSelector={})
-_webhook = in_order(when_absent(failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10), _selectors)
-_beta_webhook = in_order(
+_webhook = chain_rules(when_absent(failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10), _selectors)
+_beta_webhook = chain_rules(
     when_absent(failurePolicy="Ignore", matchPolicy="Exact", sideEffects="Unknown", timeoutSeconds=30),
     _selectors,
     when_zero(admissionReviewVersions=["v1beta1"]),
 )
 _never_again = when_absent(reinvocationPolicy="Never")
 _fail = when_absent(failurePolicy="Fail")
-_match = in_order(when_absent(matchPolicy="Equivalent"), _selectors)
+_match = chain_rules(when_absent(matchPolicy="Equivalent"), _selectors)
 _rule = when_absent(scope="*")
 
 ADMISSION_RULES: Rules = {
     f"{_V1}ValidatingWebhook": _webhook,  # SetDefaults_ValidatingWebhook
-    f"{_V1}MutatingWebhook": in_order(_webhook, _never_again),  # SetDefaults_MutatingWebhook
+    f"{_V1}MutatingWebhook": chain_rules(_webhook, _never_again),  # SetDefaults_MutatingWebhook
     f"{_V1}RuleWithOperations": _rule,  # SetDefaults_Rule
     f"{_V1}ServiceReference": when_absent(port=443),
     f"{_BETA}ValidatingWebhook": _beta_webhook,
-    f"{_BETA}MutatingWebhook": in_order(_beta_webhook, _never_again),
+    f"{_BETA}MutatingWebhook": chain_rules(_beta_webhook, _never_again),
     f"{_BETA}RuleWithOperations": _rule,
     f"{_BETA}ServiceReference": when_absent(port=443),
     **{f"{version}NamedRuleWithOperations": _rule for version in _VERSIONS},
@@ -55,19 +55,21 @@ def _names(names: JsonObject) -> JsonObject:
     return when_zero(singular=kind.lower(), listKind=f"{kind}List")(names) if kind else names
 
 
-def _stored_versions(definition: JsonObject) -> JsonObject:
+def _add_stored_version(definition: JsonObject) -> JsonObject:
     """The version that is stored was stored (`SetDefaults_CustomResourceDefinition`)."""
     if dig(definition, "status", "storedVersions"):
         return definition
     versions = as_list(dig(definition, "spec", "versions"))
-    stored: list[Json] = [as_object(version).get("name") for version in versions if dig(version, "storage") is True][:1]
-    return within("status", when_zero(storedVersions=stored))(definition) if stored else definition
+    stored_version: list[Json] = [
+        as_object(version).get("name") for version in versions if dig(version, "storage") is True
+    ][:1]
+    return within("status", when_zero(storedVersions=stored_version))(definition) if stored_version else definition
 
 
 EXTENSION_RULES: Rules = {
-    f"{_CRD}CustomResourceDefinition": in_order(
-        within("spec", in_order(within("names", _names), when_absent(conversion={"strategy": "None"}))),
-        _stored_versions,
+    f"{_CRD}CustomResourceDefinition": chain_rules(
+        within("spec", chain_rules(within("names", _names), when_absent(conversion={"strategy": "None"}))),
+        _add_stored_version,
     ),
     f"{_CRD}ServiceReference": _port,
     f"{_API}ServiceReference": _port,

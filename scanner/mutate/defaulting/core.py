@@ -6,8 +6,8 @@ A ConfigMap's empty `data` (`SetDefaults_ConfigMap`) is not written.
 from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
-from scanner.mutate.defaulting.resources import missing_of, resource_lists
-from scanner.mutate.walk import Rule, Rules, each, in_order, when_absent, when_zero, within, without
+from scanner.mutate.defaulting.resources import find_missing, round_resource_lists
+from scanner.mutate.walk import Rule, Rules, chain_rules, drop_members, each, when_absent, when_zero, within
 
 _CORE = "io.k8s.api.core.v1."
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -28,7 +28,7 @@ def _service_spec(spec: JsonObject) -> JsonObject:
 
 def _session_affinity(spec: JsonObject) -> JsonObject:
     if spec["sessionAffinity"] == "None":
-        return without(spec, "sessionAffinityConfig")
+        return drop_members(spec, "sessionAffinityConfig")
     if (
         spec["sessionAffinity"] != "ClientIP"
         or dig(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds") is not None
@@ -89,12 +89,12 @@ def _limit_range_item(item: JsonObject) -> JsonObject:
     """`SetDefaults_LimitRangeItem`."""
     if item.get("type") != "Container":
         return item
-    item = _completed(item, "default", item.get("max"))
-    return _completed(item, "defaultRequest", item.get("default"), item.get("min"))
+    item = _complete(item, "default", item.get("max"))
+    return _complete(item, "defaultRequest", item.get("default"), item.get("min"))
 
 
-def _completed(item: JsonObject, name: str, *sources: Json) -> JsonObject:
-    missing = missing_of(item.get(name), *map(as_object, sources))
+def _complete(item: JsonObject, name: str, *sources: Json) -> JsonObject:
+    missing = find_missing(item.get(name), *map(as_object, sources))
     return {**item, name: {**as_object(item.get(name)), **missing}} if missing else item
 
 
@@ -118,26 +118,28 @@ def _phase(phase: str) -> Rule:
 
 
 RULES: Rules = {
-    f"{_CORE}Service": in_order(within("spec", _service_spec), _balancer_modes),
+    f"{_CORE}Service": chain_rules(within("spec", _service_spec), _balancer_modes),
     f"{_CORE}ReplicationController": _template_labels,
     f"{_CORE}ReplicationControllerSpec": when_absent(replicas=1),
     f"{_CORE}Secret": when_zero(type="Opaque"),
-    f"{_CORE}Namespace": in_order(_name_label, _phase("Active")),  # SetDefaults_Namespace, SetDefaults_NamespaceStatus
-    f"{_CORE}NodeStatus": in_order(_allocatable, resource_lists("capacity", "allocatable")),
-    f"{_CORE}PersistentVolume": in_order(
+    f"{_CORE}Namespace": chain_rules(
+        _name_label, _phase("Active")
+    ),  # SetDefaults_Namespace, SetDefaults_NamespaceStatus
+    f"{_CORE}NodeStatus": chain_rules(_allocatable, round_resource_lists("capacity", "allocatable")),
+    f"{_CORE}PersistentVolume": chain_rules(
         _phase("Pending"),
         within("spec", when_zero(persistentVolumeReclaimPolicy="Retain")),
         within("spec", when_absent(volumeMode="Filesystem")),
     ),
-    f"{_CORE}PersistentVolumeSpec": resource_lists("capacity"),
+    f"{_CORE}PersistentVolumeSpec": round_resource_lists("capacity"),
     f"{_CORE}PersistentVolumeClaim": _phase("Pending"),
     f"{_CORE}PersistentVolumeClaimSpec": when_absent(volumeMode="Filesystem"),
-    f"{_CORE}PersistentVolumeClaimStatus": resource_lists("capacity", "allocatedResources"),
-    f"{_CORE}VolumeResourceRequirements": resource_lists("limits", "requests"),
+    f"{_CORE}PersistentVolumeClaimStatus": round_resource_lists("capacity", "allocatedResources"),
+    f"{_CORE}VolumeResourceRequirements": round_resource_lists("limits", "requests"),
     f"{_CORE}Endpoints": _endpoints,
-    f"{_CORE}LimitRangeItem": in_order(_limit_range_item, resource_lists(*_LIMITS)),
-    f"{_CORE}ResourceQuotaSpec": resource_lists("hard"),
-    f"{_CORE}ResourceQuotaStatus": resource_lists("hard", "used"),
+    f"{_CORE}LimitRangeItem": chain_rules(_limit_range_item, round_resource_lists(*_LIMITS)),
+    f"{_CORE}ResourceQuotaSpec": round_resource_lists("hard"),
+    f"{_CORE}ResourceQuotaStatus": round_resource_lists("hard", "used"),
     f"{_CORE}HostPathVolumeSource": when_absent(type=""),
     f"{_CORE}ISCSIVolumeSource": _iscsi,
     f"{_CORE}ISCSIPersistentVolumeSource": _iscsi,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.walk import Rules, in_order, when_absent, when_zero, where, within
+from scanner.mutate.walk import Rules, chain_rules, when_absent, when_zero, where, within
 
 _NETWORKING = "io.k8s.api.networking."
 
@@ -34,7 +34,7 @@ _STORAGE = "io.k8s.api.storage."
 _class = when_absent(reclaimPolicy="Delete", volumeBindingMode="Immediate")  # SetDefaults_StorageClass
 _driver = within(  # SetDefaults_CSIDriver
     "spec",
-    in_order(
+    chain_rules(
         when_absent(
             attachRequired=True,
             podInfoOnMount=False,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
-from scanner.mutate.defaulting.resources import containers_total, missing_of, resource_lists
-from scanner.mutate.walk import Rule, Rules, each, in_order, when_absent, when_zero, with_member, within
+from scanner.mutate.defaulting.resources import find_missing, round_resource_lists, sum_containers
+from scanner.mutate.walk import Rule, Rules, chain_rules, each, set_member, when_absent, when_zero, within
 
 _CORE = "io.k8s.api.core.v1."
 _MODE = 0o644
@@ -18,10 +18,10 @@ _POD_LEVEL = ("cpu", "memory")
 def _image_pull_policy(value: JsonObject) -> JsonObject:
     if value.get("imagePullPolicy"):
         return value
-    return {**value, "imagePullPolicy": pull_policy(as_text(value.get("image")))}
+    return {**value, "imagePullPolicy": choose_pull_policy(as_text(value.get("image")))}
 
 
-_container = in_order(  # SetDefaults_Container, SetDefaults_EphemeralContainer
+_container = chain_rules(  # SetDefaults_Container, SetDefaults_EphemeralContainer
     _image_pull_policy,
     when_zero(terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File"),
 )
@@ -34,14 +34,14 @@ def _volume(value: JsonObject) -> JsonObject:
     image = value.get("image")
     if image is None or dig(image, "pullPolicy"):
         return value
-    policy = pull_policy(as_text(dig(image, "reference")))
+    policy = choose_pull_policy(as_text(dig(image, "reference")))
     return {**value, "image": {**as_object(image), "pullPolicy": policy}}
 
 
 def _requests_from_limits(container: JsonObject) -> JsonObject:
     """A limit of a container without a request is the request, too (`SetDefaults_Pod`)."""
     resources = as_object(container.get("resources"))
-    missing = missing_of(resources.get("requests"), as_object(resources.get("limits")))
+    missing = find_missing(resources.get("requests"), as_object(resources.get("limits")))
     if not missing:
         return container
     requests = {**as_object(resources.get("requests")), **missing}
@@ -53,11 +53,11 @@ def _host_ports(value: JsonObject) -> JsonObject:
     if not value.get("hostNetwork"):
         return value
     ports = each("ports", _host_port)
-    return in_order(each("containers", ports), each("initContainers", ports))(value)
+    return chain_rules(each("containers", ports), each("initContainers", ports))(value)
 
 
 def _host_port(port: JsonObject) -> JsonObject:
-    return port if port.get("hostPort") else with_member(port, "hostPort", port.get("containerPort"))
+    return port if port.get("hostPort") else set_member(port, "hostPort", port.get("containerPort"))
 
 
 def _huge_page_limits(spec: JsonObject) -> JsonObject:
@@ -66,11 +66,11 @@ def _huge_page_limits(spec: JsonObject) -> JsonObject:
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits and not requests:
         return spec
-    total = containers_total(spec, "limits")
+    total = sum_containers(spec, "limits")
     huge_pages = {
         name: amount for name, amount in total.items() if name.startswith(_HUGE_PAGES) and name not in requests
     }
-    missing = missing_of(limits, huge_pages)
+    missing = find_missing(limits, huge_pages)
     return {**spec, "resources": {**resources, "limits": {**limits, **missing}}} if missing else spec
 
 
@@ -80,18 +80,18 @@ def _pod_requests(spec: JsonObject) -> JsonObject:
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits:
         return spec
-    total = containers_total(spec, "requests")
+    total = sum_containers(spec, "requests")
     from_containers = {name: total[name] for name in _POD_LEVEL if name in total}
     from_limits = {
         name: amount for name, amount in limits.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
     }
-    missing = missing_of(requests, from_containers, from_limits)
+    missing = find_missing(requests, from_containers, from_limits)
     return {**spec, "resources": {**resources, "requests": {**requests, **missing}}} if missing else spec
 
 
 _pod = within(  # SetDefaults_Pod
     "spec",
-    in_order(
+    chain_rules(
         each("containers", _requests_from_limits),
         each("initContainers", _requests_from_limits),
         _huge_page_limits,
@@ -100,10 +100,10 @@ _pod = within(  # SetDefaults_Pod
         _host_ports,
     ),
 )
-_pod_spec = in_order(  # SetDefaults_PodSpec
+_pod_spec = chain_rules(  # SetDefaults_PodSpec
     when_zero(dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler"),
     when_absent(securityContext={}, terminationGracePeriodSeconds=30),
-    resource_lists("overhead"),
+    round_resource_lists("overhead"),
 )
 
 
@@ -117,9 +117,9 @@ RULES: Rules = {
     f"{_CORE}Container": _container,
     f"{_CORE}EphemeralContainer": _container,
     f"{_CORE}ContainerPort": when_zero(protocol="TCP"),
-    f"{_CORE}ResourceRequirements": resource_lists("limits", "requests"),
-    f"{_CORE}ContainerStatus": resource_lists("allocatedResources"),
-    f"{_CORE}PodStatus": resource_lists("allocatedResources"),
+    f"{_CORE}ResourceRequirements": round_resource_lists("limits", "requests"),
+    f"{_CORE}ContainerStatus": round_resource_lists("allocatedResources"),
+    f"{_CORE}PodStatus": round_resource_lists("allocatedResources"),
     f"{_CORE}ObjectFieldSelector": when_zero(apiVersion="v1"),
     f"{_CORE}FileKeySelector": when_absent(optional=False),
     f"{_CORE}Probe": when_zero(timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3),
@@ -150,7 +150,7 @@ _IDENTIFIER = re.compile("[a-f0-9]{64}")
 _REGISTRY = "docker.io"
 
 
-def pull_policy(image: str) -> str:
+def choose_pull_policy(image: str) -> str:
     """The pull policy of an image: Always for the tag `latest`, else IfNotPresent."""
     return "Always" if _tag(image) == "latest" else "IfNotPresent"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject, as_object, dig
-from scanner.mutate.walk import Rule, Rules, in_order, when_absent, when_zero, where, within
+from scanner.mutate.walk import Rule, Rules, chain_rules, when_absent, when_zero, where, within
 
 _APPS = "io.k8s.api.apps.v1."
 
@@ -33,7 +33,7 @@ _history = when_absent(revisionHistoryLimit=10)
 APPS_RULES: Rules = {
     f"{_APPS}Deployment": within(  # SetDefaults_Deployment
         "spec",
-        in_order(
+        chain_rules(
             _replicas,
             within("strategy", _rolling_update(when_absent(maxUnavailable="25%", maxSurge="25%"))),
             _history,
@@ -42,11 +42,11 @@ APPS_RULES: Rules = {
     ),
     f"{_APPS}DaemonSet": within(  # SetDefaults_DaemonSet
         "spec",
-        in_order(within("updateStrategy", _rolling_update(when_absent(maxUnavailable=1, maxSurge=0))), _history),
+        chain_rules(within("updateStrategy", _rolling_update(when_absent(maxUnavailable=1, maxSurge=0))), _history),
     ),
     f"{_APPS}StatefulSet": within(  # SetDefaults_StatefulSet
         "spec",
-        in_order(
+        chain_rules(
             when_zero(podManagementPolicy="OrderedReady"),
             within("updateStrategy", _stateful_strategy),
             within("persistentVolumeClaimRetentionPolicy", when_zero(whenDeleted="Retain", whenScaled="Retain")),
@@ -88,10 +88,10 @@ def _template_labels(job: JsonObject) -> JsonObject:
 
 
 BATCH_RULES: Rules = {
-    f"{_BATCH}Job": in_order(within("spec", _job_spec), _template_labels),
+    f"{_BATCH}Job": chain_rules(within("spec", _job_spec), _template_labels),
     f"{_BATCH}CronJob": within(  # SetDefaults_CronJob
         "spec",
-        in_order(
+        chain_rules(
             when_zero(concurrencyPolicy="Allow"),
             when_absent(suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1),
         ),
@@ -129,10 +129,10 @@ AUTOSCALING_RULES: Rules = {
     f"{_AUTOSCALING}v1.HorizontalPodAutoscaler": within("spec", when_absent(minReplicas=1)),
     f"{_AUTOSCALING}v2.HorizontalPodAutoscaler": within(  # SetDefaults_HorizontalPodAutoscaler
         "spec",
-        in_order(
+        chain_rules(
             when_absent(minReplicas=1),
             when_zero(metrics=_HALF_BUSY),
-            where("behavior", in_order(_scaling_rules("scaleUp", _UP), _scaling_rules("scaleDown", _DOWN))),
+            where("behavior", chain_rules(_scaling_rules("scaleUp", _UP), _scaling_rules("scaleDown", _DOWN))),
         ),
     ),
 }

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from scanner import cel
 from scanner.admission.compiled import VALIDATING, Expression, Plugin, compile_expression, compile_policy
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor
 from scanner.policies.api_validation.fields import Faults
@@ -48,7 +48,7 @@ def _trimmed(policy: Policy) -> Policy:
 def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
     """Match conditions, in an environment without variables."""
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
-    environment = environment.without("variables").extend(cel.AUTHORIZATION).returning(cel.BOOL)
+    environment = environment.remove_variable("variables").extend(cel.AUTHORIZATION).require_results(cel.BOOL)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     for index, condition in enumerate(policy.match_conditions):
         expression = compile_expression(condition.expression.strip(), environment, {})
@@ -58,4 +58,4 @@ def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]
 def _fault(path: str, expression: Expression, shown: str) -> str:
     if expression.fault.startswith("program instantiation failed: "):
         return f"{path}: Internal error: {expression.fault}"
-    return f"{path}: Invalid value: {quoted(shown)}: {expression.fault}" if expression.fault else ""
+    return f"{path}: Invalid value: {quote(shown)}: {expression.fault}" if expression.fault else ""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from scanner.admission.auditability import AUDITABLE, reading
-from scanner.admission.compiled import CompiledPolicy, too_large
+from scanner.admission.auditability import AUDITABLE, classify_policy
+from scanner.admission.compiled import CompiledPolicy, leave_uncompiled
 from scanner.admission.dispatch import BoundPolicy, Exempts
-from scanner.cel import Timestamp, TooLarge
+from scanner.cel import ExpressionTooLarge, Timestamp
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
 from scanner.model.selector import EVERYTHING
@@ -84,8 +84,8 @@ def _forms(
         compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
         as_written = compiled[0][1]
         conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
-    except TooLarge as why:
-        compiled = tuple((variant, too_large(form, why)) for variant, form in policy.variants())
+    except ExpressionTooLarge as why:
+        compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in policy.variants())
         conditions = ()
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
@@ -109,7 +109,7 @@ def _variant(
 ) -> BoundPolicy:
     mode = kyverno_context.mode
     reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
-    read = reading(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
+    read = classify_policy(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
     if reason:
         classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
         read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))

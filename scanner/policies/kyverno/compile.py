@@ -13,9 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
-from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.admission.compiled import (
+    Allowance,
+    CompiledPolicy,
+    Expression,
+    compile_expression,
+    leave_uncompiled,
+    list_checks,
+)
 from scanner.admission.cost_budget import BudgetGroup, CostBounds
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.policy import NamedExpression, Policy
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
@@ -42,8 +49,8 @@ def compile_policy(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     """
     try:
         return _compiled_variant(policy, namespaced=namespaced)
-    except cel.TooLarge as why:
-        return too_large(policy, why)
+    except cel.ExpressionTooLarge as why:
+        return leave_uncompiled(policy, why)
 
 
 def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
@@ -54,7 +61,7 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
     for variable in policy.variables:
         expression = allowance.take(_compiled(variable.expression, environment, {}))
         variables[variable.name] = expression
-        environment = replace(environment, composed=environment.composed.declaring(variable.name, _result(expression)))
+        environment = replace(environment, composed=environment.composed.declare(variable.name, _result(expression)))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
@@ -73,7 +80,7 @@ def _compiled_variant(policy: Policy, *, namespaced: bool) -> CompiledPolicy:
             allowance.take(_compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
-        checks=checks_of(policy),
+        checks=list_checks(policy),
     )
     return replace(
         compiled,
@@ -98,7 +105,7 @@ def compile_exception(exception: PolicyException, policy: CompiledPolicy, *, nam
     """
     environment = libraries.environment(namespaced=namespaced)
     for name, variable in policy.variables.items():
-        environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
+        environment = replace(environment, composed=environment.composed.declare(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))
 
 
@@ -136,11 +143,11 @@ def fault(name: str, compiled: CompiledPolicy, exceptions: tuple[CompiledExcepti
 def _faults(compiled: CompiledPolicy) -> Iterator[str]:
     for path, expression in compiled.expressions():
         if expression.fault:
-            yield f"{path}: Invalid value: {quoted(expression.text)}: {expression.fault}"
+            yield f"{path}: Invalid value: {quote(expression.text)}: {expression.fault}"
 
 
 def _exception_faults(compiled: CompiledException) -> Iterator[str]:
     for index, (_, expression) in enumerate(compiled.conditions):
         if expression.fault:
             where = f"policy exception {compiled.exception.key}: spec.matchConditions[{index}].expression"
-            yield f"{where}: Invalid value: {quoted(expression.text)}: {expression.fault}"
+            yield f"{where}: Invalid value: {quote(expression.text)}: {expression.fault}"

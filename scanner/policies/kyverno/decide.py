@@ -16,7 +16,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.evaluator import FastForm, OwnForm
 from scanner.admission.request import Request
-from scanner.admission.results import left_out
+from scanner.admission.results import skip_checks
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -127,11 +127,11 @@ class Decision:
         """Evaluate every check of a matched policy; there are no params."""
         del param
         if compiled.excess:
-            return left_out(compiled)
+            return skip_checks(compiled)
         if self.fault:
             return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
         values = activation(request, self.mode, self._library_values(request))
-        values[METERED] = compiled.has_to_count(values)
+        values[METERED] = compiled.must_count_cost(values)
         applied = self._applied_exceptions(compiled, values)
         if applied.error:
             return (_broken(applied.error),)
@@ -155,7 +155,7 @@ class Decision:
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: a request contains the object, so a policy that reads the request has no fast form."""
         del kind
-        reads_request = any(("request",) in expression.paths for expression in compiled.evaluated())
+        reads_request = any(("request",) in expression.paths for expression in compiled.list_evaluated())
         return (
             FastForm(own=OwnForm(self._inputs, self._check_results)) if self._is_plain() and not reads_request else None
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.request import Request, kinds_of_request, user_info
+from scanner.admission.request import Request, make_request_kinds, make_user_info
 from scanner.model.json import Json, JsonObject
 from scanner.policies.kyverno.modes import KyvernoMode
 
@@ -37,10 +37,10 @@ def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, o
     namespace = request.namespace if mode.server else request.resource.namespace
     named = {"name": request.resource.name, "namespace": namespace}
     return {
-        **kinds_of_request(request.matched, request.original),
+        **make_request_kinds(request.matched, request.original),
         **{key: value for key, value in named.items() if value},
         "operation": request.operation,
-        "userInfo": user_info(request.user),
+        "userInfo": make_user_info(request.user),
         "object": None if request.operation == "DELETE" else body,
         "oldObject": body if request.operation in _REPLACED else None,
         "dryRun": False,

@@ -15,12 +15,12 @@ from typing import Final
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.cost_budget import RUNTIME, CostBudget, Fault, Variables, run
-from scanner.admission.evaluate import before_checks, inputs
-from scanner.admission.request import Request, typed_object
-from scanner.admission.results import left_out
+from scanner.admission.cost_budget import RUNTIME, CostBudget, EvaluationFault, Variables, run
+from scanner.admission.evaluate import evaluate_conditions, make_inputs
+from scanner.admission.request import Request, read_typed_object
+from scanner.admission.results import skip_checks
 from scanner.cel.releases import MISSING_KEYS, WRAPPED_OBJECTS
-from scanner.cel.values.wrapped_values import wrapping
+from scanner.cel.values.wrapped_values import wrap_values
 from scanner.errors import ConversionUnknown, SchemaUnknown
 from scanner.model.json import Json, JsonObject, as_text, dig, text_map
 from scanner.model.outcome import (
@@ -36,15 +36,15 @@ from scanner.model.outcome import (
 from scanner.model.policy import Mutation, Policy
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
-from scanner.mutate.custom import wrong_types
-from scanner.mutate.decoding import unreturnable
-from scanner.mutate.difference import difference
+from scanner.mutate.custom import list_wrong_types
+from scanner.mutate.decoding import explain_unreturnable
+from scanner.mutate.difference import find_changes
 from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.operations import TOO_LARGE, is_large, is_large_value
-from scanner.mutate.origin import Data
-from scanner.mutate.patch import configured, patched
+from scanner.mutate.origin import RequestData
+from scanner.mutate.patch import apply_configuration, apply_patch
 from scanner.mutate.schema import Schema, Schemas
-from scanner.mutate.storing import between_passes, in_version, requested, stored
+from scanner.mutate.storing import convert_to_version, prepare_second_pass, read_request, store_update
 from scanner.mutate.unchanged import is_configured, is_patched
 
 _INTERNAL_ERROR = 500
@@ -73,7 +73,7 @@ def predict(
     """
     before = request.resource.body
     if compiled.excess:
-        return Prediction(left_out(compiled), before)
+        return Prediction(skip_checks(compiled), before)
     run = run_of(compiled, request, param, schemas, rules)
     begin = run.begin
     if stopped := run.conditions(begin):
@@ -106,7 +106,7 @@ def run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, s
 
 def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
     """The smallest patch from one object to another."""
-    return difference(before, after)  # type: ignore[arg-type]
+    return find_changes(before, after)  # type: ignore[arg-type]
 
 
 def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
@@ -136,7 +136,7 @@ def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
-    return param._replace(body=typed_object(param.body))
+    return param._replace(body=read_typed_object(param.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +186,14 @@ class Run:
     def begin(self) -> JsonObject:
         """The object of the request as the first mutation reads it."""
         if not self._begin:
-            self._begin.append(requested(self.requested, self.request.resource.body))
+            self._begin.append(read_request(self.requested, self.request.resource.body))
         return self._begin[0]
 
     def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """The results of the match conditions for an object; empty if all conditions are true."""
         if not self.compiled.conditions:
             return ()
-        return before_checks(self.compiled, self.request._replace(current=body), self.param)
+        return evaluate_conditions(self.compiled, self.request._replace(current=body), self.param)
 
     def mutations(self, body: JsonObject) -> Pass:
         """Run every mutation once, beginning with an object."""
@@ -236,19 +236,21 @@ class Run:
     def between_passes(self, body: JsonObject) -> JsonObject:
         """The object after the first pass, as the second pass reads it."""
         if id(body) not in self._rounds:
-            self._rounds[id(body)] = body, between_passes(self.schema, self.request.resource.body, body)
+            self._rounds[id(body)] = body, prepare_second_pass(self.schema, self.request.resource.body, body)
         return self._rounds[id(body)][1]
 
     def stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
-        return stored(self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE")
+        return store_update(
+            self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE"
+        )
 
     def wrong_types(self, body: JsonObject) -> Iterator[str]:
         """The errors of an object whose values have wrong types in fields that are not stored."""
         if self.requested.custom is None:
             return
         kind, name = self.request.original, as_text(dig(body, "metadata", "name"))
-        for error in wrong_types(self.requested.custom, body):
+        for error in list_wrong_types(self.requested.custom, body):
             yield f'{kind.kind}.{kind.group} "{name}" is invalid: {error}'
 
     def after_first(self, body: JsonObject) -> JsonObject:
@@ -276,28 +278,30 @@ class Run:
         expression = self.compiled.mutations[index]
         given = self.request.resource.body
         request = self.request if body is given else self.request._replace(current=body)
-        activation = inputs(self.compiled, request, self.param)
+        activation = make_inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         if not WRAPPED_OBJECTS.holds(self.rules):
-            with cel.recording_lists() as made:
+            with cel.record_lists_anew() as made:
                 value = _evaluated(expression, activation, self.request)
             if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
-            data = Data(_sources(activation), made=made)
+            data = RequestData(_sources(activation), made=made)
         else:
-            data = Data(_sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True)
-            with wrapping(lambda part: bool(data.wrapping(part))):
+            data = RequestData(
+                _sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True
+            )
+            with wrap_values(lambda part: bool(data.find_go_types(part))):
                 value = _evaluated(expression, activation, self.request)
         if is_large_value(value):
             raise _Undecided(TOO_LARGE)
         if self.compiled.policy.mutations[index].patch_type == "JSONPatch":
-            after = patched(value, body, self.schema, data, self.request.original.api_version)
+            after = apply_patch(value, body, self.schema, data, self.request.original.api_version)
         else:
-            after = configured(value, body, self.schema, data)
+            after = apply_configuration(value, body, self.schema, data)
         if self.fault:
             raise PatchFault(self.fault)
-        after = after if self._is_of_request else in_version(self.schema, after)
+        after = after if self._is_of_request else convert_to_version(self.schema, after)
         if after is not body and is_large(after) and not is_large(body):
             raise _Undecided(TOO_LARGE)
         return after
@@ -343,7 +347,7 @@ class _Runs:
         _, run = self._runs.get(key, (None, None))
         if run is None or run.schemas is not schemas or run.rules != rules:
             schema = _schema_of(schemas, request.matched, rules)
-            fault = unreturnable(request.original, request.matched) if schema.builtin else ""
+            fault = explain_unreturnable(request.original, request.matched) if schema.builtin else ""
             requested = _requested_schema(schemas, request, schema, rules)
             run = Run(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
@@ -369,7 +373,7 @@ def _evaluated(expression: Expression, activation: dict[str, object], request: R
     variables = activation.get("variables")
     counts = isinstance(variables, Variables) and variables.metered
     value = run(expression, activation, CostBudget(RUNTIME, request.budget_use) if counts else None)
-    if isinstance(value, Fault):
+    if isinstance(value, EvaluationFault):
         raise PatchFault(value.text)
     return value
 

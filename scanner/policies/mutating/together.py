@@ -25,13 +25,13 @@ from math import factorial, prod
 from typing import Final, TypeAlias
 
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import AtRest, BoundPolicy, InvocationResult, Together, requests
-from scanner.cel.stack import with_room
+from scanner.admission.dispatch import AtRest, BoundPolicy, CombinedChange, InvocationResult, list_requests
+from scanner.cel.stack import run_with_room
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckResult, Errored
 from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
-from scanner.mutate.operations import same
+from scanner.mutate.operations import is_same_json
 from scanner.policies.mutating.evaluator import mutator_of, refusal
 from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
 
@@ -52,7 +52,7 @@ class Answer:
         """Return whether two orders have the same end; of several errors any may be the first."""
         if self.refused or other.refused:
             return bool(self.refused) == bool(other.refused)
-        return same(self.after, other.after)
+        return is_same_json(self.after, other.after)
 
 
 def invocations(
@@ -60,7 +60,7 @@ def invocations(
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
     if bound.may_change_objects:
-        yield from requests(bound, resource, original, context)
+        yield from list_requests(bound, resource, original, context)
 
 
 def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
@@ -69,21 +69,21 @@ def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
 
 def together(
     invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
-) -> Together | None:
+) -> CombinedChange | None:
     """The result of all invocations on an object; None if at most one has an effect, and the same effect as alone.
 
     Invocations that are not `at_rest` are evaluated. Raises SchemaUnknown.
     """
     if len(invocation_results) < _SEVERAL:
         return None
-    return with_room(lambda: _Request(invocation_results, at_rest).together())
+    return run_with_room(lambda: _Request(invocation_results, at_rest).together())
 
 
 @dataclass(frozen=True, slots=True)
 class InOneRequest:
     """Satisfies `Combination`: mutating policies run one after another in one request."""
 
-    def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
+    def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """See Combination."""
         return together(acting, at_rest)
 
@@ -93,7 +93,7 @@ IN_ONE_REQUEST: Final = InOneRequest()
 
 def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
     """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
-    return with_room(lambda: _Request(invocation_results).answers())
+    return run_with_room(lambda: _Request(invocation_results).answers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ class _Request:
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
-    def together(self) -> Together | None:
+    def together(self) -> CombinedChange | None:
         alone = [self.answer((index,)) for index in range(len(self._runs)) if not self._rests(index)]
-        changing = [answer for answer in alone if not answer.refused and not same(answer.after, self._stored)]
+        changing = [answer for answer in alone if not answer.refused and not is_same_json(answer.after, self._stored)]
         if not changing:
             return None
         answers = self.answers()
@@ -154,7 +154,7 @@ class _Request:
         patch = () if answers[0].refused else difference_of(self._stored, answers[0].after)
         order_matters = not all(answer.is_like(answers[0]) for answer in answers)
         refused = next((answer.refused for answer in answers if answer.refused), "")
-        joint = Together(patch, order_matters, undone=not patch and not answers[0].refused, refused=refused)
+        joint = CombinedChange(patch, order_matters, undone=not patch and not answers[0].refused, refused=refused)
         return None if is_deep(patch) else joint
 
     def _rests(self, index: int) -> bool:
@@ -258,7 +258,8 @@ class _Request:
     def _representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
         first = next(
-            (candidate for candidate in (body, *self._objects) if candidate is after or same(candidate, after)), None
+            (candidate for candidate in (body, *self._objects) if candidate is after or is_same_json(candidate, after)),
+            None,
         )
         if first is None:
             self._objects.append(after)

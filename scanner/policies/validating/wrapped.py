@@ -13,21 +13,21 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.evaluate import evaluate, inputs_of
+from scanner.admission.evaluate import evaluate, make_check_inputs
 from scanner.admission.evaluator import ADMISSION as UNWRAPPED
 from scanner.admission.evaluator import Evaluator, FastForm
 from scanner.admission.request import Request
-from scanner.cel import DYN, STRING, Difference, Environment, Struct, Type, Value, wrapper_differences
+from scanner.cel import DYN, STRING, Environment, Struct, Type, Value, WrapperDifference, find_wrapper_differences
 from scanner.cel.checking.env import ADMISSION, AUTHORIZATION, PARAMS
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.cel.types.type_system import BOOL, INT, list_of, map_of, object_type
-from scanner.cel.values.wrapped_values import wrapping
+from scanner.cel.values.wrapped_values import wrap_values
 from scanner.model.json import Json
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.release import Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
-from scanner.mutate.goread import same_quantity
-from scanner.mutate.origin import Data
+from scanner.mutate.goread import is_same_quantity
+from scanner.mutate.origin import RequestData
 from scanner.mutate.schema import Atom, MapType, Schema, Schemas
 
 _SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
@@ -36,7 +36,7 @@ _STRUCTURE: Final = "struct type "
 _REQUEST: Final = "struct type v1.AdmissionRequest"
 
 
-Differences: TypeAlias = Mapping[str, tuple[Difference, ...]]
+Differences: TypeAlias = Mapping[str, tuple[WrapperDifference, ...]]
 
 
 def evaluator_of(schemas: Schemas | None, rules: Minor) -> Evaluator:
@@ -61,14 +61,14 @@ class WrappedEvaluator:
         if not self.differs(compiled, request.matched):
             return evaluate(compiled, request, param)
         watch = _Watch(self._of(request.matched), self._of(NAMESPACES), request.resource.body)
-        with wrapping(watch.holds, watch):
+        with wrap_values(watch.holds, watch):
             return evaluate(replace(compiled, watch=watch.see), request, param)
 
     def inputs(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
     ) -> dict[str, object]:
         """See Evaluator."""
-        return inputs_of(compiled, request, param, check)
+        return make_check_inputs(compiled, request, param, check)
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: generated functions do not support wrapped values."""
@@ -103,14 +103,18 @@ class _Typed:
         self.schema = schema
         self._types = _Types(schema) if schema else None
 
-    def differences(self, compiled: CompiledPolicy, rules: Minor) -> Iterator[tuple[str, tuple[Difference, ...]]]:
+    def differences(
+        self, compiled: CompiledPolicy, rules: Minor
+    ) -> Iterator[tuple[str, tuple[WrapperDifference, ...]]]:
         """The differences that each expression can detect, with its path."""
         environment = self._environment(compiled, rules)
         names = (variable.name for variable in compiled.policy.variables)
         for path, expression in compiled.expressions():
-            type_, differences = (DYN, ()) if expression.fault else wrapper_differences(expression.text, environment)
+            type_, differences = (
+                (DYN, ()) if expression.fault else find_wrapper_differences(expression.text, environment)
+            )
             if path.startswith("spec.variables["):
-                environment = replace(environment, composed=environment.composed.declaring(next(names), type_))
+                environment = replace(environment, composed=environment.composed.declare(next(names), type_))
             yield path, differences
 
     def _environment(self, compiled: CompiledPolicy, rules: Minor) -> Environment:
@@ -130,7 +134,7 @@ class _Watch:
     def __init__(self, kind: _Typed, namespaces: _Typed, body: object) -> None:
         self._namespaces = namespaces
         self._roots = kind.wrapped(body)
-        self._known = [Data((), wrapped=self._roots)]
+        self._known = [RequestData((), wrapped=self._roots)]
         self._places: dict[int, tuple[Schema, Json]] = {}
         self._requests: list[object] = []
 
@@ -140,7 +144,7 @@ class _Watch:
         self._roots = [*self._roots, *namespace]
         self._places = {}
         self._requests.append(activation["request"])
-        self._known.append(Data((), wrapped=namespace, request=activation["request"]))
+        self._known.append(RequestData((), wrapped=namespace, request=activation["request"]))
 
     def holds(self, value: object) -> bool:
         """Return whether a value is wrapped."""
@@ -162,7 +166,7 @@ class _Watch:
     def _go_type(self, value: object) -> str:
         if any(value is request for request in self._requests):
             return _REQUEST
-        return next(filter(None, (data.wrapping(value) for data in self._known)), "")
+        return next(filter(None, (data.find_go_types(value) for data in self._known)), "")
 
 
 def _places(schema: Schema, body: object) -> Iterator[tuple[int, tuple[Schema, Json]]]:
@@ -186,7 +190,7 @@ def _alike(schema: Schema, ref: Json, left: object, right: object) -> bool:
     if left is None or right is None:
         return _is_nothing(atom, left) and _is_nothing(atom, right)
     if atom.scalar == "quantity":
-        return same_quantity(cast("Json", left), cast("Json", right))
+        return is_same_quantity(cast("Json", left), cast("Json", right))
     if isinstance(left, dict) and isinstance(right, dict) and atom.map:
         return all(_alike(schema, atom.map.of(key), left.get(key), right.get(key)) for key in {**left, **right})
     if isinstance(left, list) and isinstance(right, list) and atom.list:
@@ -209,7 +213,7 @@ class _Types:
         self._maps: dict[str, MapType] = {}
         self.root = self._type(schema.root, "root", 0)
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """See Structs."""
         return object_type(name) if name in self._maps else None
 

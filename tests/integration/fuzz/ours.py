@@ -13,7 +13,7 @@ from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.native import CONNECTION_ENDS
-from scanner.mutate.operations import Operation as Step
+from scanner.mutate.operations import PatchOperation as Step
 from scanner.mutate.operations import apply
 from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.evaluator import refusal

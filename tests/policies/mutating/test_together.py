@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.dispatch import Together
+from scanner.admission.dispatch import CombinedChange
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
@@ -45,7 +45,7 @@ def acting(
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    context = auditor.context.on((operation,))
+    context = auditor.context.replace_operations((operation,))
     resource = resource_of(kind, document)
     return [
         (bound, invocation_result)
@@ -54,7 +54,7 @@ def acting(
     ]
 
 
-def patched(joint: Together | None) -> tuple[list[str], bool, bool, str] | None:
+def patched(joint: CombinedChange | None) -> tuple[list[str], bool, bool, str] | None:
     """The patch, whether the order matters, whether the changes cancel out, and the end of a refusal's text."""
     if joint is None:
         return None

@@ -15,7 +15,7 @@ from scanner.cel.functions import regex
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import INT, STRING, list_of, optional_of
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import NONE, Optional, Value
 
 _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
 
 def _pattern(text: str) -> regex.Pattern:
     try:
-        return regex.compiled(text)
+        return regex.compile_pattern(text)
     except EvaluationError as error:
         raise EvaluationError(f"given regex is invalid: {error}") from None
 
@@ -69,7 +69,7 @@ def _reference(escaped: str, groups: int) -> str | int:
 def _one_group(pattern: str) -> regex.Pattern:
     compiled = _pattern(pattern)
     if compiled.groups > 1:
-        raise EvaluationError(f"regular expression has more than one capturing group: {quoted(pattern)}")
+        raise EvaluationError(f"regular expression has more than one capturing group: {quote(pattern)}")
     return compiled
 
 

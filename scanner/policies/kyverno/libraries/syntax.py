@@ -9,7 +9,7 @@ from __future__ import annotations
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.functions.result_sizes import parts
-from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, Writer
+from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, NodeWriter
 from scanner.cel.syntax.tree import Identifier, Node
 from scanner.cel.types.type_system import DYN
 from scanner.cel.values.values import Optional, Value
@@ -24,11 +24,11 @@ def _is_name(node: Node, name: str) -> bool:
     return isinstance(node, Identifier) and node.name == name
 
 
-def _or_value(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _or_value(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.call(_OR_VALUE, target, arguments[0])
 
 
-def _bind(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _bind(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if not _is_name(target, "cel"):
         return write.member(target, "bind", *arguments)
     variable, value, result = arguments
@@ -37,12 +37,12 @@ def _bind(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.bind(variable.name, value, result)
 
 
-def _now(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _now(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.name(NOW) if _is_name(target, "time") else write.member(target, "now", *arguments)
 
 
 def _extreme(name: str) -> Macro:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         if not _is_name(target, "math") or len(arguments) <= _MOST_PLAIN:
             return write.member(target, name, *arguments)
         return write.member(target, name, write.list(*arguments))

@@ -19,7 +19,7 @@ _CRON = ("minutes", "hours", "day_of_month_1_based", "month", "day_of_week")
 
 
 def _to_cron(moment: Timestamp) -> Value:
-    minute, hour, day, month, weekday = (clock.part(moment, name, "UTC") for name in _CRON)
+    minute, hour, day, month, weekday = (clock.get_part(moment, name, "UTC") for name in _CRON)
     return f"{minute} {hour} {day} {month + 1} {weekday}"
 
 
