@@ -22,7 +22,7 @@ from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import deciding_kinds, listed_kinds
 from scanner.policies.plan import KindPlan, other_versions, plan
 from scanner.policies.webhooks import webhook_kinds
-from scanner.posture.workloads import usual_controllers
+from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
@@ -177,7 +177,7 @@ def _object_counts(options: Options) -> Iterator[Need]:
 
 def _workloads(kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]) -> Iterator[Need]:
     """The usual controllers above the evaluated objects. A scan of namespaces needs no cluster-scoped ones."""
-    usual = usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
+    usual = list_usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
     preferred = {(kind.group, kind.kind): kind for kind in reversed(kinds)}
     for kind in (preferred[name] for name in usual if name in preferred):
         if kind.namespaced or not within:

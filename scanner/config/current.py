@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.posture.routes import Route
     from scanner.posture.run_register import ExpectedRun
     from scanner.posture.settings import Settings
-    from scanner.report.runs.document import Expectation, Expectations
+    from scanner.report.runs.document import RunExpectation, RunExpectations
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
@@ -106,7 +106,7 @@ def schedule() -> Schedule | None:
     return schedule_of(cron, time_zone(zone or UTC_ZONE))
 
 
-def expectation() -> Expectation | None:
+def expectation() -> RunExpectation | None:
     """The schedule of the configuration with its tolerance, None without one. Raises UsageError."""
     running = _CURRENT.get()
     cron, zone, tolerance = (
@@ -117,34 +117,34 @@ def expectation() -> Expectation | None:
     from datetime import timedelta
 
     from scanner.config.values import seconds
-    from scanner.report.runs.document import Expectation
+    from scanner.report.runs.document import RunExpectation
 
     allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
-    return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
+    return RunExpectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
 
 
-def expectations(fleet: Path | None) -> Expectations:
+def expectations(fleet: Path | None) -> RunExpectations:
     """The schedules of the clusters of a fleet, and that of the configuration for all others. Raises UsageError."""
     from datetime import timedelta
 
     from scanner.config.values import seconds
-    from scanner.report.runs.document import Expectation, Expectations
+    from scanner.report.runs.document import RunExpectation, RunExpectations
 
     others = expectation()
     if others:
         _ = others.times  # an invalid schedule is reported before anything is shown
     if fleet is None:
-        return Expectations(others)
+        return RunExpectations(others)
     from scanner.documents.fleet import read_fleet
 
     members = read_fleet(fleet)
     tolerance = others.tolerance if others else timedelta(seconds=seconds(TOLERANCE, "schedule.tolerance") or 0)
     own = {
-        member.name: Expectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
+        member.name: RunExpectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
         for member in members
         if member.schedule
     }
-    return Expectations(others, own, tuple(member.name for member in members))
+    return RunExpectations(others, own, tuple(member.name for member in members))
 
 
 def _value(running: _Current | None, key: str) -> Plain | None:
@@ -157,9 +157,9 @@ def expected_now(moment: datetime) -> ExpectedRun | None:
     expected = schedule()
     if expected is None:
         return None
-    from scanner.posture.run_register import expected_run
+    from scanner.posture.run_register import find_expected_run
 
-    return expected_run(expected, moment)
+    return find_expected_run(expected, moment)
 
 
 def used_configuration() -> UsedConfiguration:

@@ -29,7 +29,7 @@ def message_id(scan_id: str, route: str) -> str:
     return f"{scan_id}_{route}"
 
 
-def body(notice: Notice) -> bytes:
+def write_body(notice: Notice) -> bytes:
     """The body of a notification, in ASCII."""
     scan = notice.diff.now
     document: JsonObject = {

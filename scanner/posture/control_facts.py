@@ -109,17 +109,17 @@ def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
     )
 
 
-def assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
+def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
     """The bindings that `--assume-bound` added to a scan."""
     return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
 
 
-def evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
+def collect_evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
     """The objects of which a validation or mutation of each policy was evaluated: bit n of a number is the object with id n.
 
     None if an older version recorded the scan.
     """
-    assumed, objects = assumed_bindings(record), defaultdict[PolicyKey, int](int)
+    assumed, objects = find_assumed_bindings(record), defaultdict[PolicyKey, int](int)
     known = not record.tallies
     for each in record.evaluated():
         known = True
@@ -138,7 +138,7 @@ class _Counts:
 
 
 def _in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
-    assumed = assumed_bindings(record)
+    assumed = find_assumed_bindings(record)
     counts: defaultdict[PolicyKey, _Counts] = defaultdict(lambda: _Counts(Counter()))
     for tally, number in record.tallies.items():
         if tally.binding_key not in assumed:

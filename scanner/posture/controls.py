@@ -156,7 +156,7 @@ _VIOLATED = (OutcomeName.VIOLATED,)
 _ERRORED = (OutcomeName.ERRORED_DENY, OutcomeName.ERRORED_ADMIT)
 
 
-def control_results(
+def evaluate_controls(
     controls: Iterable[Control], policies: Collection[Policy], facts: ScanFacts
 ) -> Iterator[ControlResult]:
     """The result of each control in a scan, in the order of the controls. The order of policies does not matter."""
@@ -171,12 +171,12 @@ def controls_by_policy(
     served: dict[PolicyKey, list[str]] = {}
     for framework in frameworks:
         for control in framework.controls:
-            for policy in selected(control, policies):
+            for policy in select_policies(control, policies):
                 served.setdefault(policy, []).append(f"{framework.name}/{control.id}")
     return {policy: tuple(ids) for policy, ids in served.items()}
 
 
-def selected(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, ...]:
+def select_policies(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, ...]:
     """The policies that a control selects, each once, in order of language and name."""
     return tuple(
         sorted({policy.key for policy in policies if any(selector.selects(policy) for selector in control.policies)})
@@ -184,7 +184,7 @@ def selected(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, .
 
 
 def _result(control: Control, policies: Collection[Policy], facts: ScanFacts) -> ControlResult:
-    keys = selected(control, policies)
+    keys = select_policies(control, policies)
     unbound = tuple(key for key in keys if not facts.policies.get(key, PolicyFacts()).bound)
     own = [facts.policies[key] for key in keys if key not in unbound]
     unmatched = tuple(

@@ -14,7 +14,7 @@ from scanner.model.scans.scan import StoredFinding
 _REQUEST: Final = "request.object."
 
 
-def deciding_fields(finding: Finding) -> Iterator[str]:
+def find_deciding_fields(finding: Finding) -> Iterator[str]:
     """The paths of the fields, the most telling first. Those of other documents, such as params, are among them."""
     if isinstance(finding.outcome, WouldChange):
         yield from (_of_pointer(change.path) for change in finding.outcome.patch)
@@ -25,7 +25,7 @@ def fields_by_object(findings: Iterable[StoredFinding]) -> Mapping[ObjectName, s
     """The deciding fields of findings, by their objects."""
     fields: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in (stored.finding for stored in findings):
-        fields[object_of(finding)].update(deciding_fields(finding))
+        fields[object_of(finding)].update(find_deciding_fields(finding))
     return fields
 
 

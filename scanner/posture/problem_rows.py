@@ -73,7 +73,7 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
             yield problem_of(key, own, waiver_of)
 
 
-def counted_problems(
+def select_counted(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> Iterator[list[ProblemFinding]]:
     """The findings of each problem that count: those that keep it open, or else those with which it ended.
@@ -88,18 +88,18 @@ def counted_problems(
             yield counted
 
 
-def open_problems(
+def select_open(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> Iterator[list[ProblemFinding]]:
     """The findings that count of each problem that is open."""
-    return (own for own in counted_problems(findings, is_waived) if own[0].stored.status != "resolved")
+    return (own for own in select_counted(findings, is_waived) if own[0].stored.status != "resolved")
 
 
 def _counts(each: ProblemFinding) -> bool:
     return each.checked and each.stored.status not in ALONE and not each.stored.finding.excepted_by
 
 
-def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
+def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
     """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
 
     They are no part of a problem of the same id that is open.
@@ -112,7 +112,7 @@ def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
         yield [ProblemFinding(stored, checked=True, episode="open") for stored in group]
 
 
-def joined(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+def join_findings(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
     """The problem of some findings as a list shows it: findings of one scan alone, and unchecked ones, have statuses of their own."""
     first = group[0].stored
     problem = problem_of(first.problem or first.id, group, waiver_of)
@@ -121,12 +121,12 @@ def joined(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
     return problem if any(each.checked for each in group) else replace(problem, status="unchecked")
 
 
-def strictest(actions: Collection[str]) -> str:
+def choose_strictest(actions: Collection[str]) -> str:
     """The strictest of some actions; empty if there is none."""
     return next((action for action in _STRICTEST if action in actions), "")
 
 
-def weakest(resolutions: Collection[str]) -> str:
+def choose_weakest(resolutions: Collection[str]) -> str:
     """The reason of a resolved problem, given those of its findings; empty if none is known."""
     return next((reason for reason in WEAKEST if reason in resolutions), "")
 
@@ -150,8 +150,8 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         status=status,
         opened_at=min(stored.problem_opened_at or stored.first_seen for stored in findings),
         resolved_at=max((stored.resolved_at for stored in ended if stored.resolved_at), default=None),
-        resolution=weakest({stored.resolution for stored in ended}),
-        action=strictest(actions),
+        resolution=choose_weakest({stored.resolution for stored in ended}),
+        action=choose_strictest(actions),
         denies=any(stored.finding.denies for stored in still_open),
         findings=len(still_open),
         unchecked=sum(not each.checked for each in group),

@@ -71,7 +71,7 @@ class RegisterEntry:
         return self.run.run.started_at
 
 
-def register(
+def make_register(
     runs: Iterable[RunDetails], times: Sequence[datetime], *, now: datetime, tolerance: timedelta
 ) -> tuple[RegisterEntry, ...]:
     """The entries of runs and expected times, the oldest first. `times` increase, and none is later than `now`.
@@ -107,7 +107,7 @@ def _with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta)
     delay = chosen.run.started_at - expected
     late = delay if delay > tolerance else None
     if late is not None:
-        why = (f"it began {in_words(late)} after the expected time", *why)
+        why = (f"it began {write_duration(late)} after the expected time", *why)
     if late is not None and state is RunState.COMPLETE:
         state = RunState.LATE
     yield RegisterEntry(state, expected, chosen, late, (*why, *_scope_of(chosen)))
@@ -119,7 +119,7 @@ def _without_run(expected: datetime, following: datetime | None, now: datetime, 
         why = f"no run began before the next expected time, {following:%Y-%m-%d %H:%MZ}"
         return RegisterEntry(RunState.MISSED, expected, why=(why,))
     if now - expected > tolerance:
-        return RegisterEntry(RunState.MISSED, expected, why=(f"no run began in {in_words(now - expected)}",))
+        return RegisterEntry(RunState.MISSED, expected, why=(f"no run began in {write_duration(now - expected)}",))
     return RegisterEntry(RunState.DUE, expected, why=("no run has begun yet",))
 
 
@@ -161,7 +161,7 @@ def _scope_of(details: RunDetails) -> tuple[str, ...]:
     return (f"limited by {' '.join(limits)}",) if limits else ()
 
 
-def in_words(length: timedelta) -> str:
+def write_duration(length: timedelta) -> str:
     """A length of time in its two largest units: `2 d 3 h`, `1 h 5 min`, `12 min`, `40 s`."""
     seconds = int(length.total_seconds())
     units = (("d", seconds // 86400), ("h", seconds // 3600 % 24), ("min", seconds // 60 % 60), ("s", seconds % 60))
@@ -193,7 +193,7 @@ class ExpectedRun:
         return self.at <= moment and (self.following is None or moment < self.following)
 
 
-def expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
+def find_expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
     """The last expected run at a moment, None if there was none within five years."""
     times: list[datetime] = []
     for period in _PERIODS:
@@ -230,7 +230,7 @@ def cluster_states(
     last_run: datetime | None, now: datetime, schedule: Schedule | None, *, has_complete_scan: bool
 ) -> Iterator[ClusterState]:
     """The states of a cluster whose last run began at a moment; None if no run of it is recorded."""
-    if last_run is None or _has_passed(silent_from(last_run, schedule), now):
+    if last_run is None or _has_passed(find_silence(last_run, schedule), now):
         yield ClusterState.SILENT
     if not has_complete_scan:
         yield ClusterState.NEVER_COMPLETE
@@ -240,7 +240,7 @@ def _has_passed(limit: datetime | None, now: datetime) -> bool:
     return limit is not None and now > limit
 
 
-def silent_from(started: datetime, schedule: Schedule | None) -> datetime | None:
+def find_silence(started: datetime, schedule: Schedule | None) -> datetime | None:
     """The moment from which a cluster is silent whose last run began at `started`; None if no further run is expected."""
     if schedule is None:
         return started + FACTOR * DAILY

@@ -140,7 +140,7 @@ SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
 
 def score_of(record: ScanRecord, severity: SeverityOf = default_severity) -> Score:
     """The score of a scan, with its bounds."""
-    return Scores(record, severity).whole()
+    return Scores(record, severity).score_scan()
 
 
 class Scores:
@@ -166,18 +166,18 @@ class Scores:
         """Return whether a check is one of a bound policy, and no preview."""
         return key.binding_key not in self._assumed
 
-    def whole(self) -> Score:
+    def score_scan(self) -> Score:
         """The score of the scan."""
         return self._score(self._by_policy(), self._missed_checks(), self._why_not(None))
 
-    def of_policies(self, policies: Collection[PolicyKey]) -> Score:
+    def score_policies(self, policies: Collection[PolicyKey]) -> Score:
         """The score of some policies together."""
         chosen = set(policies)
         sums = {policy: own for policy, own in self._by_policy().items() if policy in chosen}
         missed = {policy: self._missed_of(policy) for policy in chosen if policy in self._policies}
         return self._score(sums, missed, self._why_not([key for key in self._policies if key in chosen]))
 
-    def by_policy(self) -> dict[PolicyKey, Score]:
+    def score_by_policy(self) -> dict[PolicyKey, Score]:
         """The score of each policy that the scan recorded or that has outcomes."""
         sums = self._by_policy()
         return {
@@ -187,7 +187,7 @@ class Scores:
             for policy in self._policies.keys() | sums.keys()
         }
 
-    def by_namespace(self) -> dict[str, Score]:
+    def score_by_namespace(self) -> dict[str, Score]:
         """The score of each namespace with outcomes; the empty name stands for cluster-scoped objects."""
         sums: defaultdict[str, dict[PolicyKey, Sums]] = defaultdict(dict)
         for (policy, namespace), own in self._sums.items():
@@ -195,7 +195,7 @@ class Scores:
         why_not = self._why_not(None)
         return {name: self._score(own, self._missed_checks(name), why_not) for name, own in sums.items()}
 
-    def of_part(self, part: PartSums) -> Score:
+    def score_part(self, part: PartSums) -> Score:
         """The score of a part of the objects, of which any may be among those that were not evaluated."""
         missed = PartSums()
         for policy, number in self._missed_checks().items():
@@ -341,10 +341,12 @@ def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Sco
             weight = scores.weight(tally.key.policy_key)
             for owner, number in tally.numbers.items():
                 parts[owner].count(tally.key, number, weight)
-    return {owner: scores.of_part(part) for owner, part in parts.items()}
+    return {owner: scores.score_part(part) for owner, part in parts.items()}
 
 
-def without_waived(tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]) -> Iterator[OwnedTally]:
+def subtract_waived(
+    tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]
+) -> Iterator[OwnedTally]:
     """The tallies without waived checks, which are counted by owner and by the key of their tally."""
     for tally in tallies:
         key = tally.key

@@ -88,10 +88,10 @@ class DescriptionOverride:
 
 def describe(policy: Policy, overrides: Iterable[DescriptionOverride] = ()) -> Description:
     """The description of a policy: the first override that applies, then `assay.dev/*`, then `policies.kyverno.io/*`."""
-    return described(policy.key, text_map(dig(policy.manifest, "metadata", "annotations")), overrides)
+    return describe_by_annotations(policy.key, text_map(dig(policy.manifest, "metadata", "annotations")), overrides)
 
 
-def described(
+def describe_by_annotations(
     policy: PolicyKey, annotations: Mapping[str, str], overrides: Iterable[DescriptionOverride] = ()
 ) -> Description:
     """The description of a policy, given its annotations."""

@@ -41,7 +41,7 @@ _Above: TypeAlias = _Link | Controller | None
 _MemoKey: TypeAlias = tuple[str, Controller, str]
 
 
-def intermediates(controllers: Iterable[Controller | None], listed: Iterable[Kind]) -> tuple[GroupKind, ...]:
+def list_intermediate_kinds(controllers: Iterable[Controller | None], listed: Iterable[Kind]) -> tuple[GroupKind, ...]:
     """The kinds whose metadata must be listed before the workloads of some objects can be resolved.
 
     `controllers` are the references of the objects, `listed` the kinds that were listed or whose list was tried. Objects of
@@ -74,7 +74,7 @@ class Workloads:
         else:
             self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
 
-    def of(self, examined: Examined) -> Workload:
+    def find(self, examined: Examined) -> Workload:
         """The workload of an object; `derived` where an object above it was not read. The object need not have been added.
 
         An object without controller is its own workload.
@@ -88,11 +88,11 @@ class Workloads:
             self._memo[key] = self._resolved(_link(examined, examined.controller))
         return self._memo[key] or _workload(examined)
 
-    def present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+    def select_present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
         """Those of some objects that were added: group, kind, namespace and name of each."""
         return {place for place in map(_place, self._links({place[:2] for place in places})) if place in places}
 
-    def controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+    def select_controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
         """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
         if not tops:
             return set()
@@ -191,7 +191,7 @@ _USUAL: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
 }
 
 
-def usual_controllers(kinds: Iterable[GroupKind]) -> tuple[GroupKind, ...]:
+def list_usual_controllers(kinds: Iterable[GroupKind]) -> tuple[GroupKind, ...]:
     """The kinds of Kubernetes that control objects of some kinds, directly or through other controllers, sorted."""
     usual: set[GroupKind] = set()
     below = set(kinds)

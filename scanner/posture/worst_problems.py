@@ -13,7 +13,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals
 from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.scans.stored_scan import Counts, StoredScan
-from scanner.posture.problem_rows import Problem, counted_problems, open_problems, problems
+from scanner.posture.problem_rows import Problem, problems, select_counted, select_open
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
@@ -43,14 +43,14 @@ def problems_of(
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`. `counts` answers for the scan, if it is given."""
     ranks = ranks_of(scan, triage)
     if follows_baseline(scan):
-        totals, findings = totals_among(problems_since(scan), ranks, triage.waives, MOST)
+        totals, findings = count_problems(problems_since(scan), ranks, triage.waives, MOST)
     else:
         totals, findings = (counts or scan).problem_totals(ranks, triage.waived.rows, MOST)
-    worst = (_worst(group, triage) for group in counted_problems(findings, triage.waives))
+    worst = (_worst(group, triage) for group in select_counted(findings, triage.waives))
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
 
 
-def totals_among(
+def count_problems(
     findings: Iterable[ProblemFinding],
     ranks: Mapping[PolicyKey, int],
     is_waived: Callable[[StoredFinding], bool],
@@ -58,25 +58,27 @@ def totals_among(
 ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
     """The numbers of the problems with some findings, of which those of a problem follow each other, and the findings of the worst."""
     numbers = Counter[str]()
-    counted = ((next(problems(own)), own) for own in counted_problems(findings, is_waived))
+    counted = ((next(problems(own)), own) for own in select_counted(findings, is_waived))
     keyed = ((_order(problem, ranks), own) for problem, own in counted if _count(problem, numbers))
     worst = nsmallest(most, keyed, key=itemgetter(0))
     return ProblemTotals(**numbers), tuple(each for _, own in worst for each in own)
 
 
-def new_problems(scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int) -> tuple[WorstProblem, ...]:
+def find_new_problems(
+    scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int
+) -> tuple[WorstProblem, ...]:
     """The worst of the new problems of a scan, without those of the policies in `below`."""
-    every = worst_of(problems_since(scan), triage)
+    every = list_worst_problems(problems_since(scan), triage)
     new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
-    return worst_first(new, triage, most)
+    return choose_worst(new, triage, most)
 
 
-def worst_of(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
+def list_worst_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
     """The open problems of the findings of a scan, in their order."""
-    return (_worst(group, triage) for group in open_problems(findings, triage.waives))
+    return (_worst(group, triage) for group in select_open(findings, triage.waives))
 
 
-def worst_first(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
+def choose_worst(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
     """The worst of some problems, the worst one first."""
 
     def order(each: WorstProblem) -> tuple[object, ...]:

@@ -85,7 +85,7 @@ class _Marker(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
+def replace_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write into; at the end it becomes `folder`, in place of an earlier report.
 
     Raises UsageError when `folder` holds files that are not of an earlier report, or cannot be written.

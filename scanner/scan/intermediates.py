@@ -16,7 +16,7 @@ from scanner.audit.population import examined
 from scanner.errors import ListFailed
 from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
 from scanner.model.resource import Kind, Page
-from scanner.posture.workloads import intermediates, usual_controllers
+from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
 from scanner.scan.lists import ScanLists, resources_of
 
 _NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())
@@ -66,7 +66,9 @@ def intermediate_pages(
         preferred.setdefault((kind.group, kind.kind), kind)
     references = {controller.group_kind: controller for controller in controllers}
     tried = [] if listing.has_selector else [*examined_kinds]
-    while kinds := [preferred[name] for name in intermediates(references.values(), tried) if name in preferred]:
+    while kinds := [
+        preferred[name] for name in list_intermediate_kinds(references.values(), tried) if name in preferred
+    ]:
         for kind in kinds:
             for step in _steps(listing, kind):
                 if isinstance(step, IntermediatePage):
@@ -81,7 +83,7 @@ def intermediate_pages(
         unlisted |= isinstance(step, IntermediateNote)
         yield step
     if unlisted:
-        below = usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
+        below = list_usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
         known = {*left, *((kind.group, kind.kind) for kind in tried)}
         yield from _not_needed(listing, [preferred[name] for name in below if name in preferred and name not in known])
 

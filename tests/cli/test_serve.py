@@ -22,7 +22,7 @@ from scanner.cli.flags.access import assertion_of, oidc_of, public_url_of, sessi
 from scanner.config.configuration import read
 from scanner.config.current import current, expectation
 from scanner.errors import UsageError
-from scanner.report.runs.document import Expectation
+from scanner.report.runs.document import RunExpectation
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment
@@ -205,15 +205,15 @@ def test_without_a_package_of_the_extra_the_command_names_the_extra(package: str
     ("written", "expected"),
     [
         ("{}", None),
-        ("{schedule: {cron: 17 2 * * *}}", Expectation("17 2 * * *", "Etc/UTC", timedelta(minutes=10))),
+        ("{schedule: {cron: 17 2 * * *}}", RunExpectation("17 2 * * *", "Etc/UTC", timedelta(minutes=10))),
         (
             "{schedule: {cron: '@daily', timeZone: Europe/Berlin, tolerance: 1h}}",
-            Expectation("@daily", "Europe/Berlin", timedelta(hours=1)),
+            RunExpectation("@daily", "Europe/Berlin", timedelta(hours=1)),
         ),
     ],
 )
 def test_the_pages_expect_scans_at_the_times_of_the_configuration(
-    write: Write, written: str, expected: Expectation | None
+    write: Write, written: str, expected: RunExpectation | None
 ) -> None:
     """With the time zone and the tolerance of `assay runs`."""
     path = write("assay.yaml", written)

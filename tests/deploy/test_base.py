@@ -14,7 +14,7 @@ from scanner.config.values import seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scans.scan import SILENCE
 from scanner.policies.language import LANGUAGES
-from scanner.posture.workloads import usual_controllers
+from scanner.posture.workloads import list_usual_controllers
 from tests.deploy.programs import BASE, base
 
 MANIFESTS = base()
@@ -123,7 +123,7 @@ def test_every_kind_above_pods_is_granted() -> None:
     plurals = {
         (group, plural)
         for group, _, kind, plural, _ in table["kinds"]
-        if (group, kind) in usual_controllers([("", "Pod")])
+        if (group, kind) in list_usual_controllers([("", "Pod")])
     }
     assert plurals <= granted()
 

@@ -48,7 +48,7 @@ def listed(filled: Filled, user: str, scope: Scope) -> tuple[dict[str, Workload]
     workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in served})
     for record in (record for step in steps if isinstance(step, IntermediatePage) for record in step.objects):
         workloads.add(record)
-    return {pod.name: workloads.of(pod) for pod in pods}, steps
+    return {pod.name: workloads.find(pod) for pod in pods}, steps
 
 
 def notes(steps: list[IntermediateStep]) -> list[str]:

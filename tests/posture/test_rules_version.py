@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.posture.history.rule_digests import RulesPart, RulesVersion, changed_parts
+from scanner.posture.history.rule_digests import RulesPart, RulesVersion, list_changed_parts
 
 NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
 
@@ -23,9 +23,9 @@ def test_parts_are_compared_if_both_digests_are_known(
     before: RulesVersion | None, parts: tuple[RulesPart, ...] | None
 ) -> None:
     """Else nothing is known."""
-    assert parts == changed_parts(before, NOW)
+    assert parts == list_changed_parts(before, NOW)
 
 
 def test_an_unknown_digest_of_the_later_scan_tells_nothing() -> None:
     """Withheld content of a param has no version."""
-    assert changed_parts(NOW, NOW._replace(policy_set_digest="")) is None
+    assert list_changed_parts(NOW, NOW._replace(policy_set_digest="")) is None

@@ -17,8 +17,8 @@ from scanner.posture.waivers.waivers import (
     WaiverRules,
     WaiverState,
     conditions_of,
-    matching,
-    of_cluster,
+    select_by_cluster,
+    select_matching,
     state_on,
 )
 from tests.posture.waivers import DAY, subject, waiver
@@ -102,7 +102,9 @@ def test_a_waiver_matches_a_finding_if_each_of_its_fields_does(fields: dict[str,
 
 def _found(waivers: list[Waiver], of: Subject) -> list[Waiver]:
     """The waivers that an index finds."""
-    return matching(WaiverIndex(waivers).near(of.policy, of.name, of.workload_name, of.namespace, of.labels), of)
+    return select_matching(
+        WaiverIndex(waivers).find_near(of.policy, of.name, of.workload_name, of.namespace, of.labels), of
+    )
 
 
 _NAMES = st.sampled_from(["a", "b"])
@@ -141,4 +143,4 @@ def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: Su
 def test_a_waiver_is_for_the_clusters_that_its_glob_matches() -> None:
     """Without a cluster, it is for all."""
     waivers = [waiver("all"), waiver("prod", cluster="prod-*"), waiver("dev", cluster="dev")]
-    assert ["all", "prod"] == [each.name for each in of_cluster(waivers, ("prod-eu",))]
+    assert ["all", "prod"] == [each.name for each in select_by_cluster(waivers, ("prod-eu",))]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scanner.model.population import Controller, Examined, Workload
 from scanner.model.resource import Kind
-from scanner.posture.workloads import LONGEST_CHAIN, Workloads, intermediates
+from scanner.posture.workloads import LONGEST_CHAIN, Workloads, list_intermediate_kinds
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
@@ -48,7 +48,7 @@ def resolved(examined: Examined, *others: Examined) -> Workload:
     workloads = Workloads(SCOPES)
     for other in others:
         workloads.add(other)
-    return workloads.of(examined)
+    return workloads.find(examined)
 
 
 DEPLOYMENT = thing(DEPLOYMENTS, "web")
@@ -210,15 +210,15 @@ def test_objects_of_one_controller_that_is_none_are_their_own_workloads() -> Non
     elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
     workloads = Workloads(SCOPES)
     workloads.add(elsewhere)
-    names = [workloads.of(thing(REPLICA_SETS, name, elsewhere)).name for name in ("a", "b")]
+    names = [workloads.find(thing(REPLICA_SETS, name, elsewhere)).name for name in ("a", "b")]
     assert ["a", "b"] == names
 
 
 def test_the_kinds_that_must_be_listed_are_those_that_were_not() -> None:
     """Objects without controller need no list, and a kind is listed only once."""
     references = [None, reference(REPLICA_SET), reference(DEPLOYMENT), reference(REPLICA_SET)]
-    assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == intermediates(references, [PODS])
-    assert (("apps", "Deployment"),) == intermediates(references, [PODS, REPLICA_SETS])
+    assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == list_intermediate_kinds(references, [PODS])
+    assert (("apps", "Deployment"),) == list_intermediate_kinds(references, [PODS, REPLICA_SETS])
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30))
@@ -254,7 +254,7 @@ def test_memory_does_not_grow_with_the_workloads() -> None:
             pod = thing(PODS, f"pod-{number}")._replace(
                 controller=Controller("apps/v1", "ReplicaSet", f"rs-{number}", "")
             )
-            assert f"rs-{number}" == workloads.of(pod).name
+            assert f"rs-{number}" == workloads.find(pod).name
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
 

@@ -26,8 +26,8 @@ from scanner.model.scans.scan import (
 )
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck
-from scanner.posture.grouped_problems import groups_among, problems_among
-from scanner.posture.worst_problems import totals_among
+from scanner.posture.grouped_problems import count_groups, group_problems
+from scanner.posture.worst_problems import count_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,19 +94,19 @@ class ScanInMemory(StoredScan):
         self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `StoredScan`."""
-        return totals_among(self.by_problem(), ranks, self._waived(waived), most)
+        return count_problems(self.by_problem(), ranks, self._waived(waived), most)
 
     def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
-        return groups_among(self.by_problem(), self._waived(waived))
+        return count_groups(self.by_problem(), self._waived(waived))
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
-        return problems_among(self.by_problem(), self._waived(waived), lambda stored: stored.finding.namespace)
+        return group_problems(self.by_problem(), self._waived(waived), lambda stored: stored.finding.namespace)
 
     def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
-        return problems_among(self.by_problem(), self._waived(waived), lambda stored: owner_of(stored.kept))
+        return group_problems(self.by_problem(), self._waived(waived), lambda stored: owner_of(stored.kept))
 
     def _waived(self, rows: Collection[int]) -> Callable[[StoredFinding], bool]:
         waived = {stored.finding.fingerprint for row, stored in enumerate(self.found()) if row in rows} if rows else ()

@@ -11,7 +11,7 @@ from scanner.model.policy import Policy
 from scanner.model.scans.scan import PolicyRecord
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import document_of
-from scanner.report.document.policy_text import MarkedText, marked_text
+from scanner.report.document.policy_text import MarkedText, mark_checks
 
 from .records import binding, check, policy, small_record
 
@@ -45,7 +45,7 @@ def section_of(shown: Policy) -> PolicySection:
 )
 def test_a_check_has_the_lines_of_its_expression(asked: Check, expected: list[str]) -> None:
     """Also where the expression stands at another place, or is derived from the one at the place of the check."""
-    text = marked_text(section_of(policy("p", FIRST, SECOND)), [asked])
+    text = mark_checks(section_of(policy("p", FIRST, SECOND)), [asked])
     assert expected == [text.lines[number - 1] for number in text.places.get(asked, ())]
 
 

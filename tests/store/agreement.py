@@ -18,7 +18,7 @@ from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.posture.worst_problems import MOST, problems_of, ranks_of, totals_among
+from scanner.posture.worst_problems import MOST, count_problems, problems_of, ranks_of
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.store import SqlStore
@@ -171,7 +171,7 @@ class Answers:
         found: dict[Problem, tuple[object, ...]] = {
             self.known[each.id]: (each.change.value, each.resolution, frozenset(map(self.known.get, each.moved_to)))
             for kind in diff.causes
-            for each in diff.listed(kind, None)
+            for each in diff.list_problems(kind, None)
             if each.change.value in (*_APPEARED, "resolved")
         }
         if before < len(replay.scans) - 2:
@@ -259,7 +259,7 @@ def check_problem_totals(record: StoredScan) -> None:
     """Compare the numbers and the worst problems that the database finds with those of all findings."""
     triage = Triage(DEFAULT_SETTINGS, record)
     totals, worst = problems_of(record, triage)
-    expected, findings = totals_among(record.by_problem(), ranks_of(record, triage), triage.waives, MOST)
+    expected, findings = count_problems(record.by_problem(), ranks_of(record, triage), triage.waives, MOST)
     ids = dict.fromkeys(each.stored.problem or each.stored.id for each in findings)
     assert (expected, [*ids]) == (totals, [each.problem.id for each in worst])
 

@@ -132,7 +132,7 @@ def test_a_text_is_the_cause_of_a_changed_finding(store: SqlStore, later: list[D
 
     assert {("open", *WEB): (cause,)} == facts(story.scan([*SPACES, BROKEN, *later]))
     if cause == "binding":
-        [problem] = store.diff("scan-1", "scan-2").listed(CauseKind.BINDING, None)
+        [problem] = store.diff("scan-1", "scan-2").list_problems(CauseKind.BINDING, None)
         assert "changed" == problem.change
 
 
@@ -154,7 +154,7 @@ def test_a_difference_of_two_scans_shows_the_fix_and_the_text(store: SqlStore, l
     story.scan([*SPACES, CORRECTED, *later])
 
     diff = store.diff("scan-1", "scan-2")
-    [problem] = diff.listed(CauseKind.OBJECT_CHANGED, None)
+    [problem] = diff.list_problems(CauseKind.OBJECT_CHANGED, None)
     assert ("resolved", "fixed", ()) == (problem.change.value, problem.resolution, problem.cause.also)
     assert {CauseKind.POLICY, CauseKind.BINDING}.intersection(diff.rules_changed)
     assert diff.rules

@@ -23,7 +23,7 @@ from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
-from scanner.posture.grouped_problems import problems_among, problems_by_namespace, problems_by_owner
+from scanner.posture.grouped_problems import group_problems, problems_by_namespace, problems_by_owner
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report import FORMATS
@@ -171,9 +171,9 @@ def test_the_database_groups_the_problems_of_the_stream(
     record = scanned(store, *scans)
     triage = Triage(replace(DEFAULT_SETTINGS, waivers=given_waivers), record)
 
-    by_namespace = problems_among(record.by_problem(), triage.waives, lambda stored: stored.finding.namespace)
+    by_namespace = group_problems(record.by_problem(), triage.waives, lambda stored: stored.finding.namespace)
     assert by_namespace == problems_by_namespace(record, triage)
-    assert problems_among(record.by_problem(), triage.waives, triage.owner) == problems_by_owner(record, triage)
+    assert group_problems(record.by_problem(), triage.waives, triage.owner) == problems_by_owner(record, triage)
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def differing(store: SqlStore, before: int, now: int) -> set[tuple[str, ...]]:
     return {
         (each.change.value, each.check.kind.value, each.resolution, *(kind.value for kind in each.cause.kinds))
         for cause in diff.causes
-        for each in diff.listed(cause, None)
+        for each in diff.list_problems(cause, None)
     }
 
 

@@ -178,7 +178,7 @@ def naive_scores(record: StoredScan, counted: Counter[tuple[str, TallyKey]]) -> 
         owner: Scores(
             replace(record, tallies={key: number for (of, key), number in counted.items() if of == owner}),
             default_severity,
-        ).whole()
+        ).score_scan()
         for owner in owners
     }
 

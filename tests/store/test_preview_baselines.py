@@ -98,7 +98,7 @@ def test_a_named_preview_is_compared(filled: SqlStore) -> None:
     found = filled.diff("scan-1", "scan-2")
 
     assert (False, True) == (found.before.preview, found.now.preview)
-    assert ["b"] == [each.workload.name for kind in found.causes for each in found.listed(kind, None)]
+    assert ["b"] == [each.workload.name for kind in found.causes for each in found.list_problems(kind, None)]
 
 
 def test_a_prune_keeps_the_baseline_before_a_preview(filled: SqlStore, url: str) -> None:

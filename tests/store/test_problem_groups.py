@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scanner.model.outcome import Errored, Finding
 from scanner.model.scans.register import PolicyDays
 from scanner.model.scans.scan import ClusterIdentity, ScanState
-from scanner.posture.grouped_problems import groups_among
+from scanner.posture.grouped_problems import count_groups
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
 
@@ -41,7 +41,7 @@ def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tu
     stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
 
     scan = store.record(stored[-1].id)
-    assert groups_among(scan.by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
+    assert count_groups(scan.by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
 
 
 def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:

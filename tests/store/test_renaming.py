@@ -143,7 +143,7 @@ def test_a_waiver_for_the_old_name_covers_the_scans_of_that_time(store: SqlStore
     for number in (1, 2):
         record = store.record(f"scan-{number}")
         waiving = Waiving(given, record, ended(number).date(), WaiverRules())
-        waived.append(sum(waiving.of(each) is not None for each in record.findings()))
+        waived.append(sum(waiving.find_waiver(each) is not None for each in record.findings()))
 
     assert [2, 0] == waived
 

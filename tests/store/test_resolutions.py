@@ -234,7 +234,7 @@ def test_a_difference_lists_a_problem_that_moved_once(store: SqlStore) -> None:
     """The old problem is resolved as *moved*; its finding is open in both scans, and no other problem is new or reopened."""
     before, after = orphaned(store)
     difference = store.diff(before.scan.id, after.scan.id)
-    [problem] = [each for cause in difference.causes for each in difference.listed(cause, None)]
+    [problem] = [each for cause in difference.causes for each in difference.list_problems(cause, None)]
 
     assert ("resolved", "moved", 1) == (problem.change, problem.resolution, len(problem.moved_to))
     assert {} == dict(difference.findings)

@@ -327,7 +327,7 @@ def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
     except UsageError:
         return {}
     values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "listed"}
-    return {**values, "problems": [list(found.listed(kind, None)) for kind in found.causes]}
+    return {**values, "problems": [list(found.list_problems(kind, None)) for kind in found.causes]}
 
 
 def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:

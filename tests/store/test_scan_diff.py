@@ -18,7 +18,14 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import ClusterIdentity, ScanStart, ScanState, Scope
-from scanner.posture.history.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
+from scanner.posture.history.scan_diff import (
+    DifferingProblem,
+    FindingChange,
+    ProblemChange,
+    ProblemPart,
+    RuleKind,
+    ScanDiff,
+)
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import Rule
@@ -39,7 +46,7 @@ def diff(store: SqlStore, before: int, now: int) -> ScanDiff:
 
 def problems(difference: ScanDiff) -> list[DifferingProblem]:
     """All problems that differ, in their order."""
-    return [problem for kind in difference.causes for problem in difference.listed(kind, None)]
+    return [problem for kind in difference.causes for problem in difference.list_problems(kind, None)]
 
 
 def only(difference: ScanDiff) -> DifferingProblem:
@@ -104,7 +111,7 @@ def test_a_rollout_with_another_message_changes_the_problem(store: SqlStore) -> 
     record_pods(store, 2, [finding("web-2", kind="Pod", outcome=Violated("image b"))])
 
     problem = only(diff(store, 1, 2))
-    assert (CHANGED, (Part.MESSAGE,), "web-5d4f") == (problem.change, problem.parts, problem.workload.name)
+    assert (CHANGED, (ProblemPart.MESSAGE,), "web-5d4f") == (problem.change, problem.parts, problem.workload.name)
     assert problem.before is not None
     assert problem.now is not None
     assert ("image a", "image b") == (problem.before.message, problem.now.message)
@@ -114,13 +121,13 @@ def test_a_rollout_with_another_message_changes_the_problem(store: SqlStore) -> 
 @pytest.mark.parametrize(
     ("later", "parts"),
     [
-        (A._replace(outcome=Violated("another text")), (Part.MESSAGE,)),
-        (A._replace(outcome=Errored("too many replicas", would_deny=True)), (Part.OUTCOME,)),
-        (A._replace(actions=("Warn",), denies=False), (Part.ACTION,)),
-        (A._replace(excepted_by="team/let-be", denies=False), (Part.EXCEPTION,)),
+        (A._replace(outcome=Violated("another text")), (ProblemPart.MESSAGE,)),
+        (A._replace(outcome=Errored("too many replicas", would_deny=True)), (ProblemPart.OUTCOME,)),
+        (A._replace(actions=("Warn",), denies=False), (ProblemPart.ACTION,)),
+        (A._replace(excepted_by="team/let-be", denies=False), (ProblemPart.EXCEPTION,)),
     ],
 )
-def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, parts: tuple[Part, ...]) -> None:
+def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, parts: tuple[ProblemPart, ...]) -> None:
     """Its outcome, its message, its action, or an exception."""
     Round((A,)).record(store, 1)
     Round((later._replace(resource_version="2"),)).record(store, 2)
@@ -390,5 +397,5 @@ def test_the_limit_counts_for_each_cause(store: SqlStore) -> None:
     Round(tuple(finding(f"new-{number}") for number in range(3))).record(store, 2)
 
     found = diff(store, 1, 2)
-    assert ["new-0", "new-1"] == [each.workload.name for each in found.listed(CauseKind.OBJECT_CREATED, 2)]
+    assert ["new-0", "new-1"] == [each.workload.name for each in found.list_problems(CauseKind.OBJECT_CREATED, 2)]
     assert 3 == found.problems_of(CauseKind.OBJECT_DELETED)

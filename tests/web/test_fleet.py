@@ -13,11 +13,11 @@ import pytest
 from scanner.model.scans.scan import ScanState
 from scanner.posture.severity import Severity
 from scanner.report.document.sentences import coverage_line
-from scanner.report.runs.document import Expectation, Expectations
+from scanner.report.runs.document import RunExpectation, RunExpectations
 from scanner.store import SqlReader, open_store
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.views.fleet_counts import FleetCounts
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import ScanCounts
 from tests.web.fleets import NOW, Clock, Scanned, fill
 from tests.web.served import Got, Served, counted, served
@@ -87,7 +87,7 @@ def test_a_cluster_that_is_never_complete_goes_silent_too(tmp_path_factory: pyte
 )
 def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: str, silent: list[str]) -> None:
     """Expected every hour, all have gone silent of which no run began in the last one; expected every week, none."""
-    expectations = Expectations(Expectation(schedule, "Etc/UTC", timedelta(minutes=10)))
+    expectations = RunExpectations(RunExpectation(schedule, "Etc/UTC", timedelta(minutes=10)))
     with served(fleet_url, lambda: NOW, expectations) as opened:
         counted(opened)
         page = opened.get("/")
@@ -97,8 +97,8 @@ def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: 
 
 def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> None:
     """Expected every hour, `prod` has gone silent; the others follow the schedule of the configuration."""
-    weekly, hourly = (Expectation(cron, "Etc/UTC", timedelta(minutes=10)) for cron in ("@weekly", "0 * * * *"))
-    with served(fleet_url, lambda: NOW, Expectations(weekly, {"prod": hourly})) as opened:
+    weekly, hourly = (RunExpectation(cron, "Etc/UTC", timedelta(minutes=10)) for cron in ("@weekly", "0 * * * *"))
+    with served(fleet_url, lambda: NOW, RunExpectations(weekly, {"prod": hourly})) as opened:
         counted(opened)
         page = opened.get("/")
         assert "1 cluster has a schedule of their own" not in page.text
@@ -109,7 +109,7 @@ def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> No
 def test_a_cluster_of_the_fleet_without_a_run_is_named(fleet_url: str) -> None:
     """Neither a scan nor a failed run shows that it is missing; those with either are not named again."""
     members = ("prod", "unreachable", "forgotten")
-    with served(fleet_url, lambda: NOW, Expectations(members=members)) as opened:
+    with served(fleet_url, lambda: NOW, RunExpectations(members=members)) as opened:
         text = opened.get("/").text
     assert ["forgotten"] == re.findall(r"<bdi>(.*?)</bdi>", text[text.index('id="without-run"') :])
 
@@ -119,7 +119,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     """Problems by severity, refused and new ones, coverage and days; waived problems count in neither."""
     library = fleet.library
     cluster = next(each for each in library.clusters() if each.name == name)
-    document = library.view(library.scan(cluster, Moment())).document
+    document = library.view(library.scan(cluster, ScanMoment())).document
     counts = FleetCounts(library).one(document.provenance.scan_id)
     severities = Counter[str]()
     for group in document.groups:
@@ -212,7 +212,7 @@ def test_a_database_without_a_scan_has_an_empty_list(tmp_path_factory: pytest.Te
 class _Slow(FleetCounts):
     """Counts nothing before `go` is set."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: ScanLibrary) -> None:
         super().__init__(library)
         self.go = threading.Event()
 

@@ -87,12 +87,12 @@ def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tupl
 
 def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
     """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
-    from scanner.posture.severity import describe, described
+    from scanner.posture.severity import describe, describe_by_annotations
 
     overrides = settings().descriptions
     used = (each.policy for scan in (diff.before, diff.now) for each in store.record(scan.id).policies)
     severities = {policy.key: describe(policy, overrides).severity for policy in used}
-    return lambda policy: severities.get(policy) or described(policy, {}, overrides).severity
+    return lambda policy: severities.get(policy) or describe_by_annotations(policy, {}, overrides).severity
 
 
 def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:

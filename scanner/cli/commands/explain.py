@@ -182,10 +182,10 @@ def _unknown(subject: str, record: StoredScan) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    from scanner.report.text.numbers import listed
+    from scanner.report.text.numbers import join_texts
 
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{listed(names[:_SHOWN])}{more}" if names else "none"
+    return f"{join_texts(names[:_SHOWN])}{more}" if names else "none"
 
 
 def _policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
@@ -290,7 +290,7 @@ def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
     yield f"Auditability: {titles.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
     for auditability in reading.classes:
         checks = [titles.check_title(reads.check) for reads in reading.checks if auditability in reads.classes]
-        where = f"{numbers.listed(checks)}: " if checks else ""
+        where = f"{numbers.join_texts(checks)}: " if checks else ""
         yield f"  {where}{titles.AUDITABILITY_MEANINGS[auditability]}"
 
 

@@ -118,18 +118,20 @@ def command(
 
 def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
     """The runs as recorded."""
-    from scanner.report.runs.document import recorded_runs
+    from scanner.report.runs.document import list_recorded_runs
 
-    return recorded_runs(store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name)
+    return list_recorded_runs(
+        store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name
+    )
 
 
 def _register(
     store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
 ) -> RegisterDocument:
     """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
-    from scanner.report.runs.document import Expectation, Period, expected_runs
+    from scanner.report.runs.document import RegisterPeriod, RunExpectation, list_expected_runs
 
-    expectation = Expectation(expect, zone.key, tolerance)
+    expectation = RunExpectation(expect, zone.key, tolerance)
     _ = expectation.times  # an invalid schedule is reported before anything about runs
     clusters = store.clusters_of_runs()
     if not cluster_name and len(clusters) > 1:
@@ -137,8 +139,8 @@ def _register(
             f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
         )
     runs = store.runs(cluster=cluster_name or None, since=since)
-    period = Period(since, store.first_run(cluster_name or None))
-    return expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
+    period = RegisterPeriod(since, store.first_run(cluster_name or None))
+    return list_expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
 
 
 def _sheet(store: SqlReader, number: int) -> RunSheet:

@@ -38,7 +38,7 @@ from scanner.errors import AssayError
 
 if TYPE_CHECKING:
     from scanner.web.access.settings import AccessSettings
-    from scanner.web.server.server import Output, ServerSettings
+    from scanner.web.server.server import ServerOutput, ServerSettings
 
 EPILOG: Final = (
     "The configuration lists tokens under `tokens`: see `assay token create`. "
@@ -146,7 +146,7 @@ def command(
     _reject_missing_packages()
     from scanner.web.access.settings import AccessSettings
     from scanner.web.requests.listen import address_of
-    from scanner.web.server.server import Content, ServerSettings, serve
+    from scanner.web.server.server import ServerContent, ServerSettings, serve
 
     use(log_format)
     place = address_of(listen, "--listen")
@@ -167,7 +167,7 @@ def command(
     server = ServerSettings(
         place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
     )
-    content = Content(database_address(db), settings(controls or ()), expectations(fleet))
+    content = ServerContent(database_address(db), settings(controls or ()), expectations(fleet))
     serve(content, server, _output(server, content.url))
 
 
@@ -193,10 +193,10 @@ def _session_seconds(text: str) -> int:
     return int(time)
 
 
-def _output(server: ServerSettings, db: str) -> Output:
+def _output(server: ServerSettings, db: str) -> ServerOutput:
     """Events on stderr, and the access log on standard output."""
     from scanner.store.database.address import address_of
-    from scanner.web.server.server import Output
+    from scanner.web.server.server import ServerOutput
 
     def events(level: str, message: str, fields: Mapping[str, str | int]) -> None:
         shown = "".join(f" ({name} {value})" for name, value in fields.items())
@@ -210,7 +210,7 @@ def _output(server: ServerSettings, db: str) -> Output:
         if metrics:
             log(sys.stderr, f"Serving metrics at {metrics}/metrics, without authentication", {"address": metrics})
 
-    return Output(sys.stdout, events, started)
+    return ServerOutput(sys.stdout, events, started)
 
 
 def log_is_json() -> bool:

@@ -147,7 +147,7 @@ def propose(
                     and _matches(policies, problem.policy)
                     and _matches(namespaces, top.namespace)
                 ):
-                    out.write(_proposal(problem, record, triage.waiving.named, last))
+                    out.write(_proposal(problem, record, triage.waiving.checks, last))
                     number += 1
     sys.stderr.write(f"assay: {number:,} {'waiver' if number == 1 else 'waivers'} to edit\n")
 
@@ -265,7 +265,7 @@ def _print_table(checked: _Checked) -> None:
 
 
 def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
-    from scanner.posture.waivers.near_waivers import Report, misses, nearest_waivers
+    from scanner.posture.waivers.near_waivers import Report, find_nearest_waivers, list_misses
     from scanner.posture.waivers.waivers import subject_of
     from scanner.report.text.names import object_name
 
@@ -274,7 +274,7 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
     triage = posture.triage(store, record)
     finding = stored.finding
     subject = subject_of(stored, record.check_ids.get((finding.policy_key, finding.check), ""))
-    given = triage.waiving.given
+    given = triage.waiving.waivers
     yield f"Finding {stored.id}: policy {finding.policy}, {finding.kind} {object_name(finding)}, {stored.status}"
     yield f"Check {subject.check_id or '(without an id)'}, workload {subject.workload_kind}/{subject.workload_name}"
     if given is None:
@@ -287,12 +287,12 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
         others = [
             waiver.name
             for waiver in given.waivers
-            if waiver.name != applied.name and not any(misses(waiver, subject, report))
+            if waiver.name != applied.name and not any(list_misses(waiver, subject, report))
         ]
         yield from (f"Waiver {name} applies, too." for name in others)
         return
     yield f"No waiver applies on {triage.day}."
-    near = nearest_waivers(given.waivers, subject, report)
+    near = find_nearest_waivers(given.waivers, subject, report)
     yield from (_near(each) for each in near[:_MOST_NEAR])
     if len(near) > _MOST_NEAR:
         yield f"{len(near) - _MOST_NEAR} more waivers fail on as few fields."
@@ -332,7 +332,7 @@ def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: s
         "spec": {
             "policy": problem.policy,
             **({"check": check} if check else {}),
-            **_digest_of(named.of(problem.policy, check)),
+            **_digest_of(named.find(problem.policy, check)),
             **place,
             "workload": f"{top.kind}/{top.name}",
             "reason": "<why the problem is acceptable until then>",

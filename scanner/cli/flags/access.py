@@ -17,7 +17,7 @@ from scanner.model.urls import without_password
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
     from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
-    from scanner.web.requests.listen import Address
+    from scanner.web.requests.listen import ListenAddress
 
 _OIDC: Final = "Sign-in with OIDC"
 _ASSERTION: Final = "Assertions of a proxy"
@@ -188,7 +188,7 @@ def public_url_of(text: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def hosts_of(public_url: str, listen: Address) -> frozenset[str] | None:
+def hosts_of(public_url: str, listen: ListenAddress) -> frozenset[str] | None:
     """The names that a Host header may have besides those of loopback; None for any name."""
     from scanner.web.requests.listen import host_of
 
@@ -197,7 +197,7 @@ def hosts_of(public_url: str, listen: Address) -> frozenset[str] | None:
     return frozenset() if listen.is_loopback else None
 
 
-def reject_open(settings: AccessSettings, listen: Address, *, insecure: bool) -> None:
+def reject_open(settings: AccessSettings, listen: ListenAddress, *, insecure: bool) -> None:
     """Raise UsageError for a server that would let everyone read who reaches it."""
     if settings.authenticates or listen.is_loopback or insecure:
         return
@@ -208,7 +208,7 @@ def reject_open(settings: AccessSettings, listen: Address, *, insecure: bool) ->
     )
 
 
-def reject_unusable_sign_in(settings: AccessSettings, listen: Address) -> None:
+def reject_unusable_sign_in(settings: AccessSettings, listen: ListenAddress) -> None:
     """Raise UsageError if browsers could not keep a session, or the provider could not send them back."""
     if settings.oidc and not settings.public_url and not listen.is_loopback:
         raise UsageError(
@@ -221,10 +221,10 @@ def reject_unusable_sign_in(settings: AccessSettings, listen: Address) -> None:
 
 def reject_insecure(url: str, flag: str) -> None:
     """Raise UsageError for a URL without TLS, unless it is one of this machine."""
-    from scanner.web.requests.listen import Address
+    from scanner.web.requests.listen import ListenAddress
 
     parts = _split(url, flag)
-    if parts.scheme == "http" and not Address(parts.hostname or "", 0).is_loopback:
+    if parts.scheme == "http" and not ListenAddress(parts.hostname or "", 0).is_loopback:
         raise UsageError(
             f"{flag} {without_password(url)}: write an address that begins with https://; others could read and change what is sent"
         )

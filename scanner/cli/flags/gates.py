@@ -336,12 +336,12 @@ def _failures(
 
 def _since(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
     """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
-    from scanner.posture.worst_problems import new_problems
+    from scanner.posture.worst_problems import find_new_problems
     from scanner.report.formats.worst_table import place
 
     if record.baseline is None or not record.baseline.title:
         return ""
-    worst = new_problems(record, triage, below, _NAMED)
+    worst = find_new_problems(record, triage, below, _NAMED)
     names = ", ".join(f"{each.problem.id} {each.problem.policy} on {place(each)}" for each in worst)
     more = f" and {number - len(worst):,} more" if number > len(worst) else ""
     return f" since {record.baseline.title}: {names}{more}"

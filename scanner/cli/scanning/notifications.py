@@ -103,7 +103,7 @@ class Notifications:
                 self._lose(several, error)
                 continue
             for each in several:
-                if found[each.route].changed:
+                if found[each.route].has_changes:
                     prepared[each] = found[each.route]
                 else:
                     self._store.end_notification(each, NotificationState.UNCHANGED)
@@ -111,14 +111,14 @@ class Notifications:
 
     def _notices(self, several: Sequence[Notification]) -> Mapping[str, Notice]:
         """The notices of notifications that compare the same scans. Raises UsageError if one of the scans was pruned."""
-        from scanner.posture.notices import notices
+        from scanner.posture.notices import make_notices
         from scanner.posture.problem_ids import problem_id
 
         first = several[0]
         before, now = self._store.record(first.before_id), self._store.record(first.scan_id)
         earlier, triage = (self._posture.triage_then(self._store, each) for each in (before, now))
         recorded = {used.policy.key for used in now.policies}
-        return notices(
+        return make_notices(
             self._store.diff(first.before_id, first.scan_id, triage.owner_of),
             [self._routes[each.route] for each in several],
             lambda policy: (triage if policy in recorded else earlier).severity(policy),
@@ -137,7 +137,7 @@ class Notifications:
     def _send(self, prepared: Mapping[Notification, Notice], end: float) -> set[str]:
         """Send notifications, record those that were accepted, and return the routes of the others."""
         from scanner.model.scans.notification import NotificationState
-        from scanner.notify.message import body, message_id
+        from scanner.notify.message import message_id, write_body
         from scanner.notify.webhook import SECONDS as LONGEST
         from scanner.notify.webhook import Delivery, deliver
 
@@ -149,13 +149,13 @@ class Notifications:
             except UsageError as error:
                 troubles[each] = str(error)
         deliveries = [
-            Delivery(webhook, message_id(each.scan_id, each.route), body(prepared[each]))
+            Delivery(webhook, message_id(each.scan_id, each.route), write_body(prepared[each]))
             for each, webhook in webhooks.items()
         ]
         results = deliver(deliveries, seconds=min(LONGEST, max(0.0, end - time.monotonic())))
         for (each, webhook), trouble in zip(webhooks.items(), results, strict=True):
             if trouble:
-                troubles[each] = f"{webhook.shown}: {trouble}"
+                troubles[each] = f"{webhook.origin}: {trouble}"
             else:
                 self._store.end_notification(each, NotificationState.DELIVERED)
         for each, trouble in troubles.items():

@@ -142,20 +142,20 @@ def _console() -> Console | None:
 
 
 def _wrapped(console: Console, line: str) -> None:
-    from scanner.report.text.printing import hanging, text_of
+    from scanner.report.text.printing import print_hanging, text_of
 
     words = line.lstrip(" ")
-    hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
+    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
 
 
 def _last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
-    from scanner.report.text.printing import hanging, text_of
+    from scanner.report.text.printing import print_hanging, text_of
 
     with standard_output():
         for *cells, last in lines:
             begin = "".join(_padded(cell, width) + " " * _GAP for cell, width in zip(cells, widths, strict=False))
             if last:
-                hanging(console, text_of(console, begin, len(begin)).plain, text_of(console, last, len(last)))
+                print_hanging(console, text_of(console, begin, len(begin)).plain, text_of(console, last, len(last)))
             else:
                 console.file.write(f"{begin.rstrip()}\n")
 
@@ -164,11 +164,11 @@ def _lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
     """The cells of a row one after the other, those that do not fit on a line of their own below."""
     from rich.text import Text
 
-    from scanner.report.text.printing import parts
+    from scanner.report.text.printing import print_parts
 
     with standard_output():
         for cells in lines:
-            parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
+            print_parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
 
 
 def _padded(cell: str, width: int) -> str:

@@ -49,7 +49,7 @@ class Circumstances:
     policy: Callable[[PolicyKey], Policy | None] = field(default=lambda _: None, compare=False)
     binding: Callable[[BindingKey], Binding | None] = field(default=lambda _: None, compare=False)
 
-    def keys_in_force(self) -> frozenset[str]:
+    def list_keys_in_force(self) -> frozenset[str]:
         """The labels and annotations of namespaces that any bound policy reads."""
         bound = {(language, policy) for language, policy, _ in self.bindings}.intersection(self.policies)
         return frozenset[str]().union(*map(self.namespace_keys, bound))
@@ -109,7 +109,7 @@ def coordinates_of(invocation: Invoked, check: str, place: tuple[str, str, str, 
     return coordinates._replace(params_in=name if (api_version, kind) == ("v1", "Namespace") else namespace)
 
 
-class Comparison:
+class CircumstanceChanges:
     """The changes between two scans besides objects. The cost of a question does not depend on the number of rules."""
 
     def __init__(self, before: Circumstances, now: Circumstances) -> None:
@@ -153,13 +153,13 @@ class Comparison:
         """Return whether any part differs for any finding."""
         return bool(self.kinds)
 
-    def changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+    def list_changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The kinds of changes for a finding, in the order of `CauseKind`."""
         return (*self._of_rules(finding), *self._everywhere)
 
-    def deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+    def list_deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""
-        return tuple(kind for kind in self.changes(finding) if self._decides(kind, finding))
+        return tuple(kind for kind in self.list_changes(finding) if self._decides(kind, finding))
 
     def invokes(self, finding: Coordinates) -> bool:
         """Return whether the newer scan can have the invocation of a finding: with its param, or without any."""
@@ -177,13 +177,13 @@ class Comparison:
         """Return whether a finding is an error of a configuration that lacks a param to which its binding refers."""
         return finding.lacks_param and any(self._references(finding))
 
-    def renamed_binding(self, before: BindingKey, now: BindingKey) -> bool:
+    def renames_binding(self, before: BindingKey, now: BindingKey) -> bool:
         """Return whether a binding is new, and has the content of one that is gone."""
         earlier, later = self.before.bindings, self.now.bindings
         gone = before in earlier and before not in later
         return gone and now in later and now not in earlier and earlier[before] == later[now]
 
-    def renamed_param(self, before: str, now: str) -> bool:
+    def renames_param(self, before: str, now: str) -> bool:
         """Return whether a param, by its place, is new, and has the content of one that is gone."""
         earlier, later = (rules[RuleType.PARAM] for rules in self._rules)
         gone = before in earlier and before not in later
@@ -217,7 +217,7 @@ class Comparison:
         place = key, check
         if place not in self._decisive:
             before, now = (_manifest(scan, key) for scan in (self.before, self.now))
-            self._decisive[place] = not texts_alone(key[0], before, now, check)
+            self._decisive[place] = not differ_in_texts_alone(key[0], before, now, check)
         return self._decisive[place]
 
     def _references(self, finding: Coordinates) -> tuple[ParamReference | None, ParamReference | None]:
@@ -256,7 +256,7 @@ class Comparison:
         names = self._differing_rules(RuleType.NAMESPACE_LABELS)
         if not names:
             return
-        known = _common(self.before.keys_in_force(), self.now.keys_in_force())
+        known = _common(self.before.list_keys_in_force(), self.now.list_keys_in_force())
         before, now = (rules[RuleType.NAMESPACE_LABELS] for rules in self._rules)
         for name in names:
             differing = _common(_differing_keys(before.get(name, ()), now.get(name, ())), known)
@@ -365,7 +365,7 @@ def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> fro
 # Rules: `docs/adr/0047-texts-decide-nothing.md`.
 
 
-def texts_alone(language: str, before: JsonObject, now: JsonObject, check: CheckKind) -> bool:
+def differ_in_texts_alone(language: str, before: JsonObject, now: JsonObject, check: CheckKind) -> bool:
     """Return whether two manifests of a policy or of a binding differ in parts that decide about no check of a kind.
 
     Without a difference nothing is known: a digest that was recorded without its manifest may have changed.

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from scanner.posture.history.causes import Comparison, Coordinates
+from scanner.posture.history.causes import CircumstanceChanges, Coordinates
 
 
 class LocatedFinding(NamedTuple):
@@ -39,8 +39,10 @@ def _recreated(finding: LocatedFinding) -> Hashable:
 _STEPS: Final[tuple[_Step, ...]] = (_reworded, _recreated)
 
 
-def continuations(
-    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
+def pair_continuations(
+    gone: Sequence[LocatedFinding],
+    come: Sequence[LocatedFinding],
+    comparison: Callable[[LocatedFinding], CircumstanceChanges],
 ) -> Iterator[Pair]:
     """The pairs of a finding of a problem that is gone and the one that continues it.
 
@@ -76,7 +78,9 @@ def _without(
 
 
 def _renamed(
-    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
+    gone: Sequence[LocatedFinding],
+    come: Sequence[LocatedFinding],
+    comparison: Callable[[LocatedFinding], CircumstanceChanges],
 ) -> Iterator[Pair]:
     """The same object; its binding or its param has another name and the same content."""
     candidates = [
@@ -91,9 +95,9 @@ def _renamed(
 
 
 def _same_but_for_a_name(
-    before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], Comparison]
+    before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], CircumstanceChanges]
 ) -> bool:
     earlier, later = before.coordinates, now.coordinates
     if earlier.param == later.param:
-        return comparison(before).renamed_binding(earlier.binding_key, later.binding_key)
-    return earlier.binding == later.binding and comparison(before).renamed_param(earlier.param, later.param)
+        return comparison(before).renames_binding(earlier.binding_key, later.binding_key)
+    return earlier.binding == later.binding and comparison(before).renames_param(earlier.param, later.param)

@@ -39,7 +39,7 @@ def rules_version(scan: Scan) -> RulesVersion:
     return RulesVersion(scan.policy_set_digest, scan.cluster.server_version, scan.tool_version)
 
 
-def changed_parts(before: RulesVersion | None, now: RulesVersion) -> tuple[RulesPart, ...] | None:
+def list_changed_parts(before: RulesVersion | None, now: RulesVersion) -> tuple[RulesPart, ...] | None:
     """The parts that differ; None if there is no earlier version, or a digest is not known."""
     if before is None or not before.policy_set_digest or not now.policy_set_digest:
         return None

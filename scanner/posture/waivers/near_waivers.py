@@ -45,7 +45,7 @@ class Report(NamedTuple):
     replaced: Mapping[str, ReplacedCheck] = MappingProxyType({})
 
 
-def misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
+def list_misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
     """The fields on which a waiver fails for a finding of a report; none if it applies."""
     if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in report.names):
         yield Miss("cluster", waiver.cluster, report.names[0])
@@ -59,9 +59,9 @@ def misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
         yield Miss(_FIELDS[state], _of_state(waiver, state), _on(report.day, state))
 
 
-def nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Report) -> list[NearWaiver]:
+def find_nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Report) -> list[NearWaiver]:
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
-    near = [NearWaiver(waiver, tuple(misses(waiver, subject, report))) for waiver in waivers]
+    near = [NearWaiver(waiver, tuple(list_misses(waiver, subject, report))) for waiver in waivers]
     for number in (1, 2):
         if found := [each for each in near if len(each.misses) == number]:
             return sorted(found, key=lambda each: each.waiver.name)

@@ -88,7 +88,7 @@ def _is_too_long(waiver: Waiver, rules: WaiverRules) -> bool:
     return waiver.since is None or (waiver.until - waiver.since).days + 1 > rules.longest_days
 
 
-def of_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
+def select_by_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
     """The waivers for the cluster with one of these names: a stored scan has that of its time, and that of today."""
     return (
         waiver for waiver in waivers if not waiver.cluster or any(fnmatchcase(name, waiver.cluster) for name in names)
@@ -147,7 +147,7 @@ def _selects(requirements: Iterable[Requirement], subject: Subject) -> bool:
     return all(requirement.matches(labels) for requirement in requirements)
 
 
-class Tested(NamedTuple):
+class IndexedWaiver(NamedTuple):
     """A waiver with the conditions that its place in the index does not answer."""
 
     waiver: Waiver
@@ -158,13 +158,13 @@ class Tested(NamedTuple):
 class _Places:
     """The waivers of one policy, each by its most selective exact field. `others` have none."""
 
-    objects: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    workloads: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    labels: defaultdict[tuple[str, str], list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    namespaces: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    others: list[Tested] = field(default_factory=list)
+    objects: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    workloads: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    labels: defaultdict[tuple[str, str], list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    namespaces: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    others: list[IndexedWaiver] = field(default_factory=list)
 
-    def add(self, tested: Tested) -> None:
+    def add(self, tested: IndexedWaiver) -> None:
         waiver = tested.waiver
         if waiver.object:
             self.objects[_reference(waiver.object)[1]].append(tested)
@@ -188,7 +188,7 @@ class WaiverIndex:
         for waiver in waivers:
             # The policy is the first condition, and the first step in the index.
             conditions = tuple(condition for _, condition in conditions_of(waiver))[1:]
-            self._places.setdefault(waiver.policy, _Places()).add(Tested(waiver, conditions))
+            self._places.setdefault(waiver.policy, _Places()).add(IndexedWaiver(waiver, conditions))
 
     @property
     def findings(self) -> Near:
@@ -216,7 +216,7 @@ class WaiverIndex:
                     return True
         return False
 
-    def near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[Tested]:
+    def find_near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[IndexedWaiver]:
         """The waivers that may apply to a finding, given names of its policy, object, workload and namespace, and its labels."""
         places = self._places.get(policy)
         if places is None:
@@ -235,7 +235,7 @@ class WaiverIndex:
         return found
 
 
-def matching(near: Iterable[Tested], subject: Subject) -> list[Waiver]:
+def select_matching(near: Iterable[IndexedWaiver], subject: Subject) -> list[Waiver]:
     """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
     found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
     if len(found) > 1:

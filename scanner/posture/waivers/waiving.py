@@ -16,15 +16,15 @@ from scanner.model.rule import RuleType
 from scanner.model.scans.scan import OutcomeName, ScanState, StoredFinding, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
-from scanner.posture.waivers.waived_checks import NamedChecks, replaced_checks
+from scanner.posture.waivers.waived_checks import NamedChecks, find_replaced_checks
 from scanner.posture.waivers.waivers import (
     IN_FORCE,
     AppliedWaiver,
     WaiverIndex,
     WaiverRules,
     WaiverState,
-    matching,
-    of_cluster,
+    select_by_cluster,
+    select_matching,
     state_on,
     subject_of,
 )
@@ -100,13 +100,13 @@ class Waiving:
 
     def __init__(self, waivers: WaiverSet | None, record: StoredScan, day: date, rules: WaiverRules) -> None:
         """Take the waivers of a report, or None if it has none. `replaced` are checks that ask something else, by waiver."""
-        self.given = waivers
+        self.waivers = waivers
         self._record = record
-        own = tuple(of_cluster(waivers.waivers, record.scan.cluster.names)) if waivers else ()
+        own = tuple(select_by_cluster(waivers.waivers, record.scan.cluster.names)) if waivers else ()
         states = {waiver.name: state_on(waiver, day, rules) for waiver in own}
         in_time = [waiver for waiver in own if states[waiver.name] in _IN_TIME]
         by_check = [waiver for waiver in in_time if waiver.check]
-        self.replaced = replaced_checks(by_check, self.named, record.waived_checks()) if by_check else {}
+        self.replaced = find_replaced_checks(by_check, self.checks, record.waived_checks()) if by_check else {}
         for name in self.replaced:
             if states[name] in IN_FORCE:
                 states[name] = WaiverState.UNKNOWN_CHECK
@@ -120,14 +120,14 @@ class Waiving:
         )
 
     @cached_property
-    def named(self) -> NamedChecks:
+    def checks(self) -> NamedChecks:
         """The checks of the scan by the names that waivers have for them."""
         record = self._record
         policies = (used.policy for used in record.policies)
         evaluated = (((key.language, key.policy), key.check) for key in record.tallies)
         return NamedChecks(policies, record.check_ids, evaluated)
 
-    def of(self, stored: StoredFinding) -> AppliedWaiver | None:
+    def find_waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
         finding = stored.finding
         workload = stored.workload.name if stored.workload else finding.name
@@ -136,7 +136,7 @@ class Waiving:
         if not self._index.may_apply(*places) or stored.status == "resolved":
             return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        for waiver in matching(self._index.near(*places), subject_of(stored, check_id)):
+        for waiver in select_matching(self._index.find_near(*places), subject_of(stored, check_id)):
             if waiver.name in self._in_force:
                 return self._applied(waiver)
         return None
@@ -149,7 +149,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._index, self._in_force, self.named).waived(self._states)
+        return _Counting(self._record, self._index, self._in_force, self.checks).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -210,7 +210,7 @@ class _Counting:
     def _add(self, candidate: Candidate) -> None:
         of = candidate.of
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
-        found = matching(self._index.near(of.policy, *places), self._subject(candidate))
+        found = select_matching(self._index.find_near(of.policy, *places), self._subject(candidate))
         own = [waiver for waiver in found if waiver.name in self._in_force]
         lapsed = [waiver for waiver in found if waiver.name not in self._in_force]
         self._used.update(waiver.name for waiver in own)
@@ -262,7 +262,7 @@ class _Counting:
         return WaiverUse(waiver, WaiverState.UNKNOWN_POLICY, *numbers, why=why)
 
     def _unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
-        if not waiver.check or self._named.of(waiver.policy, waiver.check):
+        if not waiver.check or self._named.find(waiver.policy, waiver.check):
             return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why="no open finding matches")
         checks = self._record.check_ids.items()
         ids = [name for (policy, check), name in checks if policy[1] == waiver.policy and check.expression.strip()]

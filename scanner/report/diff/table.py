@@ -16,15 +16,15 @@ from scanner.report.diff.words import (
     RULE_TITLES,
     change_words,
     circumstances,
+    count_findings,
+    count_problems,
     counts_line,
     counts_text,
     cut_lines,
-    finding_counts,
     gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
-    problem_counts,
     rule_change,
     rule_lines,
     rules_sentence,
@@ -34,7 +34,7 @@ from scanner.report.diff.words import (
     warnings,
     workload_words,
 )
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.safe_text import visible
 from scanner.report.text.titles import CAUSES
 
@@ -60,7 +60,7 @@ def lines(
     yield ""
     yield from _wrapped(rules_sentence(diff) or "The rules are equal in both scans.")
     yield from _wrapped(
-        f"Problems: {counts_line(problem_counts(diff))}. Findings: {counts_line(finding_counts(diff))}."
+        f"Problems: {counts_line(count_problems(diff))}. Findings: {counts_line(count_findings(diff))}."
     )
     if diff.unchecked:
         yield from _wrapped(
@@ -99,10 +99,10 @@ def _incomparable(diff: ScanDiff) -> Iterator[str]:
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
     yield f"Cause {kind}: {DIFF_CAUSES[kind]}"
-    yield from _wrapped(f"problems: {counts_line(problem_counts(diff, kind))}", "  ")
-    yield from _wrapped(f"findings: {counts_line(finding_counts(diff, kind))}", "  ")
+    yield from _wrapped(f"problems: {counts_line(count_problems(diff, kind))}", "  ")
+    yield from _wrapped(f"findings: {counts_line(count_findings(diff, kind))}", "  ")
     shown = 0
-    for problem in diff.listed(kind, limit):
+    for problem in diff.list_problems(kind, limit):
         shown += 1
         yield from _problem(problem, severity)
     if more := diff.problems_of(kind) - shown:
@@ -112,7 +112,7 @@ def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: Severit
 def _problem(problem: DifferingProblem, severity: SeverityOf) -> Iterator[str]:
     """The change, the severity and the place of a problem, its workload, and its message."""
     how_bad = severity((problem.language, problem.policy))
-    also = f" (also {listed(problem.cause.also)})" if problem.cause.also else ""
+    also = f" (also {join_texts(problem.cause.also)})" if problem.cause.also else ""
     yield from _wrapped(f"{change_words(problem)}  {problem.id}  {how_bad}  {visible(problem.policy)}{also}", "  ")
     state = problem.now or problem.before
     states = f": {state_words(state)}" if state else ""

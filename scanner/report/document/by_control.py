@@ -10,11 +10,11 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
-from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
+from scanner.posture.control_facts import Needs, Tallies, collect_evaluated_objects, facts_of, needs_of
+from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, evaluate_controls
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import FindingCounts, finding_counts
+from scanner.report.document.counts import FindingCounts, count_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[F
 
     needs = needs_of(record, constraints)
     facts = facts_of(record, needs, triage.waived.tallies)
-    numbers = _Numbers(record, census, triage, needs, _by_policy(record.tallies), evaluated_objects(record), facts)
+    numbers = _Numbers(
+        record, census, triage, needs, _by_policy(record.tallies), collect_evaluated_objects(record), facts
+    )
     return tuple(_framework(framework, numbers) for framework in frameworks)
 
 
@@ -116,7 +118,7 @@ def _by_policy(tallies: Tallies) -> Mapping[PolicyKey, Tallies]:
 def _framework(framework: Framework, numbers: _Numbers) -> FrameworkSection:
     policies = [used.policy for used in numbers.record.policies]
     controls = tuple(
-        _control(result, numbers) for result in control_results(framework.controls, policies, numbers.facts)
+        _control(result, numbers) for result in evaluate_controls(framework.controls, policies, numbers.facts)
     )
     return FrameworkSection(
         name=framework.name,
@@ -162,7 +164,7 @@ def _objects(policies: frozenset[PolicyKey], numbers: _Numbers) -> int | None:
 
 
 def _findings(policies: frozenset[PolicyKey], census: Census) -> FindingCounts:
-    return finding_counts(
+    return count_findings(
         (bucket, number)
         for bucket, number in census.items()
         if bucket.policy in policies and bucket.status not in ALONE
@@ -195,4 +197,4 @@ def _score(policies: frozenset[PolicyKey], numbers: _Numbers, waived: Tallies | 
         coverage=_lines(policies, numbers),
         gaps=tuple(sorted({gap for policy in policies for gap in numbers.needs[policy].gaps})),
     )
-    return Scores(alone, numbers.triage.severity, waived).whole()
+    return Scores(alone, numbers.triage.severity, waived).score_scan()

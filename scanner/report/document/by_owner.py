@@ -11,7 +11,7 @@ from scanner.model.scans.stored_scan import Counts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import FindingCounts, finding_counts
+from scanner.report.document.counts import FindingCounts, count_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OwnerSection:
 def owners_of(counted: Iterable[OwnedCensus], triage: Triage) -> tuple[OwnerSection, ...]:
     """Every owner with findings, by name; unowned objects last."""
     sections = (
-        OwnerSection(owner, finding_counts(census.items()), _severities(census.items(), triage))
+        OwnerSection(owner, count_findings(census.items()), _severities(census.items(), triage))
         for owner, census in counted
     )
     return tuple(sorted(sections, key=lambda section: (not section.owner, section.owner)))
@@ -60,5 +60,5 @@ def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[
     for bucket, number in buckets:
         parts[triage.severity(bucket.policy)].append((bucket, number))
     return tuple(
-        SeverityCounts(severity, finding_counts(parts[severity])) for severity in Severity if severity in parts
+        SeverityCounts(severity, count_findings(parts[severity])) for severity in Severity if severity in parts
     )

@@ -20,7 +20,7 @@ from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
 from scanner.report.text.names import param_ref
 from scanner.report.text.titles import binding_note
 
@@ -38,7 +38,7 @@ class ParamSection:
 
     namespace: str
     name: str
-    counts: Counts
+    counts: CheckCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class BindingSection:
     param_ref: str
     note: str
     digest: str
-    counts: Counts
+    counts: CheckCounts
     params: tuple[ParamSection, ...]
     manifest: JsonObject
     written: JsonObject = field(metadata=FOR_PAGES)
@@ -64,7 +64,7 @@ class CheckSection:
     """The results of one check of a policy, and their auditability."""
 
     check: Check
-    counts: Counts
+    counts: CheckCounts
     auditability: tuple[Auditability, ...]
 
 
@@ -73,7 +73,7 @@ class NamespaceCounts:
     """The results of a policy in one namespace; the empty name stands for cluster-scoped objects."""
 
     namespace: str
-    counts: Counts
+    counts: CheckCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class PolicySection:
     reads_requester: bool
     matched: int
     actions: tuple[Action, ...]
-    counts: Counts
-    requester: Counts
+    counts: CheckCounts
+    requester: CheckCounts
     findings: FindingCounts
     bindings: tuple[BindingSection, ...]
     checks: tuple[CheckSection, ...]
@@ -125,12 +125,12 @@ class PolicySection:
 class _Numbers:
     """The counts of a scan, grouped once for all policies."""
 
-    policies: dict[PolicyKey, Counts]
-    requester: dict[PolicyKey, Counts]
-    params: dict[PolicyKey, dict[tuple[str, str, str], Counts]]
-    bindings: dict[BindingKey, Counts]
-    checks: dict[PolicyKey, dict[Check, Counts]]
-    namespaces: dict[PolicyKey, dict[str, Counts]]
+    policies: dict[PolicyKey, CheckCounts]
+    requester: dict[PolicyKey, CheckCounts]
+    params: dict[PolicyKey, dict[tuple[str, str, str], CheckCounts]]
+    bindings: dict[BindingKey, CheckCounts]
+    checks: dict[PolicyKey, dict[Check, CheckCounts]]
+    namespaces: dict[PolicyKey, dict[str, CheckCounts]]
     findings: dict[PolicyKey, FindingCounts]
     health: dict[PolicyKey, list[Health]]
     scores: dict[PolicyKey, Score]
@@ -167,7 +167,7 @@ def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scor
         namespaces=_nested(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
         findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
-        scores=scores.by_policy(),
+        scores=scores.score_by_policy(),
         triage=triage,
     )
 
@@ -201,8 +201,8 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         checks=_checks(policy.key, record.reading, numbers),
         namespaces=_namespaces(policy.key, numbers),
         health=tuple(numbers.health.get(policy.key, ())),
-        manifest=without_server_fields(policy.manifest),
-        written=as_written(policy.manifest),
+        manifest=drop_server_fields(policy.manifest),
+        written=restore_written(policy.manifest),
         **_described(policy.key, numbers),
     )
 
@@ -280,8 +280,8 @@ def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
             for (bound_by, namespace, name), counts in params.items()
             if bound_by == binding.name
         ),
-        manifest=without_server_fields(binding.manifest),
-        written=as_written(binding.manifest),
+        manifest=drop_server_fields(binding.manifest),
+        written=restore_written(binding.manifest),
     )
 
 
@@ -312,7 +312,7 @@ def _names_requester(policy: Policy) -> bool:
 # change the copy, so the copy is what the author wrote only while the object has everything that the copy has.
 
 
-def without_server_fields(manifest: JsonObject) -> JsonObject:
+def drop_server_fields(manifest: JsonObject) -> JsonObject:
     """The manifest without status and without the metadata that a server or kubectl sets."""
     metadata = {
         key: value for key, value in as_object(manifest.get("metadata")).items() if key not in SERVER_SET_METADATA
@@ -324,14 +324,14 @@ def without_server_fields(manifest: JsonObject) -> JsonObject:
     return {key: metadata if key == "metadata" else value for key, value in manifest.items() if key != "status"}
 
 
-def as_written(manifest: JsonObject) -> JsonObject:
+def restore_written(manifest: JsonObject) -> JsonObject:
     """The manifest with the spec that its author applied, without the defaults of the server; empty if that is not known."""
     copy = _copy(manifest)
     spec = copy.get("spec")
     if not spec or not _has(manifest.get("spec"), spec):
         return EMPTY
     version = {"apiVersion": copy["apiVersion"]} if "apiVersion" in copy else {}
-    return {**without_server_fields(manifest), **version, "spec": spec}
+    return {**drop_server_fields(manifest), **version, "spec": spec}
 
 
 def _copy(manifest: JsonObject) -> JsonObject:

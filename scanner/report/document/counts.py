@@ -21,7 +21,7 @@ NameT = TypeVar("NameT", str, PolicyKey)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CheckCounts:
     """The number of checks with each outcome. The field names are those of `OutcomeName` in snake case.
 
     `skipped` checks were not evaluated, because a match condition is false; `not_auditable` checks cannot be decided by an
@@ -58,15 +58,15 @@ class Counts:
         """The number of checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable
 
-    def without(self, other: Counts) -> Counts:
+    def subtract(self, other: CheckCounts) -> CheckCounts:
         """The counts less those of `other`, which are a part of them."""
-        return Counts(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+        return CheckCounts(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
 
 
-NOTHING = Counts()
+NOTHING = CheckCounts()
 
 
-def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, Counts]:
+def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, CheckCounts]:
     """The outcomes of every group, groups in ascending order, without the keys for which `group` returns None."""
     sums: defaultdict[GroupT, dict[OutcomeName, int]] = defaultdict(dict)
     for key, number in tallies.items():
@@ -86,11 +86,11 @@ _OUTCOMES: Final = (
     OutcomeName.WOULD_CHANGE,
     OutcomeName.EXCEPTED,
 )
-"""In the order of the fields of `Counts`."""
+"""In the order of the fields of `CheckCounts`."""
 
 
-def _counts(sums: Mapping[OutcomeName, int]) -> Counts:
-    return Counts(*map(sums.get, _OUTCOMES, repeat(0)))
+def _counts(sums: Mapping[OutcomeName, int]) -> CheckCounts:
+    return CheckCounts(*map(sums.get, _OUTCOMES, repeat(0)))
 
 
 def _order(name: Hashable) -> tuple[object, ...]:
@@ -122,10 +122,10 @@ def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT,
     parts: defaultdict[NameT, list[tuple[Bucket, int]]] = defaultdict(list)
     for bucket, number in census.items():
         parts[group(bucket)].append((bucket, number))
-    return {name: finding_counts(parts[name]) for name in sorted(parts)}
+    return {name: count_findings(parts[name]) for name in sorted(parts)}
 
 
-def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
+def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     """The sum of some buckets and their numbers of findings."""
     by_status: Counter[str] = Counter()
     denied = drift = 0
@@ -144,7 +144,7 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     )
 
 
-def previews_of(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
+def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
     """The checks of assumed bindings, by policy."""
     assumed = _assumed(record)
     return (
@@ -152,7 +152,7 @@ def previews_of(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
     )
 
 
-def previews_in_namespaces(record: ScanRecord) -> Mapping[str, Counts]:
+def previews_in_namespaces(record: ScanRecord) -> Mapping[str, CheckCounts]:
     """The checks of assumed bindings, by namespace."""
     assumed = _assumed(record)
     return (

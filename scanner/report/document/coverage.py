@@ -14,7 +14,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Coverage, CoverageState, OutOfScope, ScanRecord, ScanState, Scope, Unneeded
 from scanner.posture.policy_kinds import plural_of
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 
 _INCOMPLETE = {
     CoverageState.PARTIAL: "listed only partly",
@@ -132,13 +132,13 @@ def _parts(scope: Scope, coverage: Iterable[Coverage], method: Method | None) ->
     # Kinds come first: after the names of namespaces they would look like these.
     yield from _kinds_left_out(line.kind for line in coverage if line.state is CoverageState.SKIPPED)
     if scope.namespaces:
-        yield f"all namespaces but {listed(scope.namespaces)}"
+        yield f"all namespaces but {join_texts(scope.namespaces)}"
     if scope.exclude_namespaces:
-        yield f"{_noun('namespace', scope.exclude_namespaces)} {listed(scope.exclude_namespaces)}"
+        yield f"{_noun('namespace', scope.exclude_namespaces)} {join_texts(scope.exclude_namespaces)}"
     if scope.policies:
-        yield f"all policies but {listed(scope.policies)}"
+        yield f"all policies but {join_texts(scope.policies)}"
     if scope.bindings:
-        yield f"all bindings but {listed(scope.bindings)}"
+        yield f"all bindings but {join_texts(scope.bindings)}"
     if method and method.without_cluster_policies:
         yield "the policies of the cluster"
     if scope.selector:

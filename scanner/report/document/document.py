@@ -42,7 +42,7 @@ from scanner.posture.grouped_problems import (
     problems_by_owner,
     problems_by_policy,
 )
-from scanner.posture.history.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.history.rule_digests import RulesPart, list_changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import Severity
@@ -55,13 +55,13 @@ from scanner.report.document.by_owner import OwnerSection, SeverityCounts, owner
 from scanner.report.document.by_policy import PolicySection, policies_of
 from scanner.report.document.counts import (
     NOTHING,
+    CheckCounts,
     FindingCounts,
+    count_findings,
     counts_by,
-    finding_counts,
     previews_in_namespaces,
     previews_of,
 )
-from scanner.report.document.counts import Counts as CheckCounts
 from scanner.report.document.coverage import CoverageSection, UnneededItem, coverage_of, left_out_of, unneeded_of
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
@@ -126,7 +126,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FindingChanges:
     """The differences from the previous scan, as numbers of findings.
 
     `unchecked` findings are open, but this scan did not check them; `preview` findings have no history. `rules_changed` has the
@@ -177,7 +177,7 @@ class Document:
     requester: CheckCounts
     check_kinds: tuple[CheckKindCounts, ...]
     findings_total: FindingCounts
-    changes: Changes
+    changes: FindingChanges
     score: Score
     scores: Scores
     coverage: CoverageSection
@@ -266,13 +266,13 @@ class Document:
         controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
         return problems_by_control(self.problems_by_policy, controls)
 
-    def in_force(self, section: PolicySection) -> CheckCounts:
+    def count_in_force(self, section: PolicySection) -> CheckCounts:
         """The checks of a policy without previews."""
-        return section.counts.without(self.previews.get(section.key, NOTHING))
+        return section.counts.subtract(self.previews.get(section.key, NOTHING))
 
-    def in_force_in(self, section: NamespaceSection) -> CheckCounts:
+    def count_in_namespace(self, section: NamespaceSection) -> CheckCounts:
         """The checks in a namespace without previews."""
-        return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
+        return section.counts.subtract(self.namespace_previews.get(section.namespace, NOTHING))
 
 
 def document_of(
@@ -282,10 +282,10 @@ def document_of(
     options: ReportOptions = DEFAULT_OPTIONS,
 ) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    return document_with(stored, Triage(settings, stored, day), options)
+    return make_document(stored, Triage(settings, stored, day), options)
 
 
-def document_with(
+def make_document(
     stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: Counts | None = None
 ) -> Document:
     """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
@@ -295,7 +295,7 @@ def document_with(
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
-    findings_total = finding_counts(census.items())
+    findings_total = count_findings(census.items())
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
     problems, worst = problems_of(stored, triage, of_scan)
@@ -309,7 +309,7 @@ def document_with(
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
-        score=scores.whole(),
+        score=scores.score_scan(),
         scores=scores,
         coverage=coverage,
         policies=policies,
@@ -352,7 +352,7 @@ def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:
     """The score without the checks that waivers waive, or None if no finding is waived."""
     if not triage.waived.tallies:
         return None
-    return Scores(record, triage.severity, triage.waived.tallies).whole()
+    return Scores(record, triage.severity, triage.waived.tallies).score_scan()
 
 
 def titles_of(policies: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
@@ -384,10 +384,10 @@ def _provenance(record: ScanRecord) -> Provenance:
     )
 
 
-def _changes(record: StoredScan, findings: FindingCounts) -> Changes:
+def _changes(record: StoredScan, findings: FindingCounts) -> FindingChanges:
     before = record.comparable
-    parts = changed_parts(rules_version(before) if before else None, rules_version(record.scan))
-    return Changes(
+    parts = list_changed_parts(rules_version(before) if before else None, rules_version(record.scan))
+    return FindingChanges(
         new=findings.new,
         open=findings.open,
         reopened=findings.reopened,

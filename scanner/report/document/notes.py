@@ -23,7 +23,7 @@ class Missed(NamedTuple):
     why: str
 
 
-def missed(document: Document) -> tuple[Missed, ...]:
+def list_missed(document: Document) -> tuple[Missed, ...]:
     """Every part that the scan missed; empty only for a scan that missed nothing, or that had nothing to evaluate."""
     listed = {gap.where for gap in document.gaps if gap.kind is GapKind.LIST}
     ending = (Missed("Not finished", text, "the scan", text) for text in ending_of(document.provenance.state))

@@ -78,7 +78,7 @@ class MarkedText:
     lines: tuple[str, ...]
     places: dict[Check, _Lines] = field(default_factory=dict)
 
-    def marking(self, checks: Iterable[Check]) -> MarkedText:
+    def mark_only(self, checks: Iterable[Check]) -> MarkedText:
         """The same text, of which only the lines of some checks are marked."""
         return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
 
@@ -106,7 +106,7 @@ def _left_out(number: int) -> str:
     return f"… {plural(number, 'line')} left out"
 
 
-def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
+def mark_checks(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
     """The text of a policy with the lines of some of its checks in this scan; no lines if the scan did not record the policy."""
     text = definition_of(section)
     if not text or len(text) > _READABLE:

@@ -22,7 +22,7 @@ from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import Counts, counts_by
+from scanner.report.document.counts import CheckCounts, counts_by
 from scanner.report.document.coverage import CoverageSection, coverage_of, left_out_of
 from scanner.report.document.document import Document, is_complete
 from scanner.report.document.waivers import WaiversSection, waivers_of
@@ -44,7 +44,7 @@ class ScanNumbers:
     coverage: CoverageSection
     gaps: tuple[Gap, ...]
     unmatched: frozenset[PolicyKey]
-    counts: Mapping[PolicyKey, Counts]
+    counts: Mapping[PolicyKey, CheckCounts]
     groups: tuple[ProblemGroup, ...]
     severity: Callable[[PolicyKey], Severity]
     resolutions: Mapping[str, int]
@@ -65,7 +65,7 @@ def numbers_in(document: Document) -> ScanNumbers:
         coverage=document.coverage,
         gaps=document.gaps,
         unmatched=unmatched_policies(document.stored),
-        counts={section.key: document.in_force(section) for section in document.policies},
+        counts={section.key: document.count_in_force(section) for section in document.policies},
         groups=document.groups,
         severity=document.triage.severity,
         resolutions=document.stored.resolutions(),
@@ -96,7 +96,7 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
     )
 
 
-def _in_force(record: StoredScan) -> Mapping[PolicyKey, Counts]:
+def _in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
     """The counts of policies without previews."""
     assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)

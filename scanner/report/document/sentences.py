@@ -22,9 +22,9 @@ from scanner.report.document.by_owner import OwnerSection
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.coverage import CoverageSection, unneeded_line
 from scanner.report.document.document import Document
-from scanner.report.document.notes import missed, rights_line
+from scanner.report.document.notes import list_missed, rights_line
 from scanner.report.document.waivers import STATE_WORDS
-from scanner.report.text.numbers import listed, percent_ceil, percent_floor, plural
+from scanner.report.text.numbers import join_texts, percent_ceil, percent_floor, plural
 from scanner.report.text.scope import EVERYTHING, clocks_note
 from scanner.report.text.times import duration, stamp
 from scanner.report.text.titles import CONTROL_STATES, HEALTH_TITLES, RULES_KINDS, RULES_PARTS
@@ -52,7 +52,7 @@ def verdict_of(document: Document) -> str:
     if not left_out:
         return f"{_extent(document)}."
     extent = "Complete within its scope" if document.complete else _extent(document)
-    return f"{extent}; left out on request: {listed(left_out)}."
+    return f"{extent}; left out on request: {join_texts(left_out)}."
 
 
 def _extent(document: Document) -> str:
@@ -110,7 +110,7 @@ def is_compared(document: Document) -> bool:
 
 def gaps_of(document: Document) -> int:
     """The number of items that could not be scanned."""
-    return len(missed(document))
+    return len(list_missed(document))
 
 
 def clocks_line(document: Document) -> str:
@@ -384,7 +384,7 @@ def _owner_badness(section: OwnerSection) -> tuple[bool, list[int], str]:
 def severities_line(document: Document) -> str:
     """The number of findings of each severity that has some, worst first; `none` without findings."""
     numbers = (f"{each.findings.total:,} {each.severity}" for each in document.severities if each.findings.total)
-    return listed(numbers) or "none"
+    return join_texts(numbers) or "none"
 
 
 def weighted_line(document: Document) -> str:
@@ -393,7 +393,7 @@ def weighted_line(document: Document) -> str:
     if score is None or score.value is None or score.low is None or score.high is None:
         return f"not available: {score.why_not if score else 'not computed'}"
     bounds = f", between {percent_floor(score.low)} and {percent_ceil(score.high)} with the undecided checks"
-    weights = listed(f"{severity} {weight}" for severity, weight in WEIGHTS.items())
+    weights = join_texts(f"{severity} {weight}" for severity, weight in WEIGHTS.items())
     return f"{percent_floor(score.value)}{bounds if score.undecided else ''}; a check counts by its severity: {weights}"
 
 

@@ -117,7 +117,7 @@ class WaiversSection:
 
 def waivers_of(triage: Triage) -> WaiversSection:
     """The waivers of the report of a scan."""
-    waived, given = triage.waived, triage.waiving.given
+    waived, given = triage.waived, triage.waiving.waivers
     return WaiversSection(
         day=triage.day,
         given=given is not None,

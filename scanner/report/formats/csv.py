@@ -20,7 +20,7 @@ from scanner.report.text.safe_text import visible
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
-def guarded(text: str) -> str:
+def guard_formula(text: str) -> str:
     """The text, after a quote if a spreadsheet would take it for a formula or a command."""
     return f"'{text}" if text.lstrip(" \ufeff").startswith(_FORMULA) else text
 
@@ -41,7 +41,7 @@ def line(cells: Sequence[str]) -> str:
 
 def _cell(text: str) -> str:
     """The text with escapes for characters that do not print: a terminal that shows the file obeys none of them."""
-    return guarded(visible(text, lines=True))
+    return guard_formula(visible(text, lines=True))
 
 
 def render(document: Document, out: TextIO) -> None:

@@ -18,7 +18,7 @@ from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import Coverage, StoredFinding
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.report.document.counts import NO_FINDINGS
-from scanner.report.document.document import Changes, Document
+from scanner.report.document.document import Document, FindingChanges
 from scanner.report.document.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.document.waivers import section_json
 from scanner.report.lists.finding_columns import FINDINGS
@@ -91,7 +91,7 @@ def section(document: Document, name: str) -> Plain:
         case "verdict":
             return _verdict(document)
         case "changes":
-            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(Changes)}
+            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
             return {**own, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers

@@ -21,12 +21,12 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import ALONE, HealthKind, StoredFinding
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document.document import Document
-from scanner.report.document.notes import Missed, missed
+from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.sentences import verdict_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.evidence import evidence_lines
 from scanner.report.text.names import object_name, owner_title, param_name, workload_name
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import iso
 from scanner.report.text.titles import HEALTH_TITLES, cause_text, check_title, message_of
@@ -68,7 +68,7 @@ def _write_suite(document: Document, out: TextIO, policy: PolicyKey, findings: I
 
 
 def _write_missed(document: Document, out: TextIO) -> None:
-    parts = missed(document)
+    parts = list_missed(document)
     if not parts and not document.complete:
         parts = (Missed("Not complete", verdict_of(document), "the scan", verdict_of(document)),)
     cases = (
@@ -116,7 +116,7 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
     """The name under which a case is counted, and its element."""
     finding = stored.finding
     name = f"{finding.kind} {object_name(finding)}: {check_title(finding.check)}"
-    if by := listed(filter(None, (finding.binding, param_name(finding.param_namespace, finding.param_name)))):
+    if by := join_texts(filter(None, (finding.binding, param_name(finding.param_namespace, finding.param_name)))):
         name += f" ({by})"
     result, element, kind = _result(document, stored)
     text = _text("\n".join(_facts(document, stored)))

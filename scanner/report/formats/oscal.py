@@ -23,7 +23,7 @@ from scanner.model.scans.scan import StoredFinding
 from scanner.posture.controls import ControlState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import Counts
+from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.sentences import headline_of, score_line, verdict_of
 from scanner.report.document.waivers import waiver_text
@@ -251,7 +251,7 @@ _REASONS: Final = {ControlState.MET: "pass", ControlState.VIOLATED: "fail"}
 
 
 def _policy(document: Document, section: PolicySection) -> _Target:
-    counts = document.in_force(section)
+    counts = document.count_in_force(section)
     why = _why(document, counts)
     return _Target(
         id=_token(f"{section.language}_{section.key[1]}"),
@@ -263,7 +263,7 @@ def _policy(document: Document, section: PolicySection) -> _Target:
     )
 
 
-def _why(document: Document, counts: Counts) -> str:
+def _why(document: Document, counts: CheckCounts) -> str:
     """The reason why a scan does not show that a policy is met; empty if it does. `counts` are those of its bindings in force."""
     if counts.failing or counts.would_change:
         numbers = plural(counts.failing, "check"), plural(counts.would_change, "mutation")

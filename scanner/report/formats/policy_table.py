@@ -18,11 +18,21 @@ from rich.console import Console
 from rich.text import Text
 
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import NOTHING, Counts
+from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.sentences import worst_policies
-from scanner.report.text.numbers import listed, plural
-from scanner.report.text.printing import ROWS, Style, cut_note, fits, hanging, line, parts, show, text_of
+from scanner.report.text.numbers import join_texts, plural
+from scanner.report.text.printing import (
+    ROWS,
+    Style,
+    fits,
+    print_cut_note,
+    print_hanging,
+    print_line,
+    print_parts,
+    print_table,
+    text_of,
+)
 from scanner.report.text.titles import auditability
 
 _LEAST_NAME: Final = 24
@@ -32,8 +42,8 @@ class _Row(NamedTuple):
     """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
 
     section: PolicySection
-    bound: Counts
-    preview: Counts
+    bound: CheckCounts
+    preview: CheckCounts
     refused: int
 
 
@@ -95,9 +105,9 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
     rows = [_row(document, section) for section in sections if wide or _needs_attention(section)]
     if rows:
         console.print()
-        line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
+        print_line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
         _table(console, document, rows, wide=wide)
-        cut_note(console, len(rows), "policies")
+        print_cut_note(console, len(rows), "policies")
     if len(rows) < len(sections):
         if not rows:
             console.print()
@@ -112,7 +122,7 @@ def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
     ]
     if not others:
         return "in checks; a check is one rule evaluated for one object"
-    return f"{listed(others)}, the rest in checks: one rule for one object"
+    return f"{join_texts(others)}, the rest in checks: one rule for one object"
 
 
 def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
@@ -125,17 +135,17 @@ def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: 
             _listed_row(console, document, row, wide=wide)
         return
     styles = {column.head: _unless_zero(column.style) for column in columns if column.style}
-    show(console, heads, shown, numbers=numbers, styles=styles, gap=False)
+    print_table(console, heads, shown, numbers=numbers, styles=styles, gap=False)
 
 
 def _listed_row(console: Console, document: Document, row: _Row, *, wide: bool) -> None:
     """A policy without a table: its name, severity and actions, and below them the numbers that are not 0."""
     columns = [column for column in _COLUMNS if wide or not column.wide]
-    texts = listed(column.cell(row) for column in columns if not column.number)
-    hanging(console, "  ", text_of(console, f"{_title(document, row)}: {texts}"))
+    texts = join_texts(column.cell(row) for column in columns if not column.number)
+    print_hanging(console, "  ", text_of(console, f"{_title(document, row)}: {texts}"))
     cells = [(column, column.cell(row)) for column in columns if column.number]
     words = [f"{cell} {column.word}" for column, cell in cells if cell != "0"]
-    parts(console, Text("   "), words or [_reason(row.section)])
+    print_parts(console, Text("   "), words or [_reason(row.section)])
 
 
 def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wide: bool) -> list[_Column]:
@@ -166,7 +176,7 @@ def _title(document: Document, row: _Row) -> str:
 
 def _row(document: Document, section: PolicySection) -> _Row:
     preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
-    return _Row(section, document.in_force(section), preview, refused)
+    return _Row(section, document.count_in_force(section), preview, refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:
@@ -177,15 +187,15 @@ def _needs_attention(section: PolicySection) -> bool:
 def _action(section: PolicySection) -> str:
     if not section.bindings:
         return "not bound"
-    return listed(section.actions) or "bound"
+    return join_texts(section.actions) or "bound"
 
 
 def _others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:
     """The policies without a row, by the reason."""
     numbers = Counter(map(_reason, sections))
-    reasons = listed(f"{number:,} {reason}" for reason, number in numbers.most_common())
+    reasons = join_texts(f"{number:,} {reason}" for reason, number in numbers.most_common())
     other = "other " if some else ""
-    line(console, f"{plural(len(sections), f'{other}policy', f'{other}policies')}: {reasons}")
+    print_line(console, f"{plural(len(sections), f'{other}policy', f'{other}policies')}: {reasons}")
 
 
 def _reason(section: PolicySection) -> str:

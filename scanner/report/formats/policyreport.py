@@ -21,7 +21,7 @@ from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scans.scan import ALONE, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, report_source
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import NOTHING, Counts
+from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.waivers import waiver_text
 from scanner.report.group_files import GroupReader, GroupWriter, file_name
@@ -69,7 +69,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
-            counts = document.in_force_in(section)
+            counts = document.count_in_namespace(section)
             for number, part in enumerate(_parts(reader.rows(file_name(section.namespace))), 1):
                 head = _head(shape, section.namespace, number, _summary(counts, part.listed))
                 out.write(separator)
@@ -126,7 +126,7 @@ def _head(shape: Shape, namespace: str, number: int, summary: Mapping[str, int])
     }
 
 
-def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
+def _summary(counts: CheckCounts, listed: Mapping[str, int]) -> dict[str, int]:
     """All five numbers: fail, warn, error, waived and previewed results as listed, pass and other skips as counted."""
     shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_ASIDE, 0)}

@@ -20,7 +20,7 @@ from scanner.model.scans.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
-from scanner.report.document.counts import Counts
+from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.notes import manifest_notes, missing_rights, rights_heading
 from scanner.report.document.sentences import (
@@ -64,10 +64,10 @@ from scanner.report.text.printing import (
     Command,
     command_line,
     console_of,
-    cut_note,
-    items,
-    line,
     print_commands,
+    print_cut_note,
+    print_items,
+    print_line,
     text_of,
 )
 from scanner.report.text.screen import Screen
@@ -108,12 +108,12 @@ def _heading(console: Console, document: Document) -> None:
     provenance = document.provenance
     server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
     scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}"
-    printing.parts(console, Text(), [scan, *when_of(document).split(", ")])
+    printing.print_parts(console, Text(), [scan, *when_of(document).split(", ")])
     for note in filter(None, (provenance.cluster.release.note, clocks_line(document))):
-        line(console, note)
+        print_line(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
-    printing.parts(console, Text.assemble(state), verdict_line(document))
+    printing.print_parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
         _banner(console, "RULES CHANGED", rules, "bold black on cyan")
     for manifest in manifest_notes(document):
@@ -129,21 +129,21 @@ def _banner(console: Console, word: str, sentence: str, style: str) -> None:
         )
     ):
         wrapped.rstrip()
-        printing.one_line(console, Text.assemble(" " if number else "", wrapped))
+        printing.print_unwrapped(console, Text.assemble(" " if number else "", wrapped))
 
 
 def _incomplete(console: Console, document: Document) -> None:
     """The parts that the scan missed, and those that the user left out."""
     if not document.complete or document.left_out:
         console.print()
-        line(console, verdict_of(document), style="" if document.complete else "bold")
-    items(console, document.coverage.unseen)
+        print_line(console, verdict_of(document), style="" if document.complete else "bold")
+    print_items(console, document.coverage.unseen)
     if rights := missing_rights(document):
-        line(console, rights_heading(rights))
-        items(console, [right.right for right in rights[:ROWS]])
-        cut_note(console, len(rights), "missing rights")
+        print_line(console, rights_heading(rights))
+        print_items(console, [right.right for right in rights[:ROWS]])
+        print_cut_note(console, len(rights), "missing rights")
     elif advice := nothing_line(document):
-        line(console, advice)
+        print_line(console, advice)
 
 
 def _namespaces(console: Console, document: Document) -> None:
@@ -152,20 +152,20 @@ def _namespaces(console: Console, document: Document) -> None:
         (
             namespace_title(section.namespace),
             f"{problems.of(section.namespace).refused:,}",
-            *_numbers(document.in_force_in(section)),
+            *_numbers(document.count_in_namespace(section)),
             f"{section.findings.new:,}",
         )
         for section in worst_namespaces(document.namespaces)[:ROWS]
     ]
     _show(console, ("Namespace", _REFUSED, *_NUMBERS, "Findings\nnew"), rows)
-    cut_note(console, len(document.namespaces), "namespaces")
+    print_cut_note(console, len(document.namespaces), "namespaces")
     _sums(console, problems, "namespace")
 
 
 def _sums(console: Console, problems: GroupedProblems, noun: str) -> None:
     """The reason why the refused problems of a table add up to another number than the verdict's, if they do."""
     if note := sums_note(problems, noun):
-        line(console, f"  {note}")
+        print_line(console, f"  {note}")
 
 
 def _controls(console: Console, document: Document) -> None:
@@ -173,8 +173,8 @@ def _controls(console: Console, document: Document) -> None:
     for framework in document.controls:
         problems = document.problems_by_control(framework)
         console.print()
-        line(console, f"{framework.heading}: {controls_line(framework)}")
-        items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
+        print_line(console, f"{framework.heading}: {controls_line(framework)}")
+        print_items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
         rows = [
             (
                 control.id,
@@ -188,7 +188,7 @@ def _controls(console: Console, document: Document) -> None:
             for control in worst_controls(framework)
         ]
         _show(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
-        cut_note(console, len(rows), "controls")
+        print_cut_note(console, len(rows), "controls")
         _sums(console, problems, "control")
 
 
@@ -211,16 +211,16 @@ def _owners(console: Console, document: Document) -> None:
         for section in worst_owners(document.owners)[:ROWS]
     ]
     _show(console, ("Owner", _REFUSED, *_SEVERITIES, "Findings", "New"), rows)
-    cut_note(console, len(document.owners), "owners")
+    print_cut_note(console, len(document.owners), "owners")
     _sums(console, problems, "owner")
 
 
 def _health(console: Console, document: Document) -> None:
     if document.health:
         console.print()
-        line(console, "Policy health", style="bold")
-    items(console, [_health_text(document, problem) for problem in document.health[:ROWS]])
-    cut_note(console, len(document.health), "policy health entries")
+        print_line(console, "Policy health", style="bold")
+    print_items(console, [_health_text(document, problem) for problem in document.health[:ROWS]])
+    print_cut_note(console, len(document.health), "policy health entries")
 
 
 def _health_text(document: Document, problem: Health) -> str:
@@ -239,7 +239,7 @@ def _closing(console: Console, document: Document, *, wide: bool) -> None:
     _fact(console, "", score_with_waivers_line(document))
     _fact(console, "Coverage", coverage_line(document))
     _fact(console, "Waived", waived_line(document))
-    items(console, _waiver_troubles(document))
+    print_items(console, _waiver_troubles(document))
     _fact(console, "Excepted", excepted_line(document))
     if drift := drift_line(document):
         _fact(console, "Drift", f"{drift}: drift is no violation, and not part of the score")
@@ -263,7 +263,7 @@ def _closing(console: Console, document: Document, *, wide: bool) -> None:
 def _fact(console: Console, title: str, sentence: str) -> None:
     """A title and a sentence, nothing without a sentence."""
     if sentence:
-        printing.hanging(console, title.ljust(_TITLE), text_of(console, sentence))
+        printing.print_hanging(console, title.ljust(_TITLE), text_of(console, sentence))
 
 
 def _waiver_troubles(document: Document) -> list[str]:
@@ -297,10 +297,10 @@ def _opinion(console: Console, opinion: Opinion) -> None:
         for differs in opinion.disagreements[:ROWS]
     ]
     _show(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
-    cut_note(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
+    print_cut_note(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
 
 
-def _numbers(counts: Counts) -> tuple[str, ...]:
+def _numbers(counts: CheckCounts) -> tuple[str, ...]:
     return tuple(
         f"{number:,}"
         for number in (counts.passed, counts.violated, counts.errored, counts.would_change, counts.unanswered)
@@ -308,7 +308,7 @@ def _numbers(counts: Counts) -> tuple[str, ...]:
 
 
 def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    printing.show(console, heads, rows, numbers=_COUNTED)
+    printing.print_table(console, heads, rows, numbers=_COUNTED)
 
 
 # The commands that a summary recommends: they name missing rights, and lead to the worst problem, and to everything.

@@ -17,7 +17,7 @@ from scanner.report.document.document import Document
 from scanner.report.document.sentences import is_compared
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
-from scanner.report.text.printing import LONGEST_CELL, hanging, line, one_line, show, text_of
+from scanner.report.text.printing import LONGEST_CELL, print_hanging, print_line, print_table, print_unwrapped, text_of
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import age_text
 from scanner.report.text.titles import message_of
@@ -41,7 +41,7 @@ def worst_problems(console: Console, document: Document) -> None:
     total, shown = document.problems.open, len(document.worst)
     number = plural(total, "problem") if shown == total else f"{shown} of {plural(total, 'problem')}"
     console.print()
-    line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
+    print_line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
     if console.width < _ONE_LINE:
         for worst in document.worst:
             _two_lines(console, document, worst)
@@ -101,16 +101,16 @@ def _two_lines(console: Console, document: Document, worst: WorstProblem) -> Non
     where = text_of(console, place(worst), LONGEST_CELL)
     if len(begin) + head.cell_len + where.cell_len > console.width:
         head.rstrip()
-        one_line(console, Text.assemble(begin, head))
-        hanging(console, _INDENT, where)
+        print_unwrapped(console, Text.assemble(begin, head))
+        print_hanging(console, _INDENT, where)
     else:
-        one_line(console, Text.assemble(begin, head, where))
+        print_unwrapped(console, Text.assemble(begin, head, where))
     owner = _short(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
     end = f" ({', '.join(part for part in (age(document, worst), owner) if part)})"
     safe_end = text_of(console, end).plain
     room = max(console.width - len(_INDENT) - cell_len(safe_end), _LEAST)
     rule_text = _short(text_of(console, rule(document, worst)).plain, room)
-    one_line(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
+    print_unwrapped(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
 
 
 def _short(text: str, room: int) -> str:
@@ -136,7 +136,7 @@ def _table(console: Console, document: Document) -> None:
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     rows = list(zip(*shown.values(), strict=True))
-    show(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
+    print_table(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
 
 
 def _style(cell: str) -> str:

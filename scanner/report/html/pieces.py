@@ -43,7 +43,7 @@ class RowForm:
                 self._forms.clear()
             html = str(self._macro(*words, *map(place, range(len(harmless)))))
             form = self._forms[key] = Pieces(html.replace(">\n<", "><"))
-        return form.filled(harmless)
+        return form.fill(harmless)
 
 
 class Pieces:
@@ -57,7 +57,7 @@ class Pieces:
         self._in_texts: Final = [each for each in numbers if each[0] not in in_tags]
         self._in_tags: Final = [each for each in numbers if each[0] in in_tags]
 
-    def filled(self, texts: Sequence[str]) -> str:
+    def fill(self, texts: Sequence[str]) -> str:
         """The HTML with texts, which are HTML, in its places."""
         parts = self._parts.copy()
         for number, place in self._in_texts:

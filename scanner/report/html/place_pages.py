@@ -111,7 +111,7 @@ class PlacePages:
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
             places = "\n".join((*(each.html for each in part.findings), *moved))
             texts = "\n".join(self._part_texts(part))
-            yield _file(prefix, number), self._frame.filled((f"Findings {shown}", shown, places, texts))
+            yield _file(prefix, number), self._frame.fill((f"Findings {shown}", shown, places, texts))
 
     def _part_texts(self, part: _Part) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):

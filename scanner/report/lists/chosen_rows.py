@@ -11,7 +11,7 @@ from scanner.model.list_fields import Sort, Status
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.problem_rows import Problem, alone, joined
+from scanner.posture.problem_rows import Problem, join_findings, select_alone
 from scanner.posture.triage import Triage
 from scanner.report.document.document import titles_of
 from scanner.report.lists.filters import ListFilter
@@ -47,8 +47,8 @@ class ChosenRows:
         groups = (list(group) for _, group in of_scan)
         all_shown = Status.UNCHECKED in self._wanted.status
         shown = (own for own in groups if all_shown or any(each.checked for each in own))
-        rows = self._ordered(chain(shown, alone(self._record.findings())), limit)
-        return (joined(own, self.triage.waiver) for own in rows)
+        rows = self._ordered(chain(shown, select_alone(self._record.findings())), limit)
+        return (join_findings(own, self.triage.waiver) for own in rows)
 
     def _ordered(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
         """The chosen rows in the order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""

@@ -141,7 +141,7 @@ def _has_action(each: CommonProblem, action: str) -> bool:
     chips = _CHIPS.get(action)
     if chips is None:
         return each.facts.action == action
-    return each.facts.chip in chips and (action != Action.REFUSED or each.counted)
+    return each.facts.chip in chips and (action != Action.REFUSED or each.is_counted)
 
 
 def _has_status(each: CommonProblem, status: str) -> bool:
@@ -152,9 +152,9 @@ def _has_status(each: CommonProblem, status: str) -> bool:
         case Status.EXCEPTED:
             return facts.excepted
         case Status.OPEN:
-            return each.counted
+            return each.is_counted
         case Status.NEW | Status.REOPENED:
-            return facts.status == status and each.counted
+            return facts.status == status and each.is_counted
         case Status.UNRESOLVED:
             return facts.status != Status.RESOLVED
         case _:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import strictest
+from scanner.posture.problem_rows import choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document
 
@@ -129,7 +129,7 @@ class CommonProblem(NamedTuple):
         return self.facts.status in ALONE
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Return whether the verdict counts such problems."""
         return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
@@ -150,7 +150,7 @@ def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
     still_open = [each for each in findings if each.status != "resolved"]
     counted = [each for each in still_open if not each.excepted and not each.waived]
     deciding = counted or still_open
-    action = strictest({action for each in deciding for action in each.actions})
+    action = choose_strictest({action for each in deciding for action in each.actions})
     refused = any(each.denies for each in deciding)
     excepted = bool(deciding) and all(each.excepted for each in deciding)
     status = _status(first)

@@ -16,7 +16,7 @@ from scanner.errors import UsageError
 from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, ScanRecord, Scope
 from scanner.model.schedule import Schedule, schedule_of
-from scanner.posture.run_register import RegisterEntry, RunState, register, run_entry
+from scanner.posture.run_register import RegisterEntry, RunState, make_register, run_entry
 from scanner.report.document.method import MethodSection, method_of
 
 MOST_TIMES: Final = 100_000
@@ -24,7 +24,7 @@ MOST_TIMES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class RunExpectation:
     """The times at which runs are expected: a schedule in a time zone, and the tolerance after which a run is late."""
 
     schedule: str
@@ -43,23 +43,23 @@ def _schedule_of(text: str, time_zone: str) -> Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Expectations:
+class RunExpectations:
     """The times at which runs of each cluster are expected: those `of_clusters`, by name, have times of their own.
 
     `members` are the names of the clusters that are expected to have runs at all.
     """
 
-    others: Expectation | None = None
-    of_clusters: Mapping[str, Expectation] = field(default_factory=dict)
+    others: RunExpectation | None = None
+    of_clusters: Mapping[str, RunExpectation] = field(default_factory=dict)
     members: tuple[str, ...] = ()
 
-    def of(self, cluster: str) -> Expectation | None:
+    def find(self, cluster: str) -> RunExpectation | None:
         """The expected times of a cluster, None without any."""
         return self.of_clusters.get(cluster, self.others)
 
     def schedule_of(self, cluster: str) -> Schedule | None:
         """The schedule of a cluster, None without any. Raises UsageError for an invalid one."""
-        expectation = self.of(cluster)
+        expectation = self.find(cluster)
         return expectation.times if expectation else None
 
 
@@ -74,7 +74,7 @@ class RegisterDocument:
     since: datetime | None
     until: datetime
     cluster: str = ""
-    expectation: Expectation | None = None
+    expectation: RunExpectation | None = None
     shown: int | None = None
 
     @property
@@ -93,14 +93,14 @@ class RegisterDocument:
         return Counter(entry.state for entry in self.entries if entry.expected is None)
 
 
-def recorded_runs(
+def list_recorded_runs(
     runs: Sequence[RunDetails], since: datetime | None, now: datetime, cluster: str = ""
 ) -> RegisterDocument:
     """The register of runs as recorded, given the newest first."""
     return RegisterDocument(tuple(map(run_entry, runs)), since, now, cluster)
 
 
-class Period(NamedTuple):
+class RegisterPeriod(NamedTuple):
     """The begin of a register: `since` if a user names it, else the first recorded run, but not before `earliest`.
 
     `first_run` is the begin of the first of all recorded runs, None without one: then no run is expected.
@@ -110,7 +110,7 @@ class Period(NamedTuple):
     first_run: datetime | None
     earliest: datetime | None = None
 
-    def begin(self, expectation: Expectation) -> datetime | None:
+    def begin(self, expectation: RunExpectation) -> datetime | None:
         """The first moment at which a run may be expected."""
         if self.since is not None or self.first_run is None:
             return self.since
@@ -118,18 +118,18 @@ class Period(NamedTuple):
         return first if self.earliest is None else max(first, self.earliest)
 
 
-def expected_runs(
-    runs: Sequence[RunDetails], expectation: Expectation, period: Period, now: datetime, cluster: str = ""
+def list_expected_runs(
+    runs: Sequence[RunDetails], expectation: RunExpectation, period: RegisterPeriod, now: datetime, cluster: str = ""
 ) -> RegisterDocument:
     """The register of runs beside the times of a schedule. Raises UsageError for more than `MOST_TIMES` of them."""
     schedule = expectation.times
     start = period.begin(expectation)
     times = _times(schedule, start, now) if start else ()
-    entries = register(runs, times, now=now, tolerance=expectation.tolerance)
+    entries = make_register(runs, times, now=now, tolerance=expectation.tolerance)
     return RegisterDocument(entries[::-1], start, now, cluster, expectation)
 
 
-def _first_time(expectation: Expectation, started: datetime) -> datetime:
+def _first_time(expectation: RunExpectation, started: datetime) -> datetime:
     """The first expected time: the last one before the first run if that run is not late, else the next one."""
     near = list(expectation.times.between(started - expectation.tolerance, started))
     return near[-1] if near else started

@@ -15,7 +15,7 @@ from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Scan
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.report.document.method import MethodSection, Requester
-from scanner.report.runs.document import Agreement, Expectation, KindLine, RegisterDocument, RunSheet
+from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunExpectation, RunSheet
 from scanner.report.text.json_text import dump
 from scanner.report.text.times import iso
 
@@ -156,7 +156,7 @@ def _user(user: Requester) -> JsonObject:
     return {"username": user.username, "groups": list(user.groups)}
 
 
-def _expectation(expectation: Expectation | None) -> JsonObject | None:
+def _expectation(expectation: RunExpectation | None) -> JsonObject | None:
     if expectation is None:
         return None
     seconds = int(expectation.tolerance.total_seconds())

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from scanner.posture.run_register import RegisterEntry, RunState, in_words
+from scanner.posture.run_register import RegisterEntry, RunState, write_duration
 from scanner.report.document.method import MethodSection, Requester
 from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunSheet
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.safe_text import visible
 from scanner.report.text.scope import exclusions_of, scope_of
 from scanner.report.text.times import duration
@@ -70,7 +70,7 @@ def summary(document: RegisterDocument) -> str:
     others = plural(sum(document.other.values()), "run")
     if document.expectation is None:
         return f"{others}{since}: {_states(document.other)}.{more}"
-    tolerance = in_words(document.expectation.tolerance)
+    tolerance = write_duration(document.expectation.tolerance)
     expected = sum(document.expected.values())
     numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected) or 'none'}"
     other = f" {others} besides the schedule: {_states(document.other)}." if document.other else ""
@@ -78,7 +78,7 @@ def summary(document: RegisterDocument) -> str:
 
 
 def _states(counts: Mapping[RunState, int]) -> str:
-    return listed(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
+    return join_texts(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
 
 
 def sheet_lines(sheet: RunSheet) -> Iterator[str]:
@@ -103,7 +103,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     for line in sheet.kinds:
         yield from _kind(line)
     yield ""
-    yield from _wrapped(compared(sheet))
+    yield from _wrapped(write_comparison(sheet))
 
 
 def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
@@ -129,7 +129,7 @@ def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
     scan = sheet.record.scan
     yield "Scan", f"{scan.id}, {scan.findings} findings"
     yield "Cluster", f"{scan.cluster.name}{f', UID {scan.cluster.uid}' if scan.cluster.uid else ''}"
-    yield "Scope", listed((*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope))))
+    yield "Scope", join_texts((*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope))))
     if sheet.method:
         yield from _method(sheet.method, scan.cluster.server_version)
 
@@ -142,8 +142,8 @@ def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, s
     if method.configuration.path:
         yield "Configuration", f"{method.configuration.path}, {method.configuration.digest}"
     if variables := [each.place for each in method.configuration.settings if each.place.startswith("ASSAY_")]:
-        yield "Variables", listed(variables)
-    network = listed(("public addresses", *method.network_to)) if method.network else "none"
+        yield "Variables", join_texts(variables)
+    network = join_texts(("public addresses", *method.network_to)) if method.network else "none"
     yield "Network", f"{network} besides the cluster" if method.network else "none besides the cluster"
     pages = f", pages of {plural(method.chunk_size, 'object')}" if method.chunk_size else ""
     yield "Workers", f"{method.workers}{pages}"
@@ -152,7 +152,7 @@ def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, s
 
 
 def _user(user: Requester) -> str:
-    return f"{user.username or 'unknown'}{f' of {listed(user.groups)}' if user.groups else ''}"
+    return f"{user.username or 'unknown'}{f' of {join_texts(user.groups)}' if user.groups else ''}"
 
 
 def _kind(line: KindLine) -> Iterator[str]:
@@ -180,16 +180,16 @@ def _kind(line: KindLine) -> Iterator[str]:
         yield from _wrapped(f"{_WORDS[line.agreement]}: {counts}", "    ")
 
 
-def compared(sheet: RunSheet) -> str:
+def write_comparison(sheet: RunSheet) -> str:
     """The result of the comparison with the API server's own counts."""
     if sheet.why_not_compared:
         return f"Not compared with the API server's own counts: {visible(sheet.why_not_compared)}"
     counts = sheet.agreements
-    numbers = listed(
+    numbers = join_texts(
         f"{plural(counts[agreement], 'kind')} {_WORDS[agreement]}" for agreement in Agreement if counts.get(agreement)
     )
     reasons = dict.fromkeys(line.why_not for line in sheet.kinds if line.why_not and not line.coverage.note)
-    why = f" ({listed(map(visible, reasons))})" if reasons else ""
+    why = f" ({join_texts(map(visible, reasons))})" if reasons else ""
     return f"Compared with the API server's own counts, which it takes once a minute: {numbers or 'no kinds'}{why}."
 
 

@@ -31,10 +31,10 @@ def dump(value: object) -> bytes:
         encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
         return json.dumps(value, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
-    return escaped(encoded.decode()).encode()
+    return escape_unprintable(encoded.decode()).encode()
 
 
-def escaped(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """JSON with escapes for the characters that do not print; compact JSON has these in strings only."""
     return text if text.isprintable() else "".join(map(_character, text))
 

@@ -6,7 +6,7 @@ from scanner.model.outcome import Finding
 from scanner.model.policy import ParamRef
 from scanner.model.scans.scan import StoredFinding
 from scanner.model.selector import Selector
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 
 UNOWNED_TITLE = "unowned"
 """The title of the objects without an owner."""
@@ -52,5 +52,5 @@ def param_ref(ref: ParamRef | None) -> str:
 
 
 def _selector(selector: Selector) -> str:
-    parts = (f"{label.key} {label.operator} {listed(label.values)}".rstrip() for label in selector.requirements)
+    parts = (f"{label.key} {label.operator} {join_texts(label.values)}".rstrip() for label in selector.requirements)
     return " and ".join(parts) or "everything"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from scanner.model.scans.method import ClockDifferences
 from scanner.model.scans.scan import Scan, Scope
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.times import stamp
 
 EVERYTHING = (
@@ -35,10 +35,10 @@ def scope_of(scan: Scan) -> tuple[str, ...]:
     """The scope of a scan, in words."""
     scope = scan.scope
     limits = (
-        ("namespaces", listed(scope.namespaces)),
-        ("kinds", listed(scope.kinds)),
-        ("policies", listed(scope.policies)),
-        ("bindings", listed(scope.bindings)),
+        ("namespaces", join_texts(scope.namespaces)),
+        ("kinds", join_texts(scope.kinds)),
+        ("policies", join_texts(scope.policies)),
+        ("bindings", join_texts(scope.bindings)),
         ("objects with labels", scope.selector),
     )
     return tuple(
@@ -52,7 +52,7 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
         ("namespaces", scope.exclude_namespaces),
         ("kinds", scope.skip_kinds),
     )
-    return tuple(f"{noun} {listed(names)}" for noun, names in excluded if names)
+    return tuple(f"{noun} {join_texts(names)}" for noun, names in excluded if names)
 
 
 def notes_of(scan: Scan, clocks: ClockDifferences) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
         if seconds is not None
     )
     return (
-        f"The clocks differed by more than five minutes when the scan began: {listed(shown)}. "
+        f"The clocks differed by more than five minutes when the scan began: {join_texts(shown)}. "
         "The scan is dated by the latest of them. Correct the clocks that are wrong."
     )
 

@@ -11,7 +11,7 @@ from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.scan import HealthKind
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 
 HEALTH_TITLES = {
     HealthKind.UNBOUND: "Not bound",
@@ -180,7 +180,7 @@ def check_title(check: Check) -> str:
 
 def auditability(classes: Iterable[Auditability]) -> str:
     """The auditability classes in words; `not known` for a scan by an older version."""
-    return listed(AUDITABILITY[auditability] for auditability in classes) or "not known"
+    return join_texts(AUDITABILITY[auditability] for auditability in classes) or "not known"
 
 
 def binding_note(binding: Binding) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.texts import clean
-from scanner.posture.problem_ids import CheckKey, check_id, check_keys, expressions, names_of
+from scanner.posture.problem_ids import CheckKey, check_id, check_keys, list_expressions, names_of
 from scanner.store.database.engine import among, insert_rows
 from scanner.store.rows import codec
 from scanner.store.rows.columns import CheckColumns
@@ -57,7 +57,7 @@ def check_ids(
         (policy.key, Check(CheckKind(kind), index, text)): known[keys[kind, index]]
         for policy in policies
         for keys in (check_keys(policy),)
-        for kind, texts in expressions(policy)
+        for kind, texts in list_expressions(policy)
         for index, text in enumerate(texts)
         if keys[kind, index] in known
     }

@@ -17,7 +17,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.texts import clean
 from scanner.model.waiver import WaivedCheck, Waiver, WaiverSet
 from scanner.posture.waivers.waived_checks import NamedChecks, form_of, question_of, waiver_key
-from scanner.posture.waivers.waivers import of_cluster
+from scanner.posture.waivers.waivers import select_by_cluster
 from scanner.store.catalog.check_names import check_ids, policies_of_scan
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.database.engine import among, insert_rows
@@ -106,7 +106,7 @@ def write_waived_checks(connection: Connection, cluster: int, scan: int, revisio
     checks = _named_checks(connection, cluster, scan, revision, frozenset(waiver.policy for waiver in named))
     rows: dict[tuple[bytes, bytes], str] = {}
     for waiver in named:
-        for check in checks.of(waiver.policy, waiver.check):
+        for check in checks.find(waiver.policy, waiver.check):
             key = waiver_key(waiver), form_of(*check)
             if key not in known:
                 rows[key] = question_of(*check)
@@ -137,7 +137,7 @@ def write_all_waived_checks(connection: Connection) -> None:
 def _waivers(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[Waiver]:
     """The waivers for its cluster that the report of a scan has."""
     stored = scan_of(connection.execute(select_scans().where(SCANS.c.number == scan)).one())
-    return of_cluster(waivers_used(connection, cluster, scan, revision), stored.cluster.names)
+    return select_by_cluster(waivers_used(connection, cluster, scan, revision), stored.cluster.names)
 
 
 def _named_checks(connection: Connection, cluster: int, scan: int, revision: int, names: frozenset[str]) -> NamedChecks:

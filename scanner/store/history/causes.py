@@ -20,7 +20,14 @@ from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import FILES, Coverage, CoverageState, Scope
-from scanner.posture.history.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
+from scanner.posture.history.causes import (
+    RULES,
+    CircumstanceChanges,
+    Circumstances,
+    Coordinates,
+    Invoked,
+    coordinates_of,
+)
 from scanner.posture.history.namespace_keys import namespace_keys
 from scanner.store.catalog.rules import read_rules
 from scanner.store.catalog.scans import newest_comparable
@@ -79,7 +86,7 @@ class EarlierScan:
 
     def __init__(self, connection: Connection, number: int, now: Circumstances) -> None:
         """Read a scan by its number."""
-        self.comparison = Comparison(circumstances_of(connection, number), now)
+        self.comparison = CircumstanceChanges(circumstances_of(connection, number), now)
         self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
         self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
         for api_version, kind, sets in sets_of(connection, number):
@@ -97,7 +104,7 @@ class EarlierScan:
 
     def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
         """The changes since then of a finding that the scan does not have. If nothing else did, its object changed."""
-        rules = self.comparison.deciding(finding.coordinates)
+        rules = self.comparison.list_deciding(finding.coordinates)
         yield from rules
         if self.examined(finding.api_version, finding.kind, finding.object_id):
             if self._missed(finding):
@@ -135,22 +142,22 @@ class EarlierScan:
         return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
 
 
-def appeared(comparison: Comparison) -> CauseKind:
+def appeared(comparison: CircumstanceChanges) -> CauseKind:
     """The cause of a finding about an object that an earlier scan did not have: files tell nothing about its creation."""
     of_files = comparison.before.of_files or comparison.now.of_files
     return CauseKind.OBJECT_NOT_IN_EARLIER_SCAN if of_files else CauseKind.OBJECT_CREATED
 
 
 def ended_kinds(
-    comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
+    comparison: CircumstanceChanges, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
 ) -> frozenset[CauseKind]:
     """The changes of a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
 
     An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
     """
-    kinds = {*comparison.deciding(finding)}
+    kinds = {*comparison.list_deciding(finding)}
     if resolution is Resolution.RULES_CHANGED:
-        kinds = kinds or {*comparison.changes(finding)}
+        kinds = kinds or {*comparison.list_changes(finding)}
     if resolution in _BY_RESOLUTION:
         kinds.add(_BY_RESOLUTION[resolution])
     if deleted:
@@ -158,12 +165,14 @@ def ended_kinds(
     return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
 
 
-def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
+def changed_kinds(
+    comparison: CircumstanceChanges, finding: Coordinates, *, object_changed: bool
+) -> frozenset[CauseKind]:
     """The changes of a finding that is open before and after, texts included: if nothing else did, its object.
 
     An error of a configuration that lacks a param changes with the param or its kind, unless the object changed.
     """
-    kinds = frozenset(comparison.changes(finding))
+    kinds = frozenset(comparison.list_changes(finding))
     if object_changed:
         return kinds | {CauseKind.OBJECT_CHANGED}
     unexplained = CauseKind.PARAM if comparison.refers_to_params(finding) else CauseKind.OBJECT_CHANGED
@@ -199,7 +208,7 @@ class Causes:
             [self._ids[cause]] = self._rows.ids([(cause.kind.value, ",".join(cause.also))])
         return self._ids[cause]
 
-    def since(self, revision: int) -> Comparison:
+    def since(self, revision: int) -> CircumstanceChanges:
         """The changes since the scan of a revision."""
         return self._scan(revision).comparison
 
@@ -248,7 +257,7 @@ class Causes:
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
             for number, place in self.places(portion):
-                kinds = undone.union(comparison.deciding(place.coordinates))
+                kinds = undone.union(comparison.list_deciding(place.coordinates))
                 ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
             self._write(ids)
 

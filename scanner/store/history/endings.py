@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, case, func, select, update
 
 from scanner.model.outcome import CheckKind, GapKind
 from scanner.model.scans.scan import Scope
-from scanner.posture.history.causes import Comparison, Coordinates, coordinates_of
-from scanner.posture.history.continuations import LocatedFinding, Pair, continuations
+from scanner.posture.history.causes import CircumstanceChanges, Coordinates, coordinates_of
+from scanner.posture.history.continuations import LocatedFinding, Pair, pair_continuations
 from scanner.store.database.engine import among, listed
 from scanner.store.history.causes import Causes
 from scanner.store.history.evaluated_sets import sets_of
@@ -186,7 +186,7 @@ class Endings:
         """Join findings that continue others, and take these from those to resolve."""
         revisions = {revision: RowIdSet(numbers) for revision, numbers in seen_at.items()}
 
-        def since(number: int) -> Comparison:
+        def since(number: int) -> CircumstanceChanges:
             return self._causes.since(next(revision for revision, rows in revisions.items() if number in rows))
 
         gone = [number for numbers in seen_at.values() for number in numbers]
@@ -216,7 +216,7 @@ class Endings:
             return Decisive(
                 bound=self._bound(finding),
                 invoked=comparison.invokes(finding),
-                changed=bool(comparison.deciding(finding)),
+                changed=bool(comparison.list_deciding(finding)),
                 failed=lambda: self._failed(finding),
                 matched=lambda: self._matched(finding),
                 cause=lambda resolution: self._causes.ended(finding, resolution, revision),
@@ -310,7 +310,7 @@ class Endings:
 
 
 def find_continuations(
-    connection: Connection, gone: Sequence[int], come: Sequence[int], since: Callable[[int], Comparison]
+    connection: Connection, gone: Sequence[int], come: Sequence[int], since: Callable[[int], CircumstanceChanges]
 ) -> Iterator[Pair]:
     """The pairs of a row that ends and the row that continues it, of the rows with these ids.
 
@@ -337,7 +337,7 @@ def find_continuations(
             findings = [_finding(*row) for _, *row in group]
             before = [finding for finding in findings if finding.number in ends]
             now = [finding for finding in findings if finding.number not in ends]
-            yield from continuations(before, now, lambda finding: since(finding.number))
+            yield from pair_continuations(before, now, lambda finding: since(finding.number))
 
 
 def _finding(

@@ -252,7 +252,7 @@ class PopulationWriter:
         """The key of the workload of an object; None for an object that is its own workload."""
         if examined.controller is None:
             return None
-        top = self._workloads.of(examined)
+        top = self._workloads.find(examined)
         own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
         return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
 

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, sele
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup
-from scanner.posture.grouped_problems import grouped
+from scanner.posture.grouped_problems import join_groups
 from scanner.store.database.engine import listed
 from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, in_problem_at, seen_in
@@ -119,7 +119,7 @@ def _rank(outcome: ColumnElement[str]) -> ColumnElement[int]:
 
 def problems_by_namespace(connection: Connection, place: Place, waived: frozenset[int]) -> GroupedProblems:
     """The open problems of a scan without its waived rows, by the namespace of their objects."""
-    return grouped(_counted(connection, place, waived, OBJECTS.c.namespace))
+    return join_groups(_counted(connection, place, waived, OBJECTS.c.namespace))
 
 
 def problems_by_owner(
@@ -130,7 +130,7 @@ def problems_by_owner(
     seen = select(FINDINGS.c.object).where(seen_in(place.cluster, place.revision))
     owners = ObjectOwners(labels, owner_of, seen)
     rows = _counted(connection, place, waived, owners.column(FINDINGS.c.object))
-    return grouped((owners.names[owners.number(bytes(owner))], size, numbers) for owner, size, numbers in rows)
+    return join_groups((owners.names[owners.number(bytes(owner))], size, numbers) for owner, size, numbers in rows)
 
 
 def _counted(

@@ -25,21 +25,21 @@ from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import CoverageState, Scope
-from scanner.posture.history.causes import Comparison
+from scanner.posture.history.causes import CircumstanceChanges
 from scanner.posture.history.scan_diff import (
     ComparedFinding,
     DifferingProblem,
+    DiffPeriod,
     Effect,
     FindingChange,
     Kinds,
-    Period,
     ProblemChange,
     ProblemDifference,
     ProblemState,
     RuleDifference,
     RuleKind,
     ScanDiff,
-    problem_difference,
+    compare_problem,
     state_of,
 )
 from scanner.posture.problem_ids import problem_id
@@ -161,7 +161,7 @@ def scan_diff(
             problems=index.problems,
             findings=index.findings,
             unchecked=later.unchecked,
-            listed=problems_of,
+            list_problems=problems_of,
             gaps=(_gaps(connection, before.number), _gaps(connection, later.number)),
         )
 
@@ -222,26 +222,26 @@ class _Explanation:
         """Take the rows of a problem."""
         self._rows = {row.finding.number: row for row in rows}
 
-    def appeared(self, finding: ComparedFinding) -> Kinds:
+    def explain_appearance(self, finding: ComparedFinding) -> Kinds:
         return frozenset(self.earlier.changes(self._rows[finding.number].place))
 
-    def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
+    def explain_end(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
         row = self._rows[before.number]
         resolution = Resolution(end.resolution) if end.resolution else None
         # An object that another one of its workload replaced was fixed with its workload.
         replaced = resolution is Resolution.FIXED and not self._rows[end.number].there
         return ended_kinds(self._comparison, row.place.coordinates, resolution, deleted=row.deleted and not replaced)
 
-    def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
+    def explain_change(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
         coordinates = self._rows[now.number].place.coordinates
         if before.object_id != now.object_id:
-            texts = self._comparison.changes(coordinates) if before.effect != now.effect else ()
-            return self.appeared(now).union(texts)
+            texts = self._comparison.list_changes(coordinates) if before.effect != now.effect else ()
+            return self.explain_appearance(now).union(texts)
         object_changed = before.resource_version != now.resource_version
         return changed_kinds(self._comparison, coordinates, object_changed=object_changed)
 
     @property
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> CircumstanceChanges:
         return self.earlier.comparison
 
 
@@ -254,7 +254,7 @@ class _Reading:
     """
 
     cluster: int
-    period: Period
+    period: DiffPeriod
     unchecked_before: RowIdSet
     unchecked: RowIdSet
     in_scope: Callable[[UnseenFinding], bool]
@@ -267,7 +267,7 @@ class _Reading:
     def of(cls, connection: Connection, before: ScanRow, now: ScanRow, owner_of: OwnerOf | None) -> _Reading:
         """Read what both passes need."""
         earlier = EarlierScan(connection, before.number, circumstances_of(connection, now.number))
-        period = Period(before.revision or 0, now.revision or 0)
+        period = DiffPeriod(before.revision or 0, now.revision or 0)
         times = times_of(connection, now.cluster)
         return cls(
             cluster=now.cluster,
@@ -284,10 +284,10 @@ class _Reading:
     def difference(self, rows: Sequence[_Row]) -> ProblemDifference:
         """Compare the findings of one problem."""
         self.explanation.use(rows)
-        return problem_difference([row.finding for row in rows], self.period, self.explanation)
+        return compare_problem([row.finding for row in rows], self.period, self.explanation)
 
 
-def _moved(connection: Connection, cluster: int, period: Period) -> frozenset[bytes]:
+def _moved(connection: Connection, cluster: int, period: DiffPeriod) -> frozenset[bytes]:
     own, later = FINDINGS.c, FINDINGS.alias("later").c
     ended = own.cluster == cluster, own.until > period.before, own.until <= period.now, own.resolution == MOVED
     still_open = later.cluster == cluster, later.since <= period.now, later.until > period.now
@@ -588,7 +588,9 @@ _KINDS: Final[Mapping[RuleType, RuleKind]] = {
 _Text: TypeAlias = JsonObject | None
 
 
-def rule_differences(connection: Connection, before: int, now: int, comparison: Comparison) -> Iterator[RuleDifference]:
+def rule_differences(
+    connection: Connection, before: int, now: int, comparison: CircumstanceChanges
+) -> Iterator[RuleDifference]:
     """The rules that differ between two scans, by their numbers, in the order of their kinds and names."""
     earlier, later = (_policies(connection, scan, comparison.policies) for scan in (before, now))
     for policy in sorted(comparison.policies):

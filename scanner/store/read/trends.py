@@ -17,7 +17,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
 from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
-from scanner.posture.history.rule_digests import RulesVersion, changed_parts
+from scanner.posture.history.rule_digests import RulesVersion, list_changed_parts
 from scanner.store.database.engine import among
 from scanner.store.history.daily import day_of
 from scanner.store.rows.tables import DAILY, DAILY_KEYS, DAYS, SCANS
@@ -73,7 +73,7 @@ def _days(connection: Connection, cluster: int, since: date, until: date) -> dic
     for number, day, scan, findings, preview, *version in connection.execute(wanted):
         now = RulesVersion(*version)
         # The digest of a preview covers assumed bindings.
-        changed = None if preview else changed_parts(before, now)
+        changed = None if preview else list_changed_parts(before, now)
         recorded[number] = Day(date.fromisoformat(day), scan, findings, *changes[day], changed)
         before = before if preview else now
     return recorded

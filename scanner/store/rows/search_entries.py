@@ -21,7 +21,7 @@ import orjson
 from sqlalchemy import Table
 
 from scanner.model.json import dig, text_map
-from scanner.posture.severity import Description, described
+from scanner.posture.severity import Description, describe_by_annotations
 from scanner.store.rows.stored_texts import drift_of, filled
 from scanner.store.rows.tables import CHECKS, KEPT, OBJECTS, POLICIES, VERDICTS, WORKLOADS
 
@@ -142,7 +142,7 @@ def place_of(place: int) -> tuple[int, int]:
 def described_in(language: str, name: str, document: str) -> Description:
     """The description of a policy, given its row, without the overrides of a configuration."""
     annotations: Any = dig(json.loads(document), "manifest", "metadata", "annotations")
-    return described((language, name), text_map(annotations))
+    return describe_by_annotations((language, name), text_map(annotations))
 
 
 @lru_cache(maxsize=8192)

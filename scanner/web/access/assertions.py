@@ -31,7 +31,7 @@ _UNREADABLE: Final = (JoseError, ValueError, RecursionError)
 _NAMES: Final = ("email", "preferred_username", "sub")
 
 
-async def verified(text: str, keys: Keys, *, issuer: str, audience: str, nonce: str | None = None) -> JsonObject:
+async def verify(text: str, keys: Keys, *, issuer: str, audience: str, nonce: str | None = None) -> JsonObject:
     """The claims of a token that is valid now. Raises Refused, and ProviderUnavailable without keys.
 
     With a `nonce`, the token is an ID token that must have it.

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scanner.model.access_token import AccessToken
-from scanner.web.access.assertions import name_of, subject_of, verified
+from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.hosts import is_known
 from scanner.web.access.keys import Keys, keys_at
 from scanner.web.access.refused import ProviderUnavailable, Refused
@@ -26,7 +26,7 @@ from scanner.web.access.settings import AccessSettings
 from scanner.web.access.sign_in import LOGIN, PATHS, SignIn
 from scanner.web.access.tokens import PREFIX, Tokens
 from scanner.web.requests.limits import OPEN_PATHS
-from scanner.web.requests.notice import Notice, response
+from scanner.web.requests.notice import ShortAnswer, response
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _AUTHORIZATION: Final = "authorization"
@@ -43,7 +43,7 @@ class User:
     by: By
 
 
-def guarded(app: ASGIApp, settings: AccessSettings) -> ASGIApp:
+def guard_app(app: ASGIApp, settings: AccessSettings) -> ASGIApp:
     """The application for those who may read."""
     return Guard(app, settings)
 
@@ -113,7 +113,7 @@ class Guard:
         text = text.strip()
         if scheme.lower() != _BEARER or (self._assertion_header == _AUTHORIZATION and not text.startswith(PREFIX)):
             return None
-        return self._tokens.checked(text)
+        return self._tokens.check_token(text)
 
     @property
     def _assertion_header(self) -> str:
@@ -128,7 +128,7 @@ class Guard:
             raise Refused(f"the request has two headers {settings.header}")
         scheme, _, rest = given[0].partition(" ")
         text = rest.strip() if scheme.lower() == _BEARER else given[0].strip()
-        claims = await verified(text, self._keys, issuer=settings.issuer, audience=settings.audience)
+        claims = await verify(text, self._keys, issuer=settings.issuer, audience=settings.audience)
         return User(name_of(claims), subject_of(claims), "assertion")
 
     def _stranger(self, request: Request) -> Response | None:
@@ -160,25 +160,25 @@ def _admit(request: Request, user: User) -> None:
     request.scope["state"].update(user=user.name, subject=user.subject, by=user.by)
 
 
-NOT_ALLOWED: Final = Notice(405, "This server can only be read", ("Use GET or HEAD.",), {"Allow": "GET, HEAD"})
-UNKNOWN_HOST: Final = Notice(
+NOT_ALLOWED: Final = ShortAnswer(405, "This server can only be read", ("Use GET or HEAD.",), {"Allow": "GET, HEAD"})
+UNKNOWN_HOST: Final = ShortAnswer(
     421,
     "This server has another name",
     ("The address in your request is none of this server.", "Those who run it set its address with --public-url."),
 )
-REFUSED: Final = Notice(
+REFUSED: Final = ShortAnswer(
     401,
     "You are not signed in",
     ("Send a valid token in the header `Authorization: Bearer`.",),
     {"WWW-Authenticate": "Bearer"},
 )
-REFUSED_WITHOUT_PROXY: Final = Notice(
+REFUSED_WITHOUT_PROXY: Final = ShortAnswer(
     401,
     "You are not signed in",
     ("This server accepts requests that its proxy has signed, and no others. Use the address of the proxy.",),
     {"WWW-Authenticate": "Bearer"},
 )
-KEYS_UNAVAILABLE: Final = Notice(
+KEYS_UNAVAILABLE: Final = ShortAnswer(
     503,
     "Sign-in does not work now",
     ("The keys of the proxy cannot be read. The log has the reason.",),

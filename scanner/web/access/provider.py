@@ -18,10 +18,10 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
 from scanner.model.urls import origin_of, without_password
-from scanner.web.access.assertions import name_of, subject_of, verified
+from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
-from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
+from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, describe_code
 from scanner.web.access.sessions import Pending
 from scanner.web.access.settings import EVERYONE, OidcSettings
 
@@ -86,7 +86,7 @@ class Provider:
                     code_verifier=pending.verifier,
                 )
         except OAuthError as error:
-            raise Refused(f"the provider refuses the code: {code_shown(str(error.error))}") from error
+            raise Refused(f"the provider refuses the code: {describe_code(str(error.error))}") from error
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise ProviderUnavailable(
                 f"{origin_of(endpoints.token)} does not answer as it must: {type(error).__name__}"
@@ -97,7 +97,7 @@ class Provider:
         token = answer.get("id_token")
         if not isinstance(token, str) or self._keys is None:
             raise Refused("the provider has sent no ID token")
-        return await verified(
+        return await verify(
             token, self._keys, issuer=self._settings.issuer, audience=self._settings.client_id, nonce=pending.nonce
         )
 

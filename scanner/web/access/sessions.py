@@ -29,7 +29,7 @@ SignedInBy: TypeAlias = Literal["oidc", "token"]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A user who has signed in. `proof` is the digest of the token, if the user signed in with one; `end` seconds since 1970."""
 
     id: str
@@ -75,15 +75,15 @@ class Sessions:
         value = self._sessions.dumps([token_urlsafe(16), user, subject, by, proof, end])
         self._set(response, self._prefix, _text(value), self._seconds)
 
-    def of(self, request: Request) -> Session | None:
+    def of(self, request: Request) -> BrowserSession | None:
         """The session of a request; None without a valid one."""
         try:
-            session = Session(*self._sessions.loads(request.cookies.get(self._prefix, "")[:_LONGEST]))
+            session = BrowserSession(*self._sessions.loads(request.cookies.get(self._prefix, "")[:_LONGEST]))
         except (BadData, TypeError, ValueError):
             return None
         return session if session.end > self._clock() and session.id not in self._ended else None
 
-    def end(self, response: Response, session: Session) -> None:
+    def end(self, response: Response, session: BrowserSession) -> None:
         """End a session, also for copies of its cookie."""
         now = self._clock()
         self._ended = {number: end for number, end in self._ended.items() if end > now} | {session.id: session.end}

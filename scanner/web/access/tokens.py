@@ -42,7 +42,7 @@ class Tokens:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def checked(self, text: str) -> AccessToken:
+    def check_token(self, text: str) -> AccessToken:
         """The token that a client presents. Raises Refused for an unknown and for an expired one."""
         return self._of_digest(digest_of(text))
 

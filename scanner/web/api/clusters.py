@@ -12,18 +12,18 @@ from scanner.posture.run_register import ClusterState
 from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.scans import ListedScan
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor
-from scanner.web.api.endpoints import Answer, Endpoint, Page
+from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, Query
 from scanner.web.api.schemas import ListedScanJson, NewestScanJson
 from scanner.web.requests.refusals import BadRequest
 from scanner.web.views.fleet_rows import states_of
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 _HIGHEST: Final = 2**31 - 1
 
 
-class Cluster(Answer, frozen=True, kw_only=True):
+class Cluster(ApiAnswer, frozen=True, kw_only=True):
     """A cluster with a complete or incomplete scan."""
 
     key: Annotated[str, Meta(description="The part of a path that names the cluster, for ever.")]
@@ -37,20 +37,20 @@ class Cluster(Answer, frozen=True, kw_only=True):
     ]
 
 
-class Clusters(Page, frozen=True, kw_only=True):
+class Clusters(ListPage, frozen=True, kw_only=True):
     """The clusters, the oldest first."""
 
     clusters: list[Cluster]
 
 
-class Scans(Page, frozen=True, kw_only=True):
+class Scans(ListPage, frozen=True, kw_only=True):
     """The scans of a cluster in any state, the newest first."""
 
     cluster: Annotated[str, Meta(description="The name of the cluster.")]
     scans: list[ListedScanJson]
 
 
-def clusters(asked: Asked[ListQuery]) -> Clusters:
+def clusters(asked: ApiRequest[ListQuery]) -> Clusters:
     """A page of the clusters."""
     every = asked.library.clusters()
     after = _number(asked)
@@ -66,14 +66,14 @@ def clusters(asked: Asked[ListQuery]) -> Clusters:
     )
 
 
-def cluster(asked: Asked[Query]) -> Cluster:
+def cluster(asked: ApiRequest[Query]) -> Cluster:
     """One cluster."""
     with asked.library.reading() as reader:
         newest = reader.newest_of_cluster(asked.cluster.id)
     return _cluster(asked, asked.cluster, newest, _states(asked.library))
 
 
-def scans(asked: Asked[ListQuery]) -> Scans:
+def scans(asked: ApiRequest[ListQuery]) -> Scans:
     """A page of the scans of a cluster."""
     before = _number(asked) if asked.cursor else None
     with asked.library.reading() as reader:
@@ -87,7 +87,7 @@ def scans(asked: Asked[ListQuery]) -> Scans:
     )
 
 
-def _number(asked: Asked[ListQuery]) -> int:
+def _number(asked: ApiRequest[ListQuery]) -> int:
     """The number after which a page begins; 0 for the first page."""
     if asked.cursor is None:
         return 0
@@ -97,7 +97,7 @@ def _number(asked: Asked[ListQuery]) -> int:
     return number
 
 
-def _states(library: Library) -> Mapping[int, list[ClusterState]]:
+def _states(library: ScanLibrary) -> Mapping[int, list[ClusterState]]:
     """The states of all clusters, by their ids."""
     now, expectations = library.clock(), library.expectations
     return {
@@ -107,7 +107,7 @@ def _states(library: Library) -> Mapping[int, list[ClusterState]]:
 
 
 def _cluster(
-    asked: Asked[ListQuery] | Asked[Query],
+    asked: ApiRequest[ListQuery] | ApiRequest[Query],
     stored: StoredCluster,
     newest: Scan | None,
     states: Mapping[int, list[ClusterState]],

@@ -7,17 +7,17 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from scanner.report.lists.finding_columns import FINDINGS
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan
-from scanner.web.api.endpoints import Endpoint, ScanPage, head_of
+from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_scan
+from scanner.web.api.endpoints import Endpoint, ScanListPage, head_of
 from scanner.web.api.problems import place_of
 from scanner.web.api.queries import ProblemQuery
 from scanner.web.api.schemas import FindingJson
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.finding_choice import FindingChoice, chosen_problems, findings_of
+from scanner.web.views.finding_choice import FindingChoice, choose_problems, findings_of
 from scanner.web.views.problem_list import ListedProblem, ListedProblems
 
 
-class Findings(ScanPage, frozen=True, kw_only=True):
+class Findings(ScanListPage, frozen=True, kw_only=True):
     """Findings in the order of their problems, those of a problem together."""
 
     findings: list[FindingJson]
@@ -31,10 +31,10 @@ class _Place(NamedTuple):
     row: int
 
 
-def findings(asked: Asked[ProblemQuery]) -> Findings:
+def findings(asked: ApiRequest[ProblemQuery]) -> Findings:
     """A page of findings."""
     view, query = asked.view, asked.query
-    chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
+    chosen = choose_problems(asked.library, asked.cluster, view, query.filter)
     choice = FindingChoice(view, query.filter, query.id)
     places = list(islice(_places(choice, chosen.problems, asked.cursor), query.limit + 1))
     shown = places[: query.limit]

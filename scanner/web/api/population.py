@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
 from scanner.report.text.json_text import workload_json
-from scanner.web.api.asked import Asked, Cursor, of_scan
-from scanner.web.api.endpoints import Answer, Endpoint, ScanPage, head_of
+from scanner.web.api.asked import ApiRequest, Cursor, of_scan
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanListPage, head_of
 from scanner.web.api.queries import ScanListQuery, Text
 from scanner.web.api.schemas import WorkloadJson
 
@@ -21,7 +21,7 @@ class PopulationQuery(ScanListQuery, frozen=True, kw_only=True):
     kind: Annotated[Text, Meta(description="A kind, such as Pod.")] = ""
 
 
-class ExaminedObject(Answer, frozen=True, kw_only=True):
+class ExaminedObject(ApiAnswer, frozen=True, kw_only=True):
     """An object that the scan examined. One without findings whose `evaluated` is not 0 passed all these checks."""
 
     api_version: Annotated[str, Meta(description="Such as apps/v1.")]
@@ -38,13 +38,13 @@ class ExaminedObject(Answer, frozen=True, kw_only=True):
     findings: Annotated[int, Meta(ge=0, description="Number of its open findings.")]
 
 
-class Population(ScanPage, frozen=True, kw_only=True):
+class Population(ScanListPage, frozen=True, kw_only=True):
     """Objects by kind, namespace and name. A scan of an older version has none."""
 
     objects: list[ExaminedObject]
 
 
-def population(asked: Asked[PopulationQuery]) -> Population:
+def population(asked: ApiRequest[PopulationQuery]) -> Population:
     """A page of the population."""
     view, query = asked.view, asked.query
     after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))

@@ -18,7 +18,7 @@ from scanner.model.json import JsonObject, as_list, as_object
 from scanner.model.nearest import did_you_mean
 from scanner.report.lists.filters import ListFilter
 from scanner.web.pages.findings import FIELDS, LONGEST, list_filter
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import BadRequest, NotThere, TooLong
 
 MOST: Final = 1_000
@@ -44,9 +44,9 @@ class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     """The parameters of an endpoint: none."""
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> ScanMoment:
         """The scan that the request names."""
-        return Moment()
+        return ScanMoment()
 
     @property
     def cursor(self) -> str:
@@ -81,9 +81,9 @@ class ScanQuery(Query, frozen=True, kw_only=True):
     ] = ""
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> ScanMoment:
         """The scan that the request names."""
-        return Moment(self.scan, self.at)
+        return ScanMoment(self.scan, self.at)
 
 
 class ScanListQuery(ScanQuery, frozen=True, kw_only=True):

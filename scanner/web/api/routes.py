@@ -17,12 +17,12 @@ from starlette.routing import Route
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.report.text.json_text import dump
 from scanner.web.api import clusters, findings, population, problems, runs, sections, trend
-from scanner.web.api.endpoints import ROOT, Answer, Endpoint
+from scanner.web.api.endpoints import ROOT, ApiAnswer, Endpoint
 from scanner.web.api.queries import PATH_PARTS, Query, fields_of
 from scanner.web.api.schemas import REF, components
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.requests.refusals import NotThere
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 ENDPOINTS: Final[tuple[Endpoint[Any], ...]] = (
     *clusters.ENDPOINTS,
@@ -50,14 +50,14 @@ _ERRORS: Final[Mapping[str, str]] = {
 }
 
 
-class ErrorFacts(Answer, frozen=True, kw_only=True):
+class ErrorFacts(ApiAnswer, frozen=True, kw_only=True):
     """The fault of a request."""
 
     status: int
     message: str
 
 
-class Error(Answer, frozen=True, kw_only=True):
+class Error(ApiAnswer, frozen=True, kw_only=True):
     """The answer to a request that cannot be answered."""
 
     error: ErrorFacts
@@ -165,7 +165,7 @@ _KEPT: Final = 8_000_000
 """The bytes of all kept answers."""
 
 
-def api_routes(library: Library) -> list[Route]:
+def api_routes(library: ScanLibrary) -> list[Route]:
     """A route for each endpoint of the table, one for the OpenAPI document, and one that refuses every other path."""
     kept = RenderedPages(_KEPT)
     return [
@@ -176,7 +176,7 @@ def api_routes(library: Library) -> list[Route]:
     ]
 
 
-def _route(endpoint: Endpoint[Any], library: Library, kept: RenderedPages) -> Route:
+def _route(endpoint: Endpoint[Any], library: ScanLibrary, kept: RenderedPages) -> Route:
     def answer(request: Request) -> Response:
         return endpoint.respond(request, library, kept)
 

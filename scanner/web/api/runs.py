@@ -10,8 +10,8 @@ from msgspec import Meta
 from scanner.posture.run_register import run_entry
 from scanner.report.runs.document import sheet_of
 from scanner.report.runs.json import entry_json, sheet_lines
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor
-from scanner.web.api.endpoints import Endpoint, Page
+from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import Date, ListQuery, Query
 from scanner.web.api.schemas import RunJson
 from scanner.web.requests.refusals import BadRequest
@@ -30,13 +30,13 @@ class RunQuery(ListQuery, frozen=True, kw_only=True):
     ] = ""
 
 
-class Runs(Page, frozen=True, kw_only=True):
+class Runs(ListPage, frozen=True, kw_only=True):
     """Runs as recorded, the newest first: `expected` is null, because no schedule is compared."""
 
     runs: list[RunJson]
 
 
-def runs(asked: Asked[RunQuery]) -> Runs:
+def runs(asked: ApiRequest[RunQuery]) -> Runs:
     """A page of runs."""
     query = asked.query
     cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
@@ -52,7 +52,7 @@ def runs(asked: Asked[RunQuery]) -> Runs:
     )
 
 
-def run(asked: Asked[Query]) -> bytes:
+def run(asked: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
     with asked.library.reading() as reader:
         details = reader.run(int(asked.path["run"]))

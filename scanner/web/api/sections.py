@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from scanner.report.formats.json import camel, section
 from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import Asked, of_scan
-from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanPage, head_of, page_of
+from scanner.web.api.asked import ApiRequest, of_scan
+from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanListPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
 from scanner.web.api.schemas import (
     SUMMARY,
@@ -44,31 +44,31 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
     ]
 
 
-class Gaps(ScanPage, frozen=True, kw_only=True):
+class Gaps(ScanListPage, frozen=True, kw_only=True):
     """The items that could not be scanned."""
 
     gaps: list[GapJson]
 
 
-class Policies(ScanPage, frozen=True, kw_only=True):
+class Policies(ScanListPage, frozen=True, kw_only=True):
     """The policies of a scan and their results, by name."""
 
     policies: list[PolicyJson]
 
 
-class Namespaces(ScanPage, frozen=True, kw_only=True):
+class Namespaces(ScanListPage, frozen=True, kw_only=True):
     """The namespaces of a scan and their results, by name; cluster-scoped objects under the empty name."""
 
     namespaces: list[NamespaceJson]
 
 
-def summary(asked: Asked[ScanQuery]) -> bytes:
+def summary(asked: ApiRequest[ScanQuery]) -> bytes:
     """The sections of the report about a whole scan."""
     document = asked.view.document
     return dump({**head_json(asked.scan), **{camel(name): section(document, name) for name in SUMMARY}})
 
 
-def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
+def coverage(asked: ApiRequest[ScanQuery]) -> ScanCoverage:
     """The coverage of a scan."""
     document = asked.view.document
     return ScanCoverage(
@@ -81,14 +81,14 @@ def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
     )
 
 
-def gaps(asked: Asked[ScanListQuery]) -> Gaps:
+def gaps(asked: ApiRequest[ScanListQuery]) -> Gaps:
     """A page of the gaps."""
     every = asked.view.document.gaps
     shown, following = page_of(asked, every)
     return Gaps(**head_of(asked.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
 
 
-def policies(asked: Asked[PolicyQuery]) -> Policies:
+def policies(asked: ApiRequest[PolicyQuery]) -> Policies:
     """A page of the policies."""
     name = asked.query.policy
     chosen = [each for each in asked.view.document.policies if not name or each.name == name]
@@ -96,7 +96,7 @@ def policies(asked: Asked[PolicyQuery]) -> Policies:
     return Policies(**head_of(asked.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
 
 
-def namespaces(asked: Asked[ScanListQuery]) -> Namespaces:
+def namespaces(asked: ApiRequest[ScanListQuery]) -> Namespaces:
     """A page of the namespaces."""
     every = asked.view.document.namespaces
     shown, following = page_of(asked, every)

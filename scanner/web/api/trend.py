@@ -15,8 +15,8 @@ from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import Day
 from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_newest
-from scanner.web.api.endpoints import Endpoint, Page
+from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_newest
+from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, PolicyPattern
 from scanner.web.api.schemas import FixJson, Item, TrendDayJson
 from scanner.web.requests.refusals import BadRequest
@@ -36,7 +36,7 @@ class TrendQuery(ListQuery, frozen=True, kw_only=True):
     ] = False
 
 
-class Trend(Page, frozen=True, kw_only=True):
+class Trend(ListPage, frozen=True, kw_only=True):
     """Days with a complete scan of the whole cluster, the oldest first."""
 
     cluster: Annotated[str, Meta(description="The name of the cluster.")]
@@ -46,7 +46,7 @@ class Trend(Page, frozen=True, kw_only=True):
     days: list[TrendDayJson]
 
 
-def trend(asked: Asked[TrendQuery]) -> Trend:
+def trend(asked: ApiRequest[TrendQuery]) -> Trend:
     """A page of a trend."""
     query, cluster = asked.query, asked.cluster.id
     since = asked.today - timedelta(days=query.days - 1)
@@ -96,7 +96,7 @@ def _day(day: Day, outcomes: Mapping[tuple[str, bool], int], tallies: Sequence[I
     return {**day_json(day), **sums, **({} if tallies is None else {"tallies": tallies})}
 
 
-def _tallies(reader: SqlReader, asked: Asked[TrendQuery], begin: date) -> list[list[Item]]:
+def _tallies(reader: SqlReader, asked: ApiRequest[TrendQuery], begin: date) -> list[list[Item]]:
     """The tallies of the first days of a page."""
     query, cluster = asked.query, asked.cluster.id
     found: list[list[Item]] = []

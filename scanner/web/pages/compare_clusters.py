@@ -13,11 +13,11 @@ from scanner.model.policy import PolicyKey
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, render, today
-from scanner.web.requests.addresses import Moment, cluster_key, moment_of
+from scanner.web.requests.addresses import ScanMoment, cluster_key, moment_of
 from scanner.web.requests.parameters import query_of, root_of, text_of
 from scanner.web.views.fleet_counts import FleetCounts
 from scanner.web.views.fleet_policies import sort_key
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import NONE, CountedPolicy, Numbers, ScanCounts
 
 ROWS: Final = 500
@@ -33,7 +33,7 @@ class Side:
 
     cluster: StoredCluster
     key: str
-    moment: Moment
+    moment: ScanMoment
     report: str
     counts: ScanCounts
 
@@ -86,7 +86,7 @@ def pairs_of(left: ScanCounts, right: ScanCounts) -> list[PolicyPair]:
 class CompareClusters:
     """Answers requests for the comparison of two clusters."""
 
-    library: Library
+    library: ScanLibrary
     counts: FleetCounts
     rendered: RenderedPages
 

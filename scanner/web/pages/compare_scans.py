@@ -15,21 +15,21 @@ from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
-from scanner.posture.severity import Severity, describe, described
+from scanner.posture.severity import Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waiving import WaiverChanges, waiver_changes
 from scanner.report.diff.words import (
     DIFF_CAUSES,
     RULE_TITLES,
     change_words,
     circumstances,
+    count_findings,
+    count_problems,
     counts_line,
     cut_lines,
-    finding_counts,
     gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
-    problem_counts,
     rule_change,
     rule_lines,
     rules_sentence,
@@ -42,11 +42,11 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
-from scanner.web.requests.addresses import LATEST, Moment, moment_of
+from scanner.web.requests.addresses import LATEST, ScanMoment, moment_of
 from scanner.web.requests.parameters import query_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.kept import Kept, recent
-from scanner.web.views.library import Library
+from scanner.web.views.kept import KeptValues, keep_recent
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import triage_of
 
 # The difference of two scans of one cluster, with what a page shows of it.
@@ -61,7 +61,7 @@ LINES: Final = 200
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ScanComparison:
     """A difference with the severities of policies as the later scan used them, and the waivers of both days."""
 
     diff: ScanDiff
@@ -70,7 +70,7 @@ class Comparison:
 
     def problems(self, kind: CauseKind, most: int) -> list[DifferingProblem]:
         """The first problems of a cause, new ones first."""
-        return list(self.diff.listed(kind, most))
+        return list(self.diff.list_problems(kind, most))
 
 
 class ShownRule(NamedTuple):
@@ -83,7 +83,7 @@ class ShownRule(NamedTuple):
     more: int
 
 
-def comparison_of(reader: SqlReader, settings: Settings, before: str, now: str) -> Comparison:
+def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) -> ScanComparison:
     """Compare two scans of a cluster by their full ids, the earlier one first. Raises BadRequest for scans that have no difference."""
     try:
         diff = reader.diff(before, now)
@@ -95,12 +95,12 @@ def comparison_of(reader: SqlReader, settings: Settings, before: str, now: str) 
     severities = {policy.key: describe(policy, settings.descriptions).severity for policy in used}
 
     def severity(policy: PolicyKey) -> Severity:
-        return severities.get(policy) or described(policy, {}, settings.descriptions).severity
+        return severities.get(policy) or describe_by_annotations(policy, {}, settings.descriptions).severity
 
-    return Comparison(diff, severity, waiver_changes(*records, *waived))
+    return ScanComparison(diff, severity, waiver_changes(*records, *waived))
 
 
-def shown_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
+def list_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
     """The rules that differ, with the lines of their texts."""
     return map(_shown_rule, diff.rules[:most])
 
@@ -114,9 +114,9 @@ _TEMPLATE: Final = "web/compare.html"
 _WORDS: Final = {
     "change_words": change_words,
     "counts_line": counts_line,
-    "finding_counts": finding_counts,
+    "finding_counts": count_findings,
     "message_lines": message_lines,
-    "problem_counts": problem_counts,
+    "problem_counts": count_problems,
     "state_words": state_words,
     "workload_words": workload_words,
     "causes": DIFF_CAUSES,
@@ -144,9 +144,9 @@ _Chosen: TypeAlias = _Pair | _NoPair
 class ComparePages:
     """Answers requests for the difference of two scans of a cluster. The `pairs` of scans are remembered for some seconds."""
 
-    library: Library
+    library: ScanLibrary
     rendered: RenderedPages
-    pairs: Kept[_Chosen] = field(default_factory=recent)
+    pairs: KeptValues[_Chosen] = field(default_factory=keep_recent)
 
     def compare(self, request: Request) -> Response:
         """The page: by default of the two newest comparable scans."""
@@ -188,17 +188,17 @@ class ComparePages:
 
     def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
         with self.library.reading() as reader:
-            comparison = comparison_of(reader, self.library.settings, *pair)
+            comparison = compare_scans(reader, self.library.settings, *pair)
             return self._rendered(request, cluster, comparison, kind)
 
     def _rendered(
-        self, request: Request, cluster: StoredCluster, comparison: Comparison, kind: CauseKind | None
+        self, request: Request, cluster: StoredCluster, comparison: ScanComparison, kind: CauseKind | None
     ) -> str:
         diff = comparison.diff
         path = cluster_path(request, cluster)
         shown = diff.causes if kind is None else (kind,)
         most = PROBLEMS if kind is None else MOST_PROBLEMS
-        rules = list(shown_rules(diff)) if kind is None else []
+        rules = list(list_rules(diff)) if kind is None else []
         both = {"before": diff.before.id, "after": diff.now.id}
         return render(
             _TEMPLATE,
@@ -221,7 +221,7 @@ class ComparePages:
             circumstances=list(circumstances(diff)),
             rules=rules,
             rules_unshown=max(0, len(diff.rules) - RULES),
-            report_of=lambda scan: f"{path}/{Moment(scan=scan.id).path}",
+            report_of=lambda scan: f"{path}/{ScanMoment(scan=scan.id).path}",
             cause_link=lambda cause: query_link(f"{path}/compare", {**both, "cause": cause.value}),
             whole=query_link(f"{path}/compare", both),
             **_WORDS,

@@ -34,10 +34,10 @@ def export(view: ScanView, file: str, request: Request) -> Response:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
     form = FORMATS[name]
     write = partial(_write, form, view.document)
-    return sent(write, form.media_type, f"assay-{view.scan_id}.{form.ending}", head=request.method == "HEAD")
+    return send_download(write, form.media_type, f"assay-{view.scan_id}.{form.ending}", head=request.method == "HEAD")
 
 
-def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
+def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
     """The output of a function as a download. It is complete before its first byte is sent: an error is an answer of its own.
 
     With `head`, only the headers are sent. Raises Busy and BadRequest.

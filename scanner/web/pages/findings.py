@@ -21,9 +21,9 @@ from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
 from scanner.web.pages.asked_page import AskedPage
-from scanner.web.pages.exports import sent
+from scanner.web.pages.exports import send_download
 from scanner.web.requests.refusals import BadRequest, NotThere
-from scanner.web.views.finding_choice import FindingChoice, chosen_problems, stream
+from scanner.web.views.finding_choice import FindingChoice, choose_problems, stream
 from scanner.web.views.problem_list import ListedProblems
 from scanner.web.views.timeline import timeline_of
 
@@ -64,7 +64,7 @@ def findings_page(asked: AskedPage) -> str:
     """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
     parameters = asked.request.query_params
     wanted = filter_of(parameters)
-    found = chosen_problems(asked.library, asked.cluster, asked.view, wanted).problems
+    found = choose_problems(asked.library, asked.cluster, asked.view, wanted).problems
     first = _first_after(found, parameters.get("after", ""))
     shown = found[first : first + ROWS]
     kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}
@@ -152,19 +152,19 @@ DOWNLOADS: Final = {"findings.csv": "text/csv", "findings.json": "application/js
 """The media types of the files."""
 
 
-def finding_download(asked: AskedPage, file: str) -> Response:
+def download_findings(asked: AskedPage, file: str) -> Response:
     """All findings that the filter in the request chooses, as the file of `DOWNLOADS`. Raises BadRequest and Busy."""
     media_type = DOWNLOADS[file]
     wanted = filter_of(asked.request.query_params)
     view = asked.view
 
     def write(out: BinaryIO) -> None:
-        chosen = chosen_problems(asked.library, asked.cluster, view, wanted)
+        chosen = choose_problems(asked.library, asked.cluster, view, wanted)
         choice = FindingChoice(view, wanted)
         rows = [row for problem in chosen.problems for row in choice.rows(problem)]
         _write(asked, media_type, stream(view, rows), out)
 
-    return sent(write, media_type, f"assay-{view.scan_id}.{file}", head=asked.request.method == "HEAD")
+    return send_download(write, media_type, f"assay-{view.scan_id}.{file}", head=asked.request.method == "HEAD")
 
 
 def _write(asked: AskedPage, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:

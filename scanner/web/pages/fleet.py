@@ -17,7 +17,7 @@ from scanner.web.requests.addresses import cluster_key
 from scanner.web.requests.parameters import after_key, query_of, root_of, text_of
 from scanner.web.views.fleet_counts import Counted, FleetCounts
 from scanner.web.views.fleet_rows import STATE_TITLES, FleetRow, fleet_row, fleet_sentence, silence_rule
-from scanner.web.views.library import Fleet, Library
+from scanner.web.views.library import Fleet, ScanLibrary
 
 ROWS: Final = 100
 """The clusters of one page."""
@@ -27,7 +27,7 @@ ROWS: Final = 100
 class FleetPages:
     """Answers requests for the list of clusters, and gives other pages its rows."""
 
-    library: Library
+    library: ScanLibrary
     counts: FleetCounts
     rendered: RenderedPages
 

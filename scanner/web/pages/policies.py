@@ -85,7 +85,7 @@ class PolicyPages:
         path = f"{root_of(request)}/policies{path_of(language, name)}"
         with self.fleet.library.reading() as reader:
             versions = versions_of(reader, policy) if policy else None
-            bindings = binding_versions(reader, policy) if policy else []
+            bindings = list_binding_versions(reader, policy) if policy else []
         return render(
             "web/policy.html",
             name,
@@ -143,7 +143,7 @@ class TextVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class TextVersions:
     """The versions of a policy's or a binding's spec, the most frequent first. `text` is the first one as YAML; `others` have differences.
 
     `unshown` is the number of versions that are not among them.
@@ -157,7 +157,7 @@ class Versions:
     unshown: int
 
 
-def versions_of(reader: SqlReader, policy: FleetPolicy) -> Versions | None:
+def versions_of(reader: SqlReader, policy: FleetPolicy) -> TextVersions | None:
     """The versions of the policy's spec; None if no cluster recorded it."""
     if not policy.versions:
         return None
@@ -167,7 +167,7 @@ def versions_of(reader: SqlReader, policy: FleetPolicy) -> Versions | None:
     return _versions(RuleKind.POLICY, policy.language, policy.name, policy.versions, of_digest)
 
 
-def binding_versions(reader: SqlReader, policy: FleetPolicy) -> list[Versions]:
+def list_binding_versions(reader: SqlReader, policy: FleetPolicy) -> list[TextVersions]:
     """The versions of those bindings that differ between clusters, by name, at most `_BINDINGS`."""
     numbers: dict[str, Counter[str]] = {}
     for each in policy.clusters:
@@ -194,10 +194,10 @@ def _versions(
     name: str,
     digests: tuple[tuple[str, int], ...],
     specs: dict[str, JsonObject | None],
-) -> Versions:
+) -> TextVersions:
     (digest, clusters), *others = digests
     first = specs.get(digest)
-    return Versions(
+    return TextVersions(
         kind.value,
         name,
         TextVersion(1, digest, clusters, (), 0),

@@ -11,13 +11,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from scanner.web.pages.answers import RenderedPages, page_answer, rendered
+from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.pages.asked_page import AskedPage, cluster_path
 from scanner.web.pages.exports import EXPORTS, export
-from scanner.web.pages.findings import DOWNLOADS, FIELDS, finding_download, findings_page, problem_page
-from scanner.web.requests.addresses import Moment
+from scanner.web.pages.findings import DOWNLOADS, FIELDS, download_findings, findings_page, problem_page
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import NotThere
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 FIRST: Final = "index.html"
 FINDINGS: Final = "findings.html"
@@ -27,14 +27,14 @@ FINDINGS: Final = "findings.html"
 class ScanPages:
     """Answers requests for pages about one scan."""
 
-    library: Library
+    library: ScanLibrary
     rendered: RenderedPages
 
     def redirect(self, request: Request) -> Response:
         """Lead from `?at=` and `?scan=` of a cluster to the address of the page: by default, the summary of the newest scan."""
         cluster = self.library.cluster(request.path_params["cluster"])
         given = request.query_params
-        moment = Moment(given.get("scan", ""), "" if given.get("scan") else given.get("at", ""))
+        moment = ScanMoment(given.get("scan", ""), "" if given.get("scan") else given.get("at", ""))
         self.library.scan(cluster, moment)
         page = given.get("page", FIRST).lstrip("/")
         root = request.scope.get("root_path", "")
@@ -47,7 +47,7 @@ class ScanPages:
     def page(self, request: Request) -> Response:
         """The page that the path of a request names."""
         given = request.path_params
-        moment = Moment(given.get("scan", ""), given.get("at", ""))
+        moment = ScanMoment(given.get("scan", ""), given.get("at", ""))
         cluster = self.library.cluster(given["cluster"])
         scan = self.library.scan(cluster, moment)
         path = given.get("page") or FIRST
@@ -57,14 +57,14 @@ class ScanPages:
         if path.startswith("download/"):
             return _download(asked, path.removeprefix("download/"))
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
-            return page_answer(request, rendered(_html(asked)))
+            return page_answer(request, render_bytes(_html(asked)))
         query = tuple(request.query_params.get(name, "") for name in (*FIELDS, "after")) if path == FINDINGS else ()
         key = cluster, scan.id, moment, path, asked.root, query, asked.shell.today
         return page_answer(request, self.rendered.page(key, lambda: _html(asked)), lasting=bool(moment.scan))
 
 
 def _download(asked: AskedPage, file: str) -> Response:
-    return finding_download(asked, file) if file in DOWNLOADS else export(asked.view, file, asked.request)
+    return download_findings(asked, file) if file in DOWNLOADS else export(asked.view, file, asked.request)
 
 
 def _html(asked: AskedPage) -> str:

@@ -15,11 +15,11 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.search_hits import FindingHit, Hits, SearchHits
 from scanner.store.rows.search_entries import MOST_WORDS
-from scanner.web.pages.answers import page_answer, rendered
+from scanner.web.pages.answers import page_answer, render_bytes
 from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, query_link, render
 from scanner.web.requests.parameters import root_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 SHOWN: Final = 20
 """The hits of each kind."""
@@ -55,7 +55,7 @@ class Section(NamedTuple):
 class SearchPages:
     """Answers requests for searches."""
 
-    library: Library
+    library: ScanLibrary
 
     def search(self, request: Request) -> Response:
         """The page with the hits, or with the form alone."""
@@ -88,7 +88,7 @@ class SearchPages:
             ),
             path_of=path_of,
         )
-        return page_answer(request, rendered(page))
+        return page_answer(request, render_bytes(page))
 
 
 def _sections(found: SearchHits, text: str, only: str, path: str) -> Iterator[Section]:

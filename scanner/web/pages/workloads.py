@@ -74,7 +74,7 @@ class WorkloadQuery:
         return "" if self.namespace == CLUSTER_SCOPED else self.namespace
 
 
-def matching(
+def find_workloads(
     query: WorkloadQuery, rows: Iterable[FleetRow], after: tuple[str, str, str, str] | None, most: int
 ) -> list[WorkloadInCluster]:
     """The workloads that match, by name, namespace, kind and cluster: at most so many behind a place."""
@@ -130,7 +130,7 @@ class WorkloadPages:
         return page_answer(request, self.fleet.rendered.page(key, lambda: self._page(request, query, rows)))
 
     def _page(self, request: Request, query: WorkloadQuery, rows: Sequence[FleetRow]) -> str:
-        found = matching(query, rows, _after(request), ROWS + 1) if query.name else []
+        found = find_workloads(query, rows, _after(request), ROWS + 1) if query.name else []
         shown = found[:ROWS]
         given = {name: getattr(query, name) for name in _FIELDS}
         more = {**given, "after": orjson.dumps(shown[-1].place).decode()} if len(found) > ROWS else None

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
 from scanner.model.json import Json
 from scanner.web.access.tokens import PREFIX
-from scanner.web.requests.notice import Notice, respond
+from scanner.web.requests.notice import ShortAnswer, respond
 
 LOGGER: Final = "assay.web"
 """The name of the logger of pages."""
@@ -65,23 +65,23 @@ class _Events(logging.Handler):
         self._events(record.levelname.lower(), f"{record.getMessage()}{why}", {})
 
 
-def without_tokens(text: str) -> str:
+def mask_tokens(text: str) -> str:
     """A text without tokens of this server, which users put into addresses and names by mistake."""
     return _TOKEN.sub(MASK, text)
 
 
-def events_without_tokens(events: Events) -> Events:
+def mask_events(events: Events) -> Events:
     """Events without tokens in their sentences and members: the traceback of an internal error may quote a request."""
 
     def report(level: str, message: str, fields: Mapping[str, str | int]) -> None:
-        shown = {name: without_tokens(value) if isinstance(value, str) else value for name, value in fields.items()}
-        events(level, without_tokens(message), shown)
+        shown = {name: mask_tokens(value) if isinstance(value, str) else value for name, value in fields.items()}
+        events(level, mask_tokens(message), shown)
 
     return report
 
 
 @contextmanager
-def logged(events: Events) -> Iterator[None]:
+def report_logs(events: Events) -> Iterator[None]:
     """A block in which what the application and its event loop log is reported as events."""
     loggers, handler = list(map(logging.getLogger, _LOGGERS)), _Events(events)
     for logger in loggers:
@@ -131,7 +131,7 @@ class AccessLog:
             return
         try:
             line = orjson.dumps(_line(scope, begun, seconds, answer)).decode()
-            self._stream.write(f"{without_tokens(line)}\n")
+            self._stream.write(f"{mask_tokens(line)}\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
             # Requests are still answered; the log ends with a message instead of in silence.
@@ -184,7 +184,7 @@ class _Answer:
             self._write = None
 
 
-INTERNAL_ERROR: Final = Notice(
+INTERNAL_ERROR: Final = ShortAnswer(
     500,
     "An internal error has occurred",
     (
@@ -202,7 +202,7 @@ def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> dic
         "client": scope["client"][0] if scope.get("client") else None,
         "method": scope["method"],
         "path": without_named_secrets(_text(scope["path"].encode(errors="replace"))),
-        "query": "" if scope["path"] == _WITHOUT_QUERY else query_without_secrets(_text(scope["query_string"])),
+        "query": "" if scope["path"] == _WITHOUT_QUERY else mask_query(_text(scope["query_string"])),
         "status": answer.status,
         "ms": round(seconds * 1000, 1),
         "bytes": answer.size,
@@ -214,7 +214,7 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def query_without_secrets(query: str) -> str:
+def mask_query(query: str) -> str:
     """A query with its secrets masked; a query of too many parameters is left out."""
     if not query:
         return ""

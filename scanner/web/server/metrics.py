@@ -28,7 +28,7 @@ from scanner.model.scans.register import Register
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
-from scanner.posture.run_register import ExpectedRun, expected_run
+from scanner.posture.run_register import ExpectedRun, find_expected_run
 from scanner.posture.settings import Settings
 from scanner.report.document.scan_numbers import numbers_of
 from scanner.report.formats.metric_families import LIVE, Lines, lines, text
@@ -179,7 +179,7 @@ class ClusterMetrics:
             return None
         known = self._expected.get(schedule)
         if known is None or not known.is_last(now):
-            known = self._expected[schedule] = expected_run(schedule, now)
+            known = self._expected[schedule] = find_expected_run(schedule, now)
         return known
 
 

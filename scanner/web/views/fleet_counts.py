@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from scanner.web.requests.refusals import WebError
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import ScanCounts, counts_of
 
 _LOG: Final = logging.getLogger("assay.web")
@@ -41,7 +41,7 @@ Counted: TypeAlias = ScanCounts | NotCounted
 class FleetCounts:
     """The numbers of scans by id, for many threads."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: ScanLibrary) -> None:
         self._library: Final = library
         self._kept: Final[OrderedDict[str, Counted]] = OrderedDict()
         self._queue: Final[dict[str, None]] = {}

@@ -139,17 +139,17 @@ def by_name(row: FleetRow) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicySet:
+class SharedPolicySet:
     """Clusters whose newest scans have the same policy set digest; it is empty if it is not known."""
 
     digest: str
     rows: tuple[FleetRow, ...]
 
 
-def policy_sets(rows: Collection[FleetRow]) -> list[PolicySet]:
+def policy_sets(rows: Collection[FleetRow]) -> list[SharedPolicySet]:
     """The clusters by the digest of their policy sets: the largest set first, those without a digest last."""
     sets: dict[str, list[FleetRow]] = {}
     for row, counts in _counted(rows):
         sets.setdefault(counts.scan.policy_set_digest, []).append(row)
     ordered = sorted(sets.items(), key=lambda pair: (not pair[0], -len(pair[1]), pair[0]))
-    return [PolicySet(digest, tuple(members)) for digest, members in ordered]
+    return [SharedPolicySet(digest, tuple(members)) for digest, members in ordered]

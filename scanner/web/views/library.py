@@ -1,6 +1,6 @@
 """The database behind the pages: opened when it is first needed, and its scans as views, of which the latest are kept.
 
-A database that is away, or whose schema is another one, is an answer (`Unavailable`), not the end of the process: every request
+A database that is away, or whose schema is another one, is an answer (`DatabaseUnavailable`), not the end of the process: every request
 tries again.
 """
 
@@ -24,17 +24,17 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import MOST, ranks_of
-from scanner.report.document.document import document_with
-from scanner.report.runs.document import Expectations
+from scanner.report.document.document import make_document
+from scanner.report.runs.document import RunExpectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan
 from scanner.store.read.search_query import WordMatches
 from scanner.store.rows.search_entries import MOST_WORDS
-from scanner.web.requests.addresses import Moment, cluster_key, find_cluster
+from scanner.web.requests.addresses import ScanMoment, cluster_key, find_cluster
 from scanner.web.requests.limits import QUERY_SECONDS
-from scanner.web.requests.refusals import BadRequest, NotThere, Unavailable, reason_of
-from scanner.web.views.kept import Kept, recent
+from scanner.web.requests.refusals import BadRequest, DatabaseUnavailable, NotThere, reason_of
+from scanner.web.views.kept import KeptValues, keep_recent
 from scanner.web.views.scan_view import ScanView
 from scanner.web.views.turns import give_up
 
@@ -68,7 +68,7 @@ class Questions:
                 answer.set_exception(error)
 
 
-class Asked(Generic[ValueT]):
+class AnswerAhead(Generic[ValueT]):
     """A function that was asked ahead: the first call with the same arguments gets that answer."""
 
     def __init__(self, questions: Questions, call: Callable[..., ValueT], *arguments: Any) -> None:
@@ -93,10 +93,12 @@ class CountsAhead:
     def __init__(self, questions: Questions, scan: StoredScan, triage: Triage) -> None:
         """Ask."""
         owner_of = triage.owner_of
-        self.tallies_by = Asked(questions, lambda by: iter(tuple(scan.tallies_by(by))), owner_of)
-        self.census_by = Asked(questions, lambda by: iter(tuple(scan.census_by(by))), owner_of)
-        self.census = Asked(questions, scan.census)
-        self.problem_totals = Asked(questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST)
+        self.tallies_by = AnswerAhead(questions, lambda by: iter(tuple(scan.tallies_by(by))), owner_of)
+        self.census_by = AnswerAhead(questions, lambda by: iter(tuple(scan.census_by(by))), owner_of)
+        self.census = AnswerAhead(questions, scan.census)
+        self.problem_totals = AnswerAhead(
+            questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST
+        )
 
 
 # The views of scans in memory. The newest scan of a cluster is read most, so a full memory drops the views of earlier
@@ -196,7 +198,7 @@ class Fleet(NamedTuple):
     without_run: tuple[str, ...] = ()
 
 
-class Library:
+class ScanLibrary:
     """Reads the database at a URL for many threads. `settings` are those of posture; waivers are the ones that scans stored."""
 
     def __init__(
@@ -204,13 +206,13 @@ class Library:
         url: str,
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
-        expectations: Expectations | None = None,
+        expectations: RunExpectations | None = None,
         most_seconds: float = QUERY_SECONDS,
     ) -> None:
         """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
         self.settings: Final = settings
         self.clock: Final = clock
-        self.expectations: Final = expectations or Expectations()
+        self.expectations: Final = expectations or RunExpectations()
         self._url: Final = url
         self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
@@ -218,9 +220,9 @@ class Library:
         self._checked = 0.0
         self._ended = False
         self._views: Final[KeptViews[ScanView]] = KeptViews()
-        self._clusters: Final[Kept[tuple[StoredCluster, ...]]] = recent()
-        self._scans: Final[Kept[Scan | None]] = recent()
-        self._fleet: Final[Kept[Fleet]] = recent()
+        self._clusters: Final[KeptValues[tuple[StoredCluster, ...]]] = keep_recent()
+        self._scans: Final[KeptValues[Scan | None]] = keep_recent()
+        self._fleet: Final[KeptValues[Fleet]] = keep_recent()
         self._making: Final[dict[_Key, RLock]] = {}
         self._questions: Final = Questions(_QUESTIONS)
 
@@ -230,7 +232,7 @@ class Library:
         try:
             yield self._opened()
         except QueryTooLong as error:
-            raise Unavailable(str(error)) from error
+            raise DatabaseUnavailable(str(error)) from error
         except StoreError as error:
             self._close()
             raise _unavailable(error) from error
@@ -295,7 +297,7 @@ class Library:
         """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
         return _named(key, [each.cluster for each in self.fleet().clusters])
 
-    def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
+    def scan(self, cluster: StoredCluster, moment: ScanMoment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
         try:
             end = moment.end
@@ -343,7 +345,7 @@ class Library:
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
             triage = Triage(settings, record, day)
-            return ScanView(record, document_with(record, triage, counts=CountsAhead(self._questions, record, triage)))
+            return ScanView(record, make_document(record, triage, counts=CountsAhead(self._questions, record, triage)))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
@@ -357,10 +359,10 @@ class Library:
         return cluster_key(cluster)
 
 
-def _unavailable(error: AssayError) -> Unavailable:
+def _unavailable(error: AssayError) -> DatabaseUnavailable:
     """The answer for readers, who do not see the address of the database; the log has the whole message."""
     _LOG.warning("%s", error)
-    return Unavailable(reason_of(error))
+    return DatabaseUnavailable(reason_of(error))
 
 
 def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:

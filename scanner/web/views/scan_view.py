@@ -20,9 +20,9 @@ from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
 from scanner.report.html.change_counts import ChangeLines
 from scanner.report.html.finding_rows import MOST, RowMaker, Subject, in_folder
-from scanner.report.html.pages import HtmlPages, OwnerRow, Page, owners_with_scores
+from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
-from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import FindingGroup
 from scanner.web.views.problem_list import ListedProblem, ProblemList
@@ -68,7 +68,7 @@ class ScanView:
         """The site of the report, with further names for its templates."""
         return replace(self._site, shared={**self._site.shared, **shared})
 
-    def pages(self, site: Site) -> Mapping[str, Page]:
+    def pages(self, site: Site) -> Mapping[str, HtmlPage]:
         """The pages besides those of findings, by path."""
         pages = HtmlPages(
             site,
@@ -124,7 +124,7 @@ class ScanView:
         read = [each for _, each in self.record.of_rows(self.problems.rows_with_prefix(prefix))]
         with self.lock:
             texts = PlaceTexts(site, self._marked)
-            placed = sorted(map(Places(site, texts).placed, read))
+            placed = sorted(map(PlaceRenderer(site, texts).render_place, read))
             return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
