@@ -20,7 +20,7 @@ from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import same
 from scanner.parity.answers import Response, aside_of, denial_of
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, Comparison, Difference
-from scanner.policies.mutating.together import Answer, answers
+from scanner.policies.mutating.together import RequestResult, answers
 
 ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
@@ -40,7 +40,7 @@ class Expected:
 
     policies: str
     stored: Resource
-    answers: tuple[Answer, ...]
+    answers: tuple[RequestResult, ...]
     secretive: bool = False
 
     @property
