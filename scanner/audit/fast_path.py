@@ -140,7 +140,7 @@ _Outcomes: TypeAlias = tuple[CheckReasons, tuple[OutcomeName, ...]]
 """The checks of some results with the reasons why they were not evaluated, and the names under which each is counted."""
 
 
-class NamespaceCounts:
+class NamespaceTally:
     """The objects of one namespace, as sets (see `object_sets`), and their outcomes since they were last moved."""
 
     __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_skipped", "_violated", "policies")
@@ -206,7 +206,7 @@ class NamespaceCounts:
         self._evaluated.clear()
         self._violated.clear()
 
-    def add_to(self, sets: _Sets) -> None:
+    def add_to(self, sets: _PageSets) -> None:
         """Add the objects to the sets of a page."""
         sets.objects[self.policies] |= self._objects
         for excluded in (self._not_passed, self._skipped):
@@ -218,7 +218,7 @@ class NamespaceCounts:
             sets.others[fast_policy, reasons] |= evaluated.value
 
 
-class _Sets:
+class _PageSets:
     """The objects of the fast policies of a page: all, those that do not simply pass, and those with other results."""
 
     def __init__(self) -> None:
@@ -268,18 +268,18 @@ class FastPath:
         self._everywhere: dict[int, BindingChoice | None] = {}
         self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
         self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
-        self._counts: dict[str, NamespaceCounts] = {}
-        self._in_use: dict[str, NamespaceCounts] = {}
+        self._counts: dict[str, NamespaceTally] = {}
+        self._in_use: dict[str, NamespaceTally] = {}
         self.drops_secret_data = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(
             map(may_read_secret_data, plan.policies)
         )
         """True for Secrets whose data no policy reads."""
 
-    def counts_of(self, namespace: str) -> NamespaceCounts:
+    def counts_of(self, namespace: str) -> NamespaceTally:
         """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
         counts = self._in_use.get(namespace)
         if counts is None:
-            counts = self._counts.get(namespace) or NamespaceCounts(namespace, self._policies_of(namespace))
+            counts = self._counts.get(namespace) or NamespaceTally(namespace, self._policies_of(namespace))
             self._counts[namespace] = self._in_use[namespace] = counts
         return counts
 
@@ -333,7 +333,7 @@ class FastPath:
         self, tallies: Counter[TallyKey], matched: Counter[BindingKey], sets: MutableMapping[SetKey, int]
     ) -> None:
         """Add the outcomes since the last call to `tallies`, the objects of each binding to `matched`, and the sets to `sets`."""
-        own = _Sets()
+        own = _PageSets()
         for counts in self._in_use.values():
             counts.add_to(own)
             counts.move_into(tallies, matched, self._plan.kind)
@@ -344,7 +344,7 @@ class FastPath:
 # The policies that the fast path may evaluate, with their bindings and param.
 
 
-class Traits(NamedTuple):
+class PolicyTraits(NamedTuple):
     """The properties of a policy that are the same in every namespace.
 
     `plain`: the fast path may evaluate it; `everywhere`: its rules treat all namespaces alike.
@@ -355,12 +355,12 @@ class Traits(NamedTuple):
     reads_namespace: bool
 
 
-def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> Traits:
+def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> PolicyTraits:
     """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = bool(bound.covered) or any(match is not None and not match.namespace_selector.empty for match in matches)
     plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, original, kind)
-    return Traits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
+    return PolicyTraits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
 
 def choice_of(

@@ -59,13 +59,13 @@ def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
     return "" if metadata.get("name") else "an item of the list has no name"
 
 
-class _List(msgspec.Struct):
+class _RawList(msgspec.Struct):
     """The part of a list that decoding needs: the positions of its items in the text."""
 
     items: list[msgspec.Raw] | None
 
 
-_LIST = msgspec.json.Decoder(_List)
+_LIST = msgspec.json.Decoder(_RawList)
 
 
 def decode(page: Page) -> list[Json]:

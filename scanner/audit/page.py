@@ -21,7 +21,7 @@ from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange,
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
 from scanner.audit.evidence import evidence
-from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
+from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import FindingForms, tally_key
 from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers, page_digest
@@ -117,7 +117,7 @@ class PageEvaluator:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
-    def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
+    def _evaluate_object(self, resource: Resource, counts: NamespaceTally, size: int, tally: _PageTally) -> None:
         if resource.namespace and self.context.find_namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
             tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
@@ -142,7 +142,7 @@ class PageEvaluator:
         tally.evaluated += matched
 
     def _evaluate_fast(
-        self, request: Request, counts: NamespaceCounts, not_passed: NotPassed, tally: _PageTally
+        self, request: Request, counts: NamespaceTally, not_passed: NotPassed, tally: _PageTally
     ) -> bool:
         """Evaluate a policy that an object does not simply pass, check by check; False if that needs `evaluate_object`."""
         fast_policy, resource = not_passed.test.fast_policy, request.resource
@@ -277,7 +277,7 @@ class _TogetherResults:
             for invocation_result in changing.get(policy.bound.policy.key)
             or policy.invocations(self._resource, self._tally.context)
         ]
-        at_rest = _AtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
+        at_rest = _PoliciesAtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
             together = combination.combine(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
@@ -285,7 +285,7 @@ class _TogetherResults:
         return together and redact.safe_together(together, acting)
 
 
-class _AtRest:
+class _PoliciesAtRest:
     """The policies that leave an object unchanged: as stored, all but the `acting`; after other changes, by the fast path."""
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], acting: AbstractSet[PolicyKey]) -> None:

@@ -63,7 +63,7 @@ class _KeptNames(dict[str, bool]):
         return kept
 
 
-class _Names:
+class _LatestKeptNames:
     """The kept names for the latest keys, until there are too many."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class _Names:
         self._of_objects, self._of_namespaces = _KeptNames(keys), _KeptNames(keys, every_label=True)
 
 
-_NAMES: Final = _Names()
+_NAMES: Final = _LatestKeptNames()
 
 
 def examined(resource: Resource, keys: KeptKeys) -> Examined:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, Fields, Trail, names_secret
+from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, SensitiveFields, Trail, names_secret
 from scanner.cel.memo import ResultCache
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
@@ -51,7 +51,7 @@ def is_secret(resource: Resource | None) -> bool:
     return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
 
 
-class FieldsOfSecret(Fields):
+class FieldsOfSecret(SensitiveFields):
     """The sensitive fields and texts of a Secret: all but those of `_SHOWN`, and each text that contains a part of its data.
 
     Tools keep copies of the object in annotations, in forms and under names of their own, and with data that it had earlier. So an
@@ -82,7 +82,7 @@ class FieldsOfSecret(Fields):
         return any(value in text for value in self._hidden) or super().holds_secret(text)
 
 
-def fields_of(resource: Resource | None) -> Fields:
+def fields_of(resource: Resource | None) -> SensitiveFields:
     """The sensitive fields and texts of an object."""
     return FieldsOfSecret(resource) if resource is not None and is_secret(resource) else FIELDS
 
@@ -226,7 +226,7 @@ class _LatestEnv:
 _LATEST_ENV: Final = _LatestEnv()
 
 
-class Hidden:
+class HiddenValues:
     """The secret values of the latest object and param."""
 
     __slots__ = ("_param", "_resource", "_values")
@@ -245,4 +245,4 @@ class Hidden:
         return self._values
 
 
-HIDDEN = Hidden()
+HIDDEN = HiddenValues()

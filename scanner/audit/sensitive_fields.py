@@ -236,7 +236,7 @@ def _may_name_secrets(text: str) -> bool:
     return any(part in lower for part in _PARTS_OF_NAMES) or any(word in text for word in _WORDS_OF_COPIES)
 
 
-class Fields:
+class SensitiveFields:
     """The sensitive fields and texts of an object that is no Secret: they are recognised by their place, name and content."""
 
     __slots__ = ()
@@ -271,7 +271,7 @@ class Fields:
         return True
 
 
-FIELDS: Final = Fields()
+FIELDS: Final = SensitiveFields()
 
 
 def items(value: Json) -> Iterable[tuple[str | int, Json]]:

@@ -15,7 +15,7 @@ from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, fields_of
-from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, Fields, Trail, holds_secret, items, names_secret
+from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, SensitiveFields, Trail, holds_secret, items, names_secret
 from scanner.model.json import Json, as_text
 from scanner.model.resource import Resource
 
@@ -58,7 +58,7 @@ class Taint(NamedTuple):
 CLEAN = Taint(carries=False, computes=False)
 
 
-class _Places(NamedTuple):
+class _FlowPlaces(NamedTuple):
     """The places in documents that an expression copies, and those that it computes from; `elsewhere` as in `Taint`."""
 
     carried: tuple[tuple[str, _Path], ...]
@@ -70,9 +70,9 @@ class _Flows:
     """The data flows of policy expressions, computed once."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
+        self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _FlowPlaces]] = {}
 
-    def of(self, compiled: CompiledPolicy, expression: Expression) -> _Places:
+    def of(self, compiled: CompiledPolicy, expression: Expression) -> _FlowPlaces:
         key = (id(compiled), id(expression))
         entry = self._places.get(key)
         if entry is None:
@@ -87,9 +87,9 @@ class _Flows:
 _FLOWS = _Flows()
 
 
-def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _Places:
+def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
     carried, computed = ([in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
-    return _Places(
+    return _FlowPlaces(
         tuple((root, steps) for root, steps in carried if root in _DOCUMENTS),
         tuple((root, steps) for root, steps in computed if root in _DOCUMENTS),
         frozenset(root for root, steps in (*carried, *computed) if is_secret_elsewhere(root, steps, compiled)),
@@ -137,7 +137,7 @@ def _flow(program: cel.Program) -> cel.Flow:
     return program.flow()
 
 
-class Documents:
+class TaintDocuments:
     """The documents that expressions read, by their names in expressions, and what is known about the secrets in them.
 
     A document that does not exist is None.
@@ -155,7 +155,7 @@ class Documents:
             "params": None if param is None else param.body,
             "namespaceObject": namespace,
         }
-        self.fields: Mapping[str, Fields] = {
+        self.fields: Mapping[str, SensitiveFields] = {
             "object": fields_of(resource),
             "oldObject": fields_of(resource),
             "params": fields_of(param),
@@ -163,7 +163,7 @@ class Documents:
         }
         self.secrets = frozenset(name for name, fields in self.fields.items() if fields is not FIELDS)
         """The names of the documents that are Secrets."""
-        self.taints: dict[_Places, Taint] = {}
+        self.taints: dict[_FlowPlaces, Taint] = {}
         """What was found so far: the messages of many policies have the same parts of the object."""
 
     def are(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
@@ -171,29 +171,29 @@ class Documents:
         return self.resource is resource and self.param is param and self._namespace is namespace
 
 
-class _Latest:
+class _LatestDocuments:
     """The latest documents: several findings concern one object."""
 
     def __init__(self) -> None:
-        self._documents: Documents | None = None
+        self._documents: TaintDocuments | None = None
 
-    def of(self, resource: Resource, param: Resource | None, namespace: Json) -> Documents:
+    def of(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
         if self._documents is None or not self._documents.are(resource, param, namespace):
-            self._documents = Documents(resource, param, namespace)
+            self._documents = TaintDocuments(resource, param, namespace)
         return self._documents
 
 
-_LATEST = _Latest()
+_LATEST = _LatestDocuments()
 
 
-def documents_of(invocation_result: InvocationResult) -> Documents:
+def documents_of(invocation_result: InvocationResult) -> TaintDocuments:
     """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
     namespace = None if request is None else request.namespace_object
     return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
 
 
-def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
+def taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:
     """The use of secrets by an expression that reads some documents; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
@@ -204,13 +204,13 @@ def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Do
     return found
 
 
-def _taint(places: _Places, documents: Documents) -> Taint:
+def _taint(places: _FlowPlaces, documents: TaintDocuments) -> Taint:
     carried, computed = (_secret_roots(each, documents) for each in (places.carried, places.computed))
     of_secret = bool(documents.secrets) and not documents.secrets.isdisjoint([*carried, *computed])
     return Taint(bool(carried), bool(computed), of_secret, places.elsewhere)
 
 
-def _secret_roots(places: Iterable[tuple[str, _Path]], documents: Documents) -> list[str]:
+def _secret_roots(places: Iterable[tuple[str, _Path]], documents: TaintDocuments) -> list[str]:
     """The names of the documents of the places that lead to secrets; the first is enough where no document is a Secret."""
     roots: list[str] = []
     for root, steps in places:
@@ -221,7 +221,7 @@ def _secret_roots(places: Iterable[tuple[str, _Path]], documents: Documents) -> 
     return roots
 
 
-def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: Fields) -> bool:
+def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: SensitiveFields) -> bool:
     """Return whether the value at a path is, contains or lies in a sensitive field or text."""
     for at, step in enumerate(steps):
         if step == cel.SHAPE:
@@ -242,13 +242,13 @@ def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: Fields) -> 
     return fields.any_in(value, (*trail, *steps))
 
 
-def carried_texts(documents: Documents) -> frozenset[str]:
+def carried_texts(documents: TaintDocuments) -> frozenset[str]:
     """The texts and numbers in all sensitive fields, and the sensitive texts: copied secrets are recognised by them."""
     different = {id(document): document for document in documents.by_name.values() if document is not None}
     return frozenset().union(*map(sensitive_texts, different.values()))
 
 
-class _Texts:
+class _SensitiveTexts:
     """The sensitive texts of the latest documents: several findings concern one object, many concern one namespace."""
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class _Texts:
         return latest
 
 
-_TEXTS = _Texts()
+_TEXTS = _SensitiveTexts()
 
 
 def sensitive_texts(document: Json) -> frozenset[str]:

@@ -24,7 +24,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class IntegerTerm:
     """`key > bound` or `key < bound`: true of labels that are integers on the right side of the bound."""
 
     key: str
@@ -39,7 +39,7 @@ class Comparison:
         return int(value) > self.bound if self.greater else int(value) < self.bound
 
 
-Term: TypeAlias = Requirement | Comparison
+Term: TypeAlias = Requirement | IntegerTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def parse_selector(text: str) -> LabelQuery:
 
     Mirrors `labels.Parse` of `apimachinery/pkg/labels`.
     """
-    return LabelQuery(tuple(_Parser(text).terms()))
+    return LabelQuery(tuple(_SelectorParser(text).terms()))
 
 
-class _Parser:
+class _SelectorParser:
     """Parses the tokens, the last of which is empty."""
 
     def __init__(self, text: str) -> None:
@@ -93,7 +93,7 @@ class _Parser:
         if operator in _SETS:
             return Requirement(key, _SETS[operator], self._set())
         if operator in ("<", ">"):
-            return Comparison(key, operator == ">", self._bound(key))
+            return IntegerTerm(key, operator == ">", self._bound(key))
         if operator not in _EXACT:
             self._fail(f"found '{operator}', expected one of in, notin, =, ==, !=, <, >")
         return Requirement(key, _EXACT[operator], (self._value(),))

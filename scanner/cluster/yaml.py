@@ -41,7 +41,7 @@ _SMALL: Final = 400_000
 _LARGE: Final = 4_000_000
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """A document that cannot be read; `line` and `column` count from 1 in the file, 0 where unknown."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
@@ -63,7 +63,7 @@ class _Mark(Protocol):
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenValue:
     """An unfinished collection. `merging` is true if the next value belongs to a merge key."""
 
     value: list[_Built] | dict[str, _Built]
@@ -74,11 +74,11 @@ class _Frame:
 
 
 @dataclass(slots=True)
-class _Composer:
+class _ValueComposer:
     """Builds the value of one document from its events, without recursion."""
 
     line_offset: int
-    stack: list[_Frame] = field(default_factory=list)
+    stack: list[_OpenValue] = field(default_factory=list)
     anchors: dict[str, tuple[_Built, int] | None] = field(default_factory=dict)
     nodes: int = 0
     aliased: int = 0
@@ -150,7 +150,7 @@ class _Composer:
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         value: list[_Built] | dict[str, _Built] = {} if isinstance(event, MappingStartEvent) else []
-        self.stack.append(_Frame(value, event.anchor, self.nodes))
+        self.stack.append(_OpenValue(value, event.anchor, self.nodes))
 
     def _close(self, event: Event) -> None:
         frame = self.stack.pop()
@@ -202,7 +202,7 @@ def load(text: str, *, line_offset: int = 0) -> Json:
 
     `line_offset` is added to the lines that errors name. Raises Malformed.
     """
-    composer = _Composer(line_offset)
+    composer = _ValueComposer(line_offset)
     for event in events(text, line_offset=line_offset):
         if isinstance(event, DocumentEndEvent):
             break
@@ -219,13 +219,13 @@ def events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
         problem = _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
         raise _malformed(problem, error.problem_mark or error.context_mark, line_offset) from error
     except pyyaml.YAMLError as error:
-        raise Malformed(" ".join(str(error).split())) from error
+        raise MalformedDocument(" ".join(str(error).split())) from error
 
 
-def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> Malformed:
+def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> MalformedDocument:
     if mark is None:
-        return Malformed(problem)
-    return Malformed(problem, mark.line + 1 + line_offset, mark.column + 1)
+        return MalformedDocument(problem)
+    return MalformedDocument(problem, mark.line + 1 + line_offset, mark.column + 1)
 
 
 def _is_merge(event: ScalarEvent) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from scanner.config.values import end_of
 
 if TYPE_CHECKING:
-    from scanner.config.configuration import Configuration, Value
+    from scanner.config.configuration import Configuration, SettingValue
     from scanner.config.setting import Plain
     from scanner.model.access_token import AccessToken
     from scanner.model.scans.method import UsedConfiguration
@@ -32,21 +32,21 @@ TOLERANCE: Final = "10m"
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class _RunningCommand:
     """The configuration of a command, and the values that the command uses of it."""
 
     configuration: Configuration
-    used: tuple[Value, ...]
+    used: tuple[SettingValue, ...]
 
 
-_CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
+_CURRENT: Final[ContextVar[_RunningCommand | None]] = ContextVar("assay", default=None)
 _SCHEDULE: Final[ContextVar[tuple[str, str] | None]] = ContextVar("schedule", default=None)
 
 
 @contextmanager
-def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[None]:
+def current(configuration: Configuration, used: Iterable[SettingValue]) -> Iterator[None]:
     """A block in which a command runs with this configuration; `used` are the values that it has from the environment and the file."""
-    token = _CURRENT.set(_Current(configuration, tuple(used)))
+    token = _CURRENT.set(_RunningCommand(configuration, tuple(used)))
     try:
         yield
     finally:
@@ -147,7 +147,7 @@ def expectations(fleet: Path | None) -> RunExpectations:
     return RunExpectations(others, own, tuple(member.name for member in members))
 
 
-def _value(running: _Current | None, key: str) -> Plain | None:
+def _value(running: _RunningCommand | None, key: str) -> Plain | None:
     value = running.configuration.values.get(key) if running else None
     return value.value if value else None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 
 _SCHEMA: Final = "config.schema.json"
@@ -59,9 +59,9 @@ def _value(setting: Setting) -> str:
 
 def _sample(setting: Setting) -> object:
     match setting.form:
-        case Form.INTEGER | Form.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return 1
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return False
-        case Form.STRING:
+        case ValueType.STRING:
             return setting.metavar

@@ -15,7 +15,7 @@ from scanner.config.masking import shown_document
 from scanner.config.notifications import routes_of
 from scanner.config.setting import Plain, Setting, from_node
 from scanner.config.unflagged import UNFLAGGED_KEYS, settings_of, tokens_of
-from scanner.documents.nodes import BadDocument, Node, Place, key_shown
+from scanner.documents.nodes import BadDocument, Node, Position, key_shown
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
@@ -38,11 +38,11 @@ class File:
 
     path: str = ""
     digest: str = ""
-    values: Mapping[str, tuple[Plain, Place]] = field(default_factory=dict)
+    values: Mapping[str, tuple[Plain, Position]] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
     tokens: tuple[AccessToken, ...] = ()
     routes: tuple[Route, ...] = ()
-    unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
+    unflagged_values: Mapping[str, tuple[Json, Position]] = field(default_factory=dict)
     errors: tuple[UsageError, ...] = ()
 
 
@@ -72,15 +72,15 @@ def file_at(path: Path, settings: tuple[Setting, ...]) -> File:
         return File(str(path), _digest({}))
     if len(documents) > 1:
         documents[1].fail("the file has a second document: write one")
-    return _Reading(settings).file(path, documents[0])
+    return _FileReader(settings).file(path, documents[0])
 
 
 @dataclass(slots=True)
-class _Reading:
+class _FileReader:
     """The values and errors of a document, as far as it is read."""
 
     settings: tuple[Setting, ...]
-    values: dict[str, tuple[Plain, Place]] = field(default_factory=dict)
+    values: dict[str, tuple[Plain, Position]] = field(default_factory=dict)
     unflagged: dict[str, Node] = field(default_factory=dict)
     errors: list[UsageError] = field(default_factory=list)
 
@@ -136,7 +136,7 @@ class _Reading:
         except BadDocument as error:
             self.errors.append(error)
 
-    def _unknown(self, place: Place, above: str, name: str, known: tuple[str, ...]) -> None:
+    def _unknown(self, place: Position, above: str, name: str, known: tuple[str, ...]) -> None:
         beginning = f"{above}." if above else ""
         choices = list(dict.fromkeys(_next_part(key, beginning) for key in known if key.startswith(beginning)))
         hint = did_you_mean(name, choices) or (

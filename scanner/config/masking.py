@@ -19,7 +19,7 @@ _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
 """A user without a password in a URL of HTTP, often a token."""
 
 
-class Showing(Enum):
+class Visibility(Enum):
     """The part of a value that is shown."""
 
     AS_WRITTEN = auto()
@@ -52,13 +52,13 @@ _AS_WRITTEN: Final = (
     *("notifications.keyVariable", "notifications.owners", "notifications.minSeverity", "notifications.clusters"),
     "notifications.insecureHttp",
 )  # fmt: skip
-SHOWING: Final[Mapping[str, Showing]] = {
-    **dict.fromkeys(_AS_WRITTEN, Showing.AS_WRITTEN),
-    **dict.fromkeys(("oidcIssuer", "assertionIssuer", "assertionKeys", "descriptions.docs"), Showing.URL),
-    **dict.fromkeys(("pushMetrics", "publicUrl", "notifications.url"), Showing.ORIGIN),
-    "db": Showing.DATABASE,
-    "asUserExtra": Showing.KEY_ALONE,
-    **dict.fromkeys(("asUserUid", "tokens.sha256"), Showing.WITHHELD),
+SHOWING: Final[Mapping[str, Visibility]] = {
+    **dict.fromkeys(_AS_WRITTEN, Visibility.AS_WRITTEN),
+    **dict.fromkeys(("oidcIssuer", "assertionIssuer", "assertionKeys", "descriptions.docs"), Visibility.URL),
+    **dict.fromkeys(("pushMetrics", "publicUrl", "notifications.url"), Visibility.ORIGIN),
+    "db": Visibility.DATABASE,
+    "asUserExtra": Visibility.KEY_ALONE,
+    **dict.fromkeys(("asUserUid", "tokens.sha256"), Visibility.WITHHELD),
 }
 """The class of each key; fields of the objects in a list follow the key of the list. A key without a class is withheld."""
 
@@ -74,29 +74,29 @@ def shown_document(value: Json, key: str = "") -> Json:
         case None:
             return None
         case str() | bool() | int() | float():
-            return _shown(SHOWING.get(key, Showing.WITHHELD), value)
+            return _shown(SHOWING.get(key, Visibility.WITHHELD), value)
         case Mapping():
             return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
         case _:
             return [shown_document(item, key) for item in value]
 
 
-def _shown(showing: Showing, value: str | float) -> Json:
-    if showing is not Showing.WITHHELD and not isinstance(value, str):
+def _shown(showing: Visibility, value: str | float) -> Json:
+    if showing is not Visibility.WITHHELD and not isinstance(value, str):
         return value
     text = str(value)
     match showing:
-        case Showing.AS_WRITTEN:
+        case Visibility.AS_WRITTEN:
             return masked(text)
-        case Showing.URL:
+        case Visibility.URL:
             return masked(without_password(text))
-        case Showing.ORIGIN:
+        case Visibility.ORIGIN:
             return masked(origin_of(text)) or MASK
-        case Showing.DATABASE:
+        case Visibility.DATABASE:
             return _database(text)
-        case Showing.KEY_ALONE:
+        case Visibility.KEY_ALONE:
             return f"{masked(text.partition('=')[0])}={MASK}" if "=" in text else MASK
-        case Showing.WITHHELD:
+        case Visibility.WITHHELD:
             return MASK
         case _ as never:
             assert_never(never)

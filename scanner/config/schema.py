@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json
 
@@ -45,7 +45,7 @@ def _value(setting: Setting) -> _Object:
     if setting.choices:
         return {"enum": list(setting.choices)}
     bounds = {"minimum": setting.least, "maximum": setting.most}
-    length: _Object = {"minLength": 1} if setting.form is Form.STRING else {}
+    length: _Object = {"minLength": 1} if setting.form is ValueType.STRING else {}
     return {
         "type": setting.form.value,
         **length,

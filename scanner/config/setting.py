@@ -26,7 +26,7 @@ _ITEM: Final = re.compile(r"(?:\[[^\]]*\]|[^,])*")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
-class Form(StrEnum):
+class ValueType(StrEnum):
     """The type of a value, as JSON Schema names it."""
 
     BOOLEAN = "boolean"
@@ -45,7 +45,7 @@ class Setting:
 
     key: str
     flag: str
-    form: Form = Form.STRING
+    form: ValueType = ValueType.STRING
     many: bool = False
     choices: tuple[str, ...] = ()
     least: float | None = None
@@ -95,13 +95,13 @@ def _item(setting: Setting, text: str) -> Scalar:
 
 def _scalar_of(setting: Setting, text: str) -> Scalar:
     match setting.form:
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return _boolean(setting, text)
-        case Form.INTEGER:
+        case ValueType.INTEGER:
             return _within(setting, _number(setting, text, int))
-        case Form.NUMBER:
+        case ValueType.NUMBER:
             return _within(setting, _number(setting, text, float))
-        case Form.STRING:
+        case ValueType.STRING:
             return _checked(setting, text, setting.variable)
         case _ as never:
             assert_never(never)
@@ -172,17 +172,17 @@ def from_node(setting: Setting, node: Node) -> Plain:
 
 def _scalar_at(setting: Setting, node: Node) -> Scalar:
     match setting.form:
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return node.boolean()
-        case Form.INTEGER:
+        case ValueType.INTEGER:
             number = node.integer(least=-(2**63))
             _reject_outside(setting, node, number)
             return number
-        case Form.NUMBER:
+        case ValueType.NUMBER:
             real = node.number()
             _reject_outside(setting, node, real)
             return real
-        case Form.STRING:
+        case ValueType.STRING:
             return _text_at(setting, node)
         case _ as never:
             assert_never(never)

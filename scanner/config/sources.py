@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from scanner.config.combinations import FLAG_RULES, Given, Needs, Rule, Source, left_out
-from scanner.config.configuration import Configuration, Value
+from scanner.config.combinations import FLAG_RULES, Requires, Rule, SourcedValue, ValueSource, left_out
+from scanner.config.configuration import Configuration, SettingValue
 from scanner.config.flags import Flag, convert, plain
 from scanner.errors import UsageError
 
@@ -35,7 +35,7 @@ class Sources:
         self._given = {flag.name: given for flag in flags if (given := self._value(flag, typed))}
         self._left_out = left_out(self._given, _rules_of(flags))
 
-    def used(self) -> Iterator[Value]:
+    def used(self) -> Iterator[SettingValue]:
         """The values of the environment and of the file that the command uses."""
         lower = (self._keys[flag.parameter] for flag in self._flags if self._lower(flag))
         return (self._configuration.values[key] for key in lower)
@@ -47,7 +47,7 @@ class Sources:
             given = self._given.get(flag.name)
             if flag.name in self._left_out:
                 changed[flag.parameter] = flag.default
-            elif given is not None and given.source is not Source.FLAG:
+            elif given is not None and given.source is not ValueSource.FLAG:
                 changed[flag.parameter] = convert(flag, given.value)
         return changed
 
@@ -61,21 +61,23 @@ class Sources:
         ]
         return UsageError(f"{error} ({'; '.join(places)})") if places else error
 
-    def _lower(self, flag: Flag) -> Given | None:
+    def _lower(self, flag: Flag) -> SourcedValue | None:
         given = self._given.get(flag.name)
-        return given if given and given.source is not Source.FLAG and flag.name not in self._left_out else None
+        return given if given and given.source is not ValueSource.FLAG and flag.name not in self._left_out else None
 
-    def _value(self, flag: Flag, typed: Mapping[str, object]) -> Given | None:
+    def _value(self, flag: Flag, typed: Mapping[str, object]) -> SourcedValue | None:
         """The value of a flag, from its highest source; None without any."""
         if flag.parameter in typed:
             value = typed[flag.parameter]
             name = flag.names[0] if flag.is_option else f"{flag.name} {value}"
-            return Given(plain(value), Source.FLAG, name, is_default=_is_nothing(value) or value == flag.default)
+            return SourcedValue(
+                plain(value), ValueSource.FLAG, name, is_default=_is_nothing(value) or value == flag.default
+            )
         effective = self._configuration.values.get(self._keys[flag.parameter])
-        if effective is None or effective.source is Source.DEFAULT:
+        if effective is None or effective.source is ValueSource.DEFAULT:
             return None
         value = effective.value
-        return Given(
+        return SourcedValue(
             value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default)
         )
 
@@ -88,4 +90,4 @@ def _is_nothing(value: object) -> bool:
 def _rules_of(flags: tuple[Flag, ...]) -> Iterator[Rule]:
     """The rules about flags of a command: a flag needs another one only where the command has both."""
     names = {flag.name for flag in flags}
-    return (rule for rule in FLAG_RULES if not isinstance(rule, Needs) or rule.needed in names)
+    return (rule for rule in FLAG_RULES if not isinstance(rule, Requires) or rule.needed in names)

@@ -24,8 +24,8 @@ from yaml.events import (
 )
 
 from scanner.cluster.scalars import BadScalar, json_value, resolve
-from scanner.cluster.yaml import Malformed, events
-from scanner.documents.nodes import BadDocument, Node, Place, key_shown
+from scanner.cluster.yaml import MalformedDocument, events
+from scanner.documents.nodes import BadDocument, Node, Position, key_shown
 from scanner.files import SETTINGS
 
 DEEPEST: Final = 32
@@ -35,22 +35,22 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenNode:
     """An unfinished collection."""
 
-    place: Place
+    place: Position
     path: str
     value: list[Node] | dict[str, Node]
-    keys: dict[str, Place] = field(default_factory=dict)
+    keys: dict[str, Position] = field(default_factory=dict)
     key: str | None = None
 
 
 @dataclass(slots=True)
-class _Composer:
+class _NodeComposer:
     """Builds the node of one document from its events, without recursion."""
 
     source: str
-    stack: list[_Frame] = field(default_factory=list)
+    stack: list[_OpenNode] = field(default_factory=list)
     root: Node | None = None
 
     def feed(self, event: Event) -> None:
@@ -79,7 +79,7 @@ class _Composer:
             self._fail(str(error), event)
         self._place(Node(place, self._path(), value, text=event.value))
 
-    def _key(self, key: str, place: Place) -> None:
+    def _key(self, key: str, place: Position) -> None:
         frame = self.stack[-1]
         if key in frame.keys:
             raise BadDocument(place, f"the key {key_shown(key)} is repeated: line {frame.keys[key].line} has it, too")
@@ -93,7 +93,7 @@ class _Composer:
         if len(self.stack) >= DEEPEST:
             self._fail(f"the document is nested deeper than {DEEPEST} levels", event)
         value: list[Node] | dict[str, Node] = {} if isinstance(event, MappingStartEvent) else []
-        self.stack.append(_Frame(self._place_of(event), self._path(), value))
+        self.stack.append(_OpenNode(self._place_of(event), self._path(), value))
 
     def _place(self, node: Node) -> None:
         if not self.stack:
@@ -123,9 +123,9 @@ class _Composer:
         if event.tag is not None:
             self._fail("a tag is not supported: quote a value that begins with !", event)
 
-    def _place_of(self, event: Event) -> Place:
+    def _place_of(self, event: Event) -> Position:
         mark = event.start_mark
-        return Place(self.source, mark.line + 1, mark.column + 1) if mark else Place(self.source, 1, 1)
+        return Position(self.source, mark.line + 1, mark.column + 1) if mark else Position(self.source, 1, 1)
 
     def _fail(self, problem: str, event: Event) -> NoReturn:
         raise BadDocument(self._place_of(event), problem)
@@ -137,16 +137,16 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
     Raises BadDocument, also for more than `SETTINGS` bytes.
     """
     text = _text(data, source)
-    composer = _Composer(source)
+    composer = _NodeComposer(source)
     try:
         for event in events(text):
             composer.feed(event)
             if isinstance(event, DocumentEndEvent):
                 if composer.root is not None and composer.root.value is not None:
                     yield composer.root
-                composer = _Composer(source)
-    except Malformed as error:
-        place = Place(source, error.line or 1, error.column or 1)
+                composer = _NodeComposer(source)
+    except MalformedDocument as error:
+        place = Position(source, error.line or 1, error.column or 1)
         raise BadDocument(place, f"this is not YAML: {error.problem}") from error
 
 
@@ -169,11 +169,11 @@ def _text(data: bytes, source: str) -> str:
     return text
 
 
-def _place_at(before: str, source: str) -> Place:
+def _place_at(before: str, source: str) -> Position:
     """The place behind a text."""
     lines = 1
     start = 0
     for found in _BREAK.finditer(before):
         lines += 1
         start = found.end()
-    return Place(source, lines, len(before) - start + 1)
+    return Position(source, lines, len(before) - start + 1)

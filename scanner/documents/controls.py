@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from scanner.documents.files import read
-from scanner.documents.nodes import Node, Place, key_shown
+from scanner.documents.nodes import Node, Position, key_shown
 from scanner.errors import UsageError
 from scanner.model.nearest import did_you_mean
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
@@ -26,7 +26,7 @@ def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tup
     Raises UsageError for a path that cannot be read or has no document, BadDocument for an error in a file, and for a framework
     that two documents describe.
     """
-    places: dict[str, Place] = {}
+    places: dict[str, Position] = {}
     frameworks: list[Framework] = []
     for path in paths:
         before = len(frameworks)
@@ -60,7 +60,7 @@ def framework_of(node: Node, *, languages: Collection[str]) -> Framework:
 
 def _controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
     """The controls, of which no two have one id."""
-    places: dict[str, Place] = {}
+    places: dict[str, Position] = {}
     if not node.items():
         node.fail("must have at least one control")
     for item in node.items():

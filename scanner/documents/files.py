@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from scanner.documents.composer import compose
-from scanner.documents.nodes import BadDocument, Node, Place
+from scanner.documents.nodes import BadDocument, Node, Position
 from scanner.errors import UsageError
 from scanner.files import OR_STDIN, SETTINGS, read_file, read_standard_input
 from scanner.model.nearest import did_you_mean
@@ -34,7 +34,7 @@ def read_only(path: Path) -> Node:
     """The only document of a file. Raises UsageError and BadDocument as `read`, and BadDocument for none or several."""
     nodes = list(read(path))
     if not nodes:
-        raise BadDocument(Place(str(path), 1, 1), "the file is empty")
+        raise BadDocument(Position(str(path), 1, 1), "the file is empty")
     if len(nodes) > 1:
         nodes[1].fail("the file has a second document: only one is read")
     return nodes[0]

@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[\w$][\w$./\[\]-]*")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in a file; `line` and `column` count from 1."""
 
     source: str
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 class BadDocument(UsageError):
     """A settings file with an error. `place` is its position, `problem` the sentence about it."""
 
-    def __init__(self, place: Place, problem: str) -> None:
+    def __init__(self, place: Position, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
         self.place = place
         self.problem = problem
@@ -50,11 +50,11 @@ class Node:
     of the keys of an object.
     """
 
-    place: Place
+    place: Position
     path: str
     value: bool | int | float | str | list[Node] | dict[str, Node] | None
     text: str = ""
-    keys: Mapping[str, Place] = field(default_factory=dict)
+    keys: Mapping[str, Position] = field(default_factory=dict)
 
     def fail(self, problem: str) -> NoReturn:
         """Raise BadDocument at the place of this value, with the name of the field before the problem."""

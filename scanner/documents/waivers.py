@@ -47,7 +47,7 @@ class _Operator(StrEnum):
 
 
 @dataclass(slots=True)
-class _Reader:
+class _WaiverReader:
     """Reads waivers, each of which has a name of its own. `kept` are the labels that selectors may name; None for any."""
 
     kept: KeptKeys | None
@@ -134,12 +134,12 @@ def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
 
     Raises UsageError for a path that cannot be read, BadDocument for an error in a file.
     """
-    return WaiverSet(tuple(_Reader(kept).read(read(path))))
+    return WaiverSet(tuple(_WaiverReader(kept).read(read(path))))
 
 
 def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: str, kept: KeptKeys) -> WaiverSet:
     """The waivers in the data of the labelled ConfigMaps of a namespace; those of other namespaces waive nothing and are named."""
-    reader = _Reader(kept)
+    reader = _WaiverReader(kept)
     waivers: list[Waiver] = []
     faults: list[str] = []
     notes: list[str] = []

@@ -15,7 +15,7 @@ _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 
 
 @dataclass(slots=True)
-class Counted:
+class ObservedCounts:
     """The counts of a scan for each binding: matched objects, those of them without a param, ignored errors.
 
     `budget_use` has, by policy, the largest share of its budgets that an evaluation used: 1.0 is the whole budget.
@@ -37,7 +37,9 @@ class Counted:
             self.budget_use[policy] = max(share, self.budget_use.get(policy, 0.0))
 
 
-def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
+def health_after(
+    bound: Iterable[BoundPolicy], counted: ObservedCounts, coverage: Iterable[Coverage]
+) -> Iterator[Health]:
     """The problems that are known after the last object: costs near a limit, unused bindings, missing params, ignored errors.
 
     `coverage` shows whether every kind was listed completely; the detail about an unused binding depends on it.
@@ -51,7 +53,7 @@ def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Itera
             yield from _binding(binding.key, counted, complete=complete)
 
 
-def _binding(key: BindingKey, counted: Counted, *, complete: bool) -> Iterator[Health]:
+def _binding(key: BindingKey, counted: ObservedCounts, *, complete: bool) -> Iterator[Health]:
     language, policy, binding = key
     matched, without_param, ignored = counted.matched[key], counted.without_param[key], counted.ignored[key]
     if not matched:

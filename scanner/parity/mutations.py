@@ -20,7 +20,7 @@ from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import is_same_json
 from scanner.parity.answers import Response, read_denial, read_unrelated
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, VerdictComparison, VerdictDifference
-from scanner.policies.mutating.together import Answer, answers
+from scanner.policies.mutating.together import RequestResult, answers
 
 ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
@@ -40,7 +40,7 @@ class ExpectedUpdate:
 
     policies: str
     stored: Resource
-    answers: tuple[Answer, ...]
+    answers: tuple[RequestResult, ...]
     secretive: bool = False
 
     @property

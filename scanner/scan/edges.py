@@ -159,7 +159,7 @@ class Store(Protocol):
 Progress = Callable[[Coverage], None]
 
 
-class Comparison(Protocol):
+class ComparisonEngine(Protocol):
     """A second engine that evaluates a sample of the same objects; it changes no outcome."""
 
     def page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:

@@ -206,7 +206,7 @@ def _read_languages(
 def _evaluation_plan(
     listing: ScanLists,
     discovery: Discovery,
-    namespaces: Namespaces,
+    namespaces: ListedNamespaces,
     policy_set: PolicySet,
     context: ScanContext,
     languages: tuple[BoundLanguage, ...],
@@ -428,7 +428,7 @@ def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, pl
 
 
 @dataclass(frozen=True, slots=True)
-class Namespaces:
+class ListedNamespaces:
     """The Namespace objects by name, and a gap if they could not be listed. With `decide_policies` some policies follow from them."""
 
     by_name: Mapping[str, JsonObject]
@@ -449,18 +449,18 @@ class Namespaces:
         return self.gaps_of_policies or ((self.gap,) if self.gap else ())
 
 
-def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies: bool = False) -> Namespaces:
+def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies: bool = False) -> ListedNamespaces:
     """The Namespaces of the cluster, and those that the user describes."""
     described = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces}
     where = f"{NAMESPACES.api_version}/{NAMESPACES.kind}"
     if NAMESPACES not in discovery.kinds:
         gap = Gap(GapKind.DISCOVERY, where, "discovery of the cluster does not list namespaces")
-        return Namespaces(described, gap, decide_policies)
+        return ListedNamespaces(described, gap, decide_policies)
     try:
         listed = {resource.name: resource.body for resource in _needed_namespaces(listing)}
     except (ListFailed, ValueError) as error:
-        return Namespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
-    return Namespaces(described | listed, decide_policies=decide_policies)
+        return ListedNamespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
+    return ListedNamespaces(described | listed, decide_policies=decide_policies)
 
 
 def _needed_namespaces(listing: ScanLists) -> Iterator[Resource]:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, assert_never
 from scanner.audit.population import controllers_of, examined, packed
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
-from scanner.health import Counted, health_after
+from scanner.health import ObservedCounts, health_after
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
@@ -29,7 +29,7 @@ from scanner.model.scans.scan import (
     emptiness,
 )
 from scanner.policies.plan import KindPlan
-from scanner.scan.edges import Comparison, Progress, Store
+from scanner.scan.edges import ComparisonEngine, Progress, Store
 from scanner.scan.intermediates import IntermediateNote, intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
@@ -53,14 +53,16 @@ _NOT_ONE_MOMENT = (
 class ScanRecorder:
     """Writes a scan to the store: pages as they are evaluated; coverage, gaps and health at the end."""
 
-    def __init__(self, store: Store, scan_id: str, progress: Progress, comparison: Comparison | None = None) -> None:
+    def __init__(
+        self, store: Store, scan_id: str, progress: Progress, comparison: ComparisonEngine | None = None
+    ) -> None:
         self._comparison = comparison
         self._store = store
         self._scan_id = scan_id
         self._progress = progress
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
-        self._counts = Counted()
+        self._counts = ObservedCounts()
         self._repeats = RepeatDetector()
         self._inconsistencies: list[str] = []
         self._failures: list[ListFailed] = []

@@ -23,7 +23,7 @@ from scanner.model.scans.scan import (
 )
 from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.scan.clocks import ScanClock, compare_clocks
-from scanner.scan.edges import Cluster, Comparison, Progress, Store
+from scanner.scan.edges import Cluster, ComparisonEngine, Progress, Store
 from scanner.scan.options import Options, ScanContext
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
@@ -42,7 +42,7 @@ def run(
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
-    comparison: Comparison | None = None,
+    comparison: ComparisonEngine | None = None,
     dated: ScanClock | None = None,
 ) -> Scan:
     """Scan a cluster into a store and return the recorded scan.

@@ -55,7 +55,7 @@ def split_gaps(
     concerns = {gap: _concern(gap, discovery) for gap in discovery.gaps}
     if not policies_known or _hides_policies(concerns, kinds_of_policies):
         return discovery.gaps, discovery.outside
-    needs = _Needs(tuple(languages), kinds_of_policies, operations, discovery.kinds)
+    needs = _ScanNeeds(tuple(languages), kinds_of_policies, operations, discovery.kinds)
     needed = {concern: concern is None or needs.may_include(*concern) for concern in {*concerns.values()}}
     gaps: list[Gap] = []
     outside: list[OutOfScope] = []
@@ -93,7 +93,7 @@ def _outside(gap: Gap, concern: GroupKind) -> OutOfScope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Needs:
+class _ScanNeeds:
     """All that a scan needs to know."""
 
     languages: tuple[BoundLanguage, ...]

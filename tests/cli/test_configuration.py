@@ -14,10 +14,10 @@ import typer
 from scanner.cli.application import application
 from scanner.cli.commands import runs
 from scanner.cli.commands.catalog import DEFINERS, SCHEDULE, configured, defining_flags, key_of_flag, settings
-from scanner.config.combinations import FLAG_RULES, Needs
+from scanner.config.combinations import FLAG_RULES, Requires
 from scanner.config.environment import is_foreign
 from scanner.config.flags import flags_of
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.composer import compose
 from scanner.model.json import as_list, as_object, dig
@@ -44,17 +44,17 @@ def sample(setting: Setting) -> str:
     if setting.choices:
         return setting.choices[-1]
     match setting.form:
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return "true"
-        case Form.INTEGER | Form.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return NUMBER
-        case Form.STRING:
+        case ValueType.STRING:
             return SAMPLES.get(setting.metavar, "x")
 
 
 def yaml_of(setting: Setting, text: str) -> str:
     """A line of the file that has the value."""
-    written = text if setting.form is not Form.STRING else f'"{text}"'
+    written = text if setting.form is not ValueType.STRING else f'"{text}"'
     section, dot, name = setting.key.rpartition(".")
     line = f"{name}: {f'[{written}]' if setting.many else written}"
     return f"{section}: {{{line}}}" if dot else line
@@ -105,7 +105,7 @@ def test_flags_of_both_commands_have_one_type() -> None:
 def test_rules_are_about_flags_that_exist() -> None:
     """A renamed flag must not lose its rules."""
     names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in flags_of(command)}
-    named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Needs)}
+    named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Requires)}
     assert {"RUN", *named} <= {"RUN", *names}
 
 
@@ -116,11 +116,13 @@ def test_a_variable_and_a_key_have_the_value_of_the_flag(
     """The command cannot tell the three apart."""
     app, calls = probe({**DEFINERS, "runs": runs.command}[setting.commands[0]])
     # A flag that needs another one finds that one in the file.
-    needed = {rule.needed: rule.values for rule in FLAG_RULES if isinstance(rule, Needs) and rule.flag == setting.flag}
+    needed = {
+        rule.needed: rule.values for rule in FLAG_RULES if isinstance(rule, Requires) and rule.flag == setting.flag
+    }
     others = [yaml_of(each, (needed[each.flag] or (sample(each),))[0]) for each in settings() if each.flag in needed]
     text = sample(setting)
     own = yaml_of(setting, text)
-    flag = [setting.flag] if setting.form is Form.BOOLEAN else [setting.flag, text]
+    flag = [setting.flag] if setting.form is ValueType.BOOLEAN else [setting.flag, text]
     if setting.key.startswith("schedule.") and others:
         own = f"schedule: {{{own.partition('{')[2][:-1]}, {others.pop().partition('{')[2][:-1]}}}"
         others_alone = ['schedule: {cron: "@daily"}']

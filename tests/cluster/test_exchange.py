@@ -13,7 +13,7 @@ import pytest
 
 from scanner.cluster.requests.exchange import addresses_of
 from scanner.cluster.requests.limits import Deadline
-from scanner.cluster.requests.session import AnswerTooLarge, Session, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, Unanswered
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
@@ -75,13 +75,13 @@ DRIPS = {
 }
 
 
-def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> Session:
+def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> ApiSession:
     """A client with a very short deadline."""
     config = api.kubeconfig(folder, None, server=server, **cluster)
-    return Session(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
+    return ApiSession(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
 
 
-def seconds_until_given_up(client: Session) -> float:
+def seconds_until_given_up(client: ApiSession) -> float:
     """The seconds until a request without a response fails."""
     started = time.monotonic()
     with pytest.raises(Unanswered, match=LATE):
@@ -130,7 +130,7 @@ def test_a_server_behind_a_proxy_has_what_the_proxy_left(api: FakeApi, tmp_path:
 
 def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path: Path) -> None:
     """The deadline of an earlier request does not affect a later one."""
-    client = Session(kubeconfig=api.kubeconfig(tmp_path), request_timeout=5)
+    client = ApiSession(kubeconfig=api.kubeconfig(tmp_path), request_timeout=5)
     api.says("/version", Reply({"n": 1}, hang=0.5), Reply({"n": 2}, hang=0.5))
     assert [1, 2] == [client.get("/version").body()["n"] for _ in range(2)]
 
@@ -138,7 +138,7 @@ def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path
 @pytest.mark.parametrize("size", [64 << 20, (64 << 20) + 1])
 def test_an_answer_has_64_mib_at_most(api: FakeApi, tmp_path: Path, size: int) -> None:
     """A larger response fails, and is not requested again in the same size."""
-    client = Session(kubeconfig=api.kubeconfig(tmp_path), sleep=lambda _: None)
+    client = ApiSession(kubeconfig=api.kubeconfig(tmp_path), sleep=lambda _: None)
     api.says("/large", Reply(b" " * size))
     if size <= 64 << 20:
         assert size == len(client.get("/large").data)

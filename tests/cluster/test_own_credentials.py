@@ -15,8 +15,8 @@ import pytest
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.requests.credentials import Credentials
-from scanner.cluster.requests.session import Session, Unanswered
-from scanner.cluster.requests.simple_kubeconfig import Settings
+from scanner.cluster.requests.session import ApiSession, Unanswered
+from scanner.cluster.requests.simple_kubeconfig import ClientSettings
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
@@ -148,7 +148,7 @@ def test_headers_and_a_line_that_is_no_status_do_not_repeat_the_token(api: FakeA
     api.serve = lambda request: Reply(
         {}, headers={"Warning": f'299 - "{dict(request.headers)}"', "Retry-After": CANARY}
     )
-    session = Session(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}), sleep=lambda _: None)
+    session = ApiSession(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}), sleep=lambda _: None)
     answer = session.get("/version")
     assert ("", "[redacted]", True) == (_leaked(str(answer.warnings)), answer.retry_after, bool(answer.warnings))
 
@@ -194,7 +194,7 @@ def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
         path = FakeApi("https://cluster.invalid" if tunnel else f"http://{place}").kubeconfig(
             tmp_path, {"token": CANARY}, **through
         )
-        session = Session(kubeconfig=path, sleep=lambda _: None)
+        session = ApiSession(kubeconfig=path, sleep=lambda _: None)
         try:
             told = session.get("/version", attempts=1).message()
         except Unanswered as error:
@@ -207,7 +207,7 @@ def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
 def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path) -> None:
     """Both: a proxy may answer with an earlier request."""
     path = Path(api.kubeconfig(tmp_path, {"token": f"first-{CANARY}"}))
-    session = Session(kubeconfig=str(path), sleep=lambda _: None)
+    session = ApiSession(kubeconfig=str(path), sleep=lambda _: None)
     path.write_text(path.read_text().replace("first-", "second-"))
     api.says("/version", refusal(401, "expired"), refusal(409, f"first-{CANARY} and second-{CANARY}"))
     assert "[redacted] and [redacted]" == session.get("/version").message()
@@ -216,7 +216,7 @@ def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path
 def test_the_key_of_a_certificate_in_a_file_is_a_secret(tmp_path: Path) -> None:
     """No request has it, but a program before the server may."""
     (tmp_path / "key.pem").write_text(KEY)
-    settings = Settings(
+    settings = ClientSettings(
         "https://cluster.example", key_file=str(tmp_path / "key.pem"), cert_file=str(tmp_path / "crt.pem")
     )
     secrets = OwnSecrets(*Credentials("shop", settings).secrets())

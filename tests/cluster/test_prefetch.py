@@ -9,24 +9,24 @@ from itertools import islice
 
 import pytest
 
-from scanner.cluster.live.prefetch import Prefetcher, Wanted
+from scanner.cluster.live.prefetch import Prefetcher, WantedList
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind, Page
 
 KINDS = [Kind("", "v1", f"Kind{number}", f"kind{number}s", namespaced=True) for number in range(6)]
-WANTED = [Wanted(kind) for kind in KINDS]
+WANTED = [WantedList(kind) for kind in KINDS]
 
 
 class Source:
     """Lists of three pages each, with a record of the requested lists and pages."""
 
     def __init__(self, broken: Kind | None = None) -> None:
-        self.begun: list[Wanted] = []
+        self.begun: list[WantedList] = []
         self.made: list[tuple[str, int]] = []
         self.threads: set[threading.Thread] = set()
         self._broken = broken
 
-    def begin(self, wanted: Wanted) -> Iterator[Page]:
+    def begin(self, wanted: WantedList) -> Iterator[Page]:
         self.begun.append(wanted)
         return self._pages(wanted.kind)
 
@@ -47,7 +47,7 @@ class Slow:
         self.threads: set[threading.Thread] = set()
         self._trouble = trouble
 
-    def begin(self, wanted: Wanted) -> Iterator[Page]:
+    def begin(self, wanted: WantedList) -> Iterator[Page]:
         self.threads.add(threading.current_thread())
         self.asked.set()
         self.answer.wait(10)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scanner.cluster.requests.session import server_digest
-from scanner.cluster.requests.simple_kubeconfig import Settings
+from scanner.cluster.requests.simple_kubeconfig import ClientSettings
 
 SERVER = "https://10.96.0.1:443"
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -15,7 +15,7 @@ CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 def test_two_clusters_at_one_address_have_two_digests() -> None:
     """Inside pods, every API server has the same address: the CA is that of the cluster."""
-    first, other = (Settings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
+    first, other = (ClientSettings(SERVER, ca_cert_data=text) for text in (CA, CA.replace("MIIB", "MIIC")))
     assert server_digest(first) != server_digest(other)
 
 
@@ -23,12 +23,12 @@ def test_two_clusters_at_one_address_have_two_digests() -> None:
 def test_the_same_server_has_one_digest(tmp_path: Path, host: str) -> None:
     """The CA may be in a file or in the kubeconfig. Passwords are no part of it: a digest of one would let others test guesses."""
     (tmp_path / "ca.crt").write_text(CA)
-    assert server_digest(Settings(SERVER, ca_cert_data=CA)) == server_digest(
-        Settings(host, ssl_ca_cert=str(tmp_path / "ca.crt"))
+    assert server_digest(ClientSettings(SERVER, ca_cert_data=CA)) == server_digest(
+        ClientSettings(host, ssl_ca_cert=str(tmp_path / "ca.crt"))
     )
 
 
 def test_a_server_without_a_ca_of_its_own_is_identified_by_its_url() -> None:
     """As one with a public certificate; a CA that cannot be read fails the first request."""
-    assert server_digest(Settings(SERVER)) == server_digest(Settings(SERVER, ssl_ca_cert="/nowhere/ca.crt"))
-    assert server_digest(Settings(SERVER)) != server_digest(Settings("https://example.com"))
+    assert server_digest(ClientSettings(SERVER)) == server_digest(ClientSettings(SERVER, ssl_ca_cert="/nowhere/ca.crt"))
+    assert server_digest(ClientSettings(SERVER)) != server_digest(ClientSettings("https://example.com"))

@@ -14,7 +14,7 @@ from kubernetes import client, config
 
 from scanner.cluster.requests import simple_kubeconfig
 from scanner.cluster.requests.credentials import load_credentials
-from scanner.cluster.requests.simple_kubeconfig import Entries, Settings, plain_account, simple_settings
+from scanner.cluster.requests.simple_kubeconfig import ClientSettings, Entries, plain_account, simple_settings
 from scanner.model.json import Json, JsonObject
 from tests.cluster.server import FakeApi, Reply
 from tests.cluster.test_credentials import credential, plugin
@@ -46,10 +46,10 @@ def kubeconfig(tmp_path: Path, without_kubeconfig: Callable[[str, str], None]) -
     return written
 
 
-def loaded(path: Path) -> Settings:
+def loaded(path: Path) -> ClientSettings:
     """The settings that were made from a kubeconfig without the official client."""
     settings = load_credentials(str(path), "").configuration
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, ClientSettings)
     return settings
 
 
@@ -162,12 +162,12 @@ def test_entries_of_several_files_need_no_official_client(
     first.write_text(json.dumps({"clusters": [{"name": "shop", "cluster": {"server": "https://first.example"}}]}))
     without_kubeconfig("KUBECONFIG", f"{first}:{kubeconfig(SERVER, {'token': 't'})}")
     settings = load_credentials("", "").configuration
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, ClientSettings)
     assert ("https://first.example", {"BearerToken": "Bearer t"}) == (settings.host, settings.api_key)
 
 
 def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:
     """Settings have the attributes of the official client's configuration."""
     credentials = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
-    assert isinstance(credentials.configuration, Settings)
+    assert isinstance(credentials.configuration, ClientSettings)
     assert ("shop", "Bearer t0ken", "jane") == (credentials.cluster, credentials.authorization(), credentials.as_user)

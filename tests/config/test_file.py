@@ -10,7 +10,7 @@ import pytest
 
 from scanner.config.configuration import errors, read
 from scanner.config.file import file_at, find
-from scanner.config.setting import FileKey, Form, Setting
+from scanner.config.setting import FileKey, Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
 from scanner.posture.owners import OwnerKey
@@ -20,7 +20,7 @@ from scanner.posture.severity import DescriptionOverride, Severity
 SETTINGS = (
     Setting("db", "--db"),
     Setting("failOn", "--fail-on", many=True, choices=("new", "deny")),
-    Setting("chunkSize", "--chunk-size", Form.INTEGER, least=1, default=500),
+    Setting("chunkSize", "--chunk-size", ValueType.INTEGER, least=1, default=500),
     Setting("schedule.cron", "--expect"),
     Setting("schedule.timeZone", "--time-zone"),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from scanner.cli.commands.catalog import settings
-from scanner.config.masking import SHOWING, Showing, shown_document
+from scanner.config.masking import SHOWING, Visibility, shown_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
 
@@ -80,4 +80,4 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
 
 def test_each_class_has_a_key() -> None:
     """A class that nothing has is no class."""
-    assert set(Showing) == set(SHOWING.values())
+    assert set(Visibility) == set(SHOWING.values())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.config.setting import Form, Plain, Setting, from_node, from_text, variable_of
+from scanner.config.setting import Plain, Setting, ValueType, from_node, from_text, variable_of
 from scanner.documents.composer import compose
 from scanner.errors import UsageError
 
 GATES = Setting("failOn", "--fail-on", many=True, choices=("new", "deny"))
 FILTERS = Setting("filters", "--filters", many=True)
-QUIET = Setting("quiet", "--quiet", Form.BOOLEAN)
-SIZE = Setting("chunkSize", "--chunk-size", Form.INTEGER, least=1, most=100)
-QPS = Setting("qps", "--qps", Form.NUMBER, least=0)
+QUIET = Setting("quiet", "--quiet", ValueType.BOOLEAN)
+SIZE = Setting("chunkSize", "--chunk-size", ValueType.INTEGER, least=1, most=100)
+QPS = Setting("qps", "--qps", ValueType.NUMBER, least=0)
 NAME = Setting("name", "--name")
 
 

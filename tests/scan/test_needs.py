@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.scans.scan import Scope
-from scanner.rbac import Need, needs
+from scanner.rbac import Permission, needs
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, forbidden, scanned
@@ -50,7 +50,7 @@ def used(cluster: FakeCluster) -> set[str]:
     }
 
 
-def text_of(need: Need) -> str:
+def text_of(need: Permission) -> str:
     """A permission in the form of `used`."""
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     if need.url:

@@ -7,7 +7,7 @@ import pytest
 from scanner.model.population import Controller
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Scope
-from scanner.rbac import Need, needs
+from scanner.rbac import Permission, needs
 from scanner.scan.intermediates import intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
@@ -30,7 +30,7 @@ def cluster(*documents: Document) -> FakeCluster:
     return FakeCluster((*spaces, *documents), kinds=(*KINDS, *WORKLOADS))
 
 
-def rights(source: FakeCluster, scope: Scope | None = None) -> dict[str, Need]:
+def rights(source: FakeCluster, scope: Scope | None = None) -> dict[str, Permission]:
     """The rights that are for workloads, by namespace and resource."""
     wanted = needs(source, Options(scope or Scope())).rights
     return {f"{need.namespace}/{need.resource}".removeprefix("/"): need for need in wanted if WHY in need.why}
@@ -45,7 +45,7 @@ def above(kind: Kind, controller: Kind) -> Document:
 
 def test_a_policy_on_pods_needs_the_controllers_of_pods() -> None:
     """To list them is optional; a note names what is missing without them."""
-    expected = Need("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
+    expected = Permission("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
     needed = rights(cluster(*ON_PODS))
     assert ["nodes", "deployments", "replicasets", "cronjobs", "jobs"] == [*needed]
     assert expected == needed["replicasets"]

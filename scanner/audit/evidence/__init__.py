@@ -13,7 +13,7 @@ from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, Explained
+from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, EvidenceContent
 from scanner.audit.evidence.excerpt import deciding_trail, excerpt
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import run_with_room
@@ -93,7 +93,7 @@ class _LatestEvidence:
     def __init__(self) -> None:
         self._evidence: dict[tuple[object, ...], Evidence] = {}
 
-    def of(self, explained: Explained, text: str) -> Evidence:
+    def of(self, explained: EvidenceContent, text: str) -> Evidence:
         """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
         key = (*map(id, explained.reasons), explained.left_out, text)
         found = self._evidence.get(key)
@@ -150,7 +150,7 @@ def _explained(
     outcome: Violated | Errored,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None,
-) -> Explained:
+) -> EvidenceContent:
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
     explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
@@ -183,11 +183,11 @@ def _direct_parts(
         return None
 
 
-def _redacted(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> Explained:
+def _redacted(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
     return _kept([redaction.reason(reason) for reason in given], left_out, [reason.place for reason in given])
 
 
-def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> Explained:
+def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> EvidenceContent:
     """The first reasons, and the field around which an excerpt is made; of withheld values, none."""
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))
@@ -195,9 +195,9 @@ def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> 
     for reason in reasons:
         if reason.value == WITHHELD:
             # The number of parts of a secret is a secret, too.
-            return Explained(shown, 0, ())
+            return EvidenceContent(shown, 0, ())
     trail = deciding_trail(places)
-    return Explained(shown, left_out + len(reasons) - len(shown), trail)
+    return EvidenceContent(shown, left_out + len(reasons) - len(shown), trail)
 
 
 def _explanations(

@@ -38,7 +38,7 @@ _Steps: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = tuple[int, type[Violated | Errored], bytes]
 
 
-class Explained(NamedTuple):
+class EvidenceContent(NamedTuple):
     """The content of evidence without an excerpt, and the trail of the field around which the excerpt of each object is made."""
 
     reasons: tuple[Reason, ...]
@@ -46,7 +46,7 @@ class Explained(NamedTuple):
     trail: Trail
 
 
-UNEXPLAINED: Final = Explained((), 0, ())
+UNEXPLAINED: Final = EvidenceContent((), 0, ())
 
 
 class _Path(NamedTuple):
@@ -82,7 +82,7 @@ class _Reads:
             self.repeat = False
 
 
-class _Documents:
+class _EvaluatedDocuments:
     """The documents of an evaluation, and the values to hide."""
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
@@ -118,10 +118,10 @@ class EvidenceCache:
 
     def __init__(self) -> None:
         """An empty cache."""
-        self._evidence: dict[_Key, Explained] = {}
+        self._evidence: dict[_Key, EvidenceContent] = {}
         self._reads: dict[tuple[int, int], _Reads] = {}
         self._paths: dict[_Paths | None, _Paths | None] = {}
-        self._latest: _Documents | None = None
+        self._latest: _EvaluatedDocuments | None = None
 
     def key(
         self,
@@ -167,23 +167,23 @@ class EvidenceCache:
             self._reads[id(compiled), id(check)] = reads
         return reads
 
-    def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _Documents:
+    def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _EvaluatedDocuments:
         """The documents of an evaluation: the same instance while they are the same."""
         latest = self._latest
         if latest is not None and latest.request is request and latest.param is param:
             return latest
         of = resource, param, request.current, request.namespace_object, request.operation
         if latest is None or not all(map(is_, of, latest.of)):
-            latest = self._latest = _Documents(resource, param, request)
+            latest = self._latest = _EvaluatedDocuments(resource, param, request)
         return latest
 
-    def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> Explained | None:
+    def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> EvidenceContent | None:
         """The evidence of a check for a key; None if the cache does not have it."""
         explained = self._evidence.get(key)
         self._reads_of(compiled, check).count(found=explained is not None)
         return explained
 
-    def keep(self, key: _Key, explained: Explained) -> None:
+    def keep(self, key: _Key, explained: EvidenceContent) -> None:
         """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
             self._evidence.clear()

@@ -20,11 +20,11 @@ from scanner.audit.redact import WITHHELD_ANY, is_plain_error
 from scanner.audit.secret_values import HIDDEN, is_secret, without
 from scanner.audit.sensitive_fields import (
     MAPPINGS,
-    Fields,
+    SensitiveFields,
     Trail,
     is_secret_named,
 )
-from scanner.audit.taint import Documents, documents_of, is_secret_elsewhere
+from scanner.audit.taint import TaintDocuments, documents_of, is_secret_elsewhere
 from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json
 from scanner.model.outcome import Evidence, FieldPlace, Reason
@@ -46,14 +46,14 @@ _Reasons: TypeAlias = "dict[_Key, tuple[object, Reason | None]]"
 _NO_REASON: Final = (None, None)
 
 
-class _Documents:
+class _SearchedDocuments:
     """The documents of an object, its param and its namespace, and what is known about them."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: TaintDocuments) -> None:
         self.of = documents
         self.resource, self.param = documents.resource, documents.param
         self.by_name: Mapping[str, Json] = documents.by_name
-        self.fields: Mapping[str, Fields] = documents.fields
+        self.fields: Mapping[str, SensitiveFields] = documents.fields
         self.secrets = documents.secrets
         """The names of the documents that are Secrets."""
         self.reasons: _Reasons = {}
@@ -73,21 +73,21 @@ class _Documents:
         return known
 
 
-class _Latest:
+class _LatestSearchedDocuments:
     """The documents of the latest object."""
 
     def __init__(self) -> None:
-        self._documents: _Documents | None = None
+        self._documents: _SearchedDocuments | None = None
 
-    def of(self, invocation_result: InvocationResult) -> _Documents:
+    def of(self, invocation_result: InvocationResult) -> _SearchedDocuments:
         """The documents of an evaluation; the same instance until one of them is another."""
         documents, latest = documents_of(invocation_result), self._documents
         if latest is None or latest.of is not documents:
-            latest = self._documents = _Documents(documents)
+            latest = self._documents = _SearchedDocuments(documents)
         return latest
 
 
-_LATEST = _Latest()
+_LATEST = _LatestSearchedDocuments()
 
 
 class EvidenceRedaction:
@@ -242,7 +242,7 @@ def _leading_words(steps: Trail, words: frozenset[str]) -> Iterator[str | int]:
         yield step
 
 
-def _sensitive_or_value(document: Json, steps: Trail, fields: Fields) -> tuple[bool, Json]:
+def _sensitive_or_value(document: Json, steps: Trail, fields: SensitiveFields) -> tuple[bool, Json]:
     """Return whether the path leads into a sensitive field, and the value at its end."""
     value = document
     for at, step in enumerate(steps):

@@ -18,7 +18,7 @@ from scanner.config.flags import Flag, flags_of, key_of, plain
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.config.setting import Form, Setting
+    from scanner.config.setting import Setting, ValueType
 
 DEFINERS: Final[Mapping[str, Callable[..., None]]] = {
     "scan": scan.command,
@@ -88,10 +88,10 @@ def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
     )
 
 
-def _form(flag: Flag) -> Form:
-    from scanner.config.setting import Form
+def _form(flag: Flag) -> ValueType:
+    from scanner.config.setting import ValueType
 
-    return {bool: Form.BOOLEAN, int: Form.INTEGER, float: Form.NUMBER}.get(flag.type, Form.STRING)
+    return {bool: ValueType.BOOLEAN, int: ValueType.INTEGER, float: ValueType.NUMBER}.get(flag.type, ValueType.STRING)
 
 
 def _choices(flag: Flag) -> tuple[str, ...]:

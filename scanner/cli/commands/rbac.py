@@ -26,7 +26,7 @@ from scanner.model.resource import ANONYMOUS
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
-    from scanner.rbac import Need, Needs
+    from scanner.rbac import Permission, RequiredPermissions
 
 _INCOMPLETE = 3
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
@@ -129,7 +129,7 @@ def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str
     return Connection(kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=tuple(as_groups or ()))
 
 
-def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
+def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
@@ -150,7 +150,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
     return needs(cluster, options, rights.waivers_namespace)
 
 
-def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
+def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermissions) -> None:
     from scanner.cli.terminal.stdout import sentences, table
 
     table(
@@ -186,7 +186,7 @@ def _permissions(number: int) -> str:
     return f"{number} permission is" if number == 1 else f"{number} permissions are"
 
 
-def _notes(missing: Iterable[Need]) -> Iterator[str]:
+def _notes(missing: Iterable[Permission]) -> Iterator[str]:
     """The effects of missing optional permissions, a sentence for each."""
     resources: dict[tuple[str, str], list[str]] = {}
     for need in missing:
@@ -196,7 +196,7 @@ def _notes(missing: Iterable[Need]) -> Iterator[str]:
         yield f"Note: without `{verb}` on {', '.join(dict.fromkeys(names))}, {without}"
 
 
-def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bool) -> None:
+def _print_json(answered: list[tuple[Permission, bool]], needs: RequiredPermissions, *, complete: bool) -> None:
     import orjson
 
     from scanner.cli.terminal.stdout import text
@@ -217,23 +217,23 @@ def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bo
     text([orjson.dumps({"complete": complete, "rights": rights, "gaps": gaps}).decode()])
 
 
-def _warn(needs: Needs) -> None:
+def _warn(needs: RequiredPermissions) -> None:
     for gap in needs.gaps:
         typer.echo(f"{gap.where}: {gap.why}", err=True)
 
 
-def _word(need: Need, allowed: bool) -> str:
+def _word(need: Permission, allowed: bool) -> str:
     return "yes" if allowed else "no (optional)" if need.optional else "NO"
 
 
-def _resource(need: Need) -> str:
+def _resource(need: Permission) -> str:
     if need.url:
         return need.url
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     return f"{resource}/{need.name}" if need.name else resource
 
 
-def _where(need: Need) -> str:
+def _where(need: Permission) -> str:
     if need.url:
         return "the API server"
     return f"namespace {need.namespace}" if need.namespace else "all namespaces"

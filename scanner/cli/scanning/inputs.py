@@ -12,7 +12,7 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
-    from scanner.cluster.files.manifests import Document, FilesRead, Unread
+    from scanner.cluster.files.manifests import FileDocument, FilesRead, UnreadDocument
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
     from scanner.model.scans.scan import OutOfScope, Scope
@@ -33,7 +33,7 @@ class PolicyFiles:
     """
 
     manifests: tuple[Manifest, ...]
-    definitions: tuple[Document, ...]
+    definitions: tuple[FileDocument, ...]
     outside: tuple[OutOfScope, ...]
     read: FilesRead
 
@@ -80,15 +80,15 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     )
 
 
-def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
+def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[FileDocument]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
-    from scanner.cluster.files.manifests import Document, Unread, stream_documents
+    from scanner.cluster.files.manifests import FileDocument, UnreadDocument, stream_documents
     from scanner.model.scans.scan import Unneeded
     from scanner.scan.documents import is_policy
 
     items = [*stream_documents(path, read)]
-    documents = [item for item in items if isinstance(item, Document)]
-    unread = [item for item in items if isinstance(item, Unread)]
+    documents = [item for item in items if isinstance(item, FileDocument)]
+    unread = [item for item in items if isinstance(item, UnreadDocument)]
     folder = path.is_dir()
     repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
@@ -105,14 +105,14 @@ def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> lis
     return documents
 
 
-def _reject(path: Path, refused: Sequence[Unread]) -> None:
+def _reject(path: Path, refused: Sequence[UnreadDocument]) -> None:
     if refused:
         gap = refused[0].gap
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         raise UsageError(f"-f {path}: {gap.where}: {gap.why}{more}. Correct the file, or name only the files to read")
 
 
-def _may_be_policy(item: Unread) -> bool:
+def _may_be_policy(item: UnreadDocument) -> bool:
     """Return whether a document that was not read names the kind of a policy, or may name one."""
     from scanner.scan.documents import names_policy_kind
 
@@ -123,7 +123,7 @@ def _may_be_policy(item: Unread) -> bool:
     return any(not kind for kind in _KIND.findall(item.text))
 
 
-def _unneeded(item: Unread) -> OutOfScope:
+def _unneeded(item: UnreadDocument) -> OutOfScope:
     from scanner.model.scans.scan import OutOfScope, Unneeded
 
     if item.recognised:
@@ -145,7 +145,7 @@ class Unwritten:
 
 
 def files_as_cluster(
-    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
+    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[FileDocument]
 ) -> SnapshotCluster:
     """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
     from scanner.cluster.files.snapshot import SnapshotCluster

@@ -24,7 +24,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from scanner.cluster.yaml import Malformed, events
+from scanner.cluster.yaml import MalformedDocument, events
 
 _STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
 _PART: Final = 1 << 20
@@ -44,17 +44,17 @@ class WantedLines(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Field:
+class _WantedField:
     """A field that is wanted, or that has a wanted one in it. `line` is 0 until it is read."""
 
     line: int = 0
-    fields: dict[_Step, _Field] = field(default_factory=dict)
+    fields: dict[_Step, _WantedField] = field(default_factory=dict)
 
-    def below(self, steps: Sequence[_Step]) -> _Field:
+    def below(self, steps: Sequence[_Step]) -> _WantedField:
         """The field at the end of some steps, which is added."""
         place = self
         for step in steps:
-            place = place.fields.setdefault(step, _Field())
+            place = place.fields.setdefault(step, _WantedField())
         return place
 
 
@@ -78,7 +78,7 @@ def field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[s
     A field that the file does not have has the line of the nearest field around it, or none. A file that cannot be read any more
     has the lines of documents alone.
     """
-    documents: defaultdict[int, _Field] = defaultdict(_Field)
+    documents: defaultdict[int, _WantedField] = defaultdict(_WantedField)
     for each in wanted:
         for path in ("", *each.paths):
             documents[each.line].below((*_items(each), *_steps(path)))
@@ -103,7 +103,7 @@ def _steps(path: str) -> tuple[_Step, ...]:
     return tuple(steps)
 
 
-def _lines_of(wanted: WantedLines, document: _Field) -> dict[str, int]:
+def _lines_of(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
     own = document.below(_items(wanted))
     lines = {"": own.line or wanted.line}
     for path in wanted.paths:
@@ -132,35 +132,35 @@ def _texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
         yield "\n".join(every[line - 1 : separators[at] if at < len(separators) else None])
 
 
-def _read_lines(text: str, root: _Field, line: int) -> None:
+def _read_lines(text: str, root: _WantedField, line: int) -> None:
     """Set the lines of the wanted fields of the first document in a text that begins at a line of its file."""
-    walk = _Walk([_Frame(root, is_list=False, is_root=True)], line)
+    walk = _LineSetter([_OpenCollection(root, is_list=False, is_root=True)], line)
     try:
         for event in events(text):
             if isinstance(event, DocumentEndEvent):
                 return
             walk.feed(event)
-    except Malformed:
+    except MalformedDocument:
         return
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenCollection:
     """An unfinished collection; `wanted` is None inside a field whose lines are not wanted. `key` is None until a key is read."""
 
-    wanted: _Field | None
+    wanted: _WantedField | None
     is_list: bool
     is_root: bool = False
     number: int = 0
     has_key: bool = False
-    value: _Field | None = None
+    value: _WantedField | None = None
 
 
 @dataclass(slots=True)
-class _Walk:
+class _LineSetter:
     """Follows the events of a document, and sets the lines of the wanted fields."""
 
-    stack: list[_Frame]
+    stack: list[_OpenCollection]
     first: int
 
     def feed(self, event: Event) -> None:
@@ -168,7 +168,7 @@ class _Walk:
             case ScalarEvent() | AliasEvent():
                 self._scalar(event)
             case MappingStartEvent() | SequenceStartEvent():
-                self.stack.append(_Frame(self._value(event), isinstance(event, SequenceStartEvent)))
+                self.stack.append(_OpenCollection(self._value(event), isinstance(event, SequenceStartEvent)))
             case CollectionEndEvent():
                 self.stack.pop()
             case _:
@@ -182,7 +182,7 @@ class _Walk:
         frame.has_key = True
         frame.value = self._at(frame, event.value if isinstance(event, ScalarEvent) else "", event)
 
-    def _value(self, event: Event) -> _Field | None:
+    def _value(self, event: Event) -> _WantedField | None:
         """The wanted field whose value begins, or None."""
         frame = self.stack[-1]
         if frame.is_root:
@@ -195,7 +195,7 @@ class _Walk:
         frame.has_key = False
         return frame.value
 
-    def _at(self, frame: _Frame, step: _Step, event: Event) -> _Field | None:
+    def _at(self, frame: _OpenCollection, step: _Step, event: Event) -> _WantedField | None:
         """The wanted field at a key or an index, whose line is that of the key or of the item."""
         found = frame.wanted.fields.get(step) if frame.wanted is not None else None
         if found is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.cluster.files.other_tools import (
-    Recognised,
+    OtherToolFile,
     absolute,
     kustomize_inputs,
     recognised_document,
@@ -42,7 +42,7 @@ _TYPES: Final[dict[type, str]] = {bool: "a boolean", int: "a number", float: "a 
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FileDocument:
     """An object in a file. `source` is such as `pods.yaml, document 2`, with `, item 3` for an item of a list.
 
     `file` is the path, or `-` for standard input, and `line` the line where the document begins, from 1. With `generates_name` the
@@ -59,7 +59,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadDocument:
     """A document or a file that is not read as a manifest.
 
     `concerns` is the group and the kind that the document names, as far as it names them: the kind may be empty, and without a group
@@ -69,7 +69,7 @@ class Unread:
 
     gap: Gap
     concerns: GroupKind | None = None
-    recognised: Recognised | None = None
+    recognised: OtherToolFile | None = None
     text: str | None = ""
 
 
@@ -97,7 +97,7 @@ class FilesRead:
             return False
         return (status.st_dev, status.st_ino) in self._names
 
-    def named(self, document: Document) -> Document:
+    def named(self, document: FileDocument) -> FileDocument:
         """The document with a name that the server could generate; each of several documents with one prefix has another."""
         body, metadata = document.body, as_object(document.body["metadata"])
         prefix = as_text(metadata["generateName"])[:_LONGEST_PREFIX]
@@ -116,37 +116,39 @@ def _suffix(number: int) -> str:
     return "".join(reversed(letters))
 
 
-def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[Gap, ...]]:
+def read_documents(path: Path) -> tuple[tuple[FileDocument, ...], tuple[Gap, ...]]:
     """The documents under a folder, in a file, or (`-`) on standard input, in order of file names.
 
     A document that cannot be read is a gap with file, document and field. Raises UsageError only for a missing `path`.
     """
     items = list(stream_documents(path))
-    documents = tuple(item for item in items if isinstance(item, Document))
-    return documents, tuple(item.gap for item in items if isinstance(item, Unread))
+    documents = tuple(item for item in items if isinstance(item, FileDocument))
+    return documents, tuple(item.gap for item in items if isinstance(item, UnreadDocument))
 
 
-def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[Document | Unread]:
+def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[FileDocument | UnreadDocument]:
     """The documents of `read_documents`, one file in memory at a time: gaps of folders come first. Raises UsageError.
 
     A file of `read` is not read again.
     """
     files, gaps = _files(path)
     read = read or FilesRead()
-    yield from (Unread(gap, text=None) for gap in gaps)
+    yield from (UnreadDocument(gap, text=None) for gap in gaps)
     inputs = kustomize_inputs(files)
     for file in files:
         if file != _STDIN and (earlier := read.earlier(file)):
-            yield _aside(str(file), Recognised(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read"))
+            yield _aside(
+                str(file), OtherToolFile(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read")
+            )
         elif inputs and (recognised := inputs.get(absolute(file))):
             yield _aside(str(file), recognised)
         else:
             for item in _read(file):
-                yield read.named(item) if isinstance(item, Document) and item.generates_name else item
+                yield read.named(item) if isinstance(item, FileDocument) and item.generates_name else item
 
 
-def _aside(where: str, recognised: Recognised) -> Unread:
-    return Unread(_gap(where, recognised.why), recognised=recognised)
+def _aside(where: str, recognised: OtherToolFile) -> UnreadDocument:
+    return UnreadDocument(_gap(where, recognised.why), recognised=recognised)
 
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
@@ -183,12 +185,12 @@ def _unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def _read(file: Path) -> Iterator[Document | Unread]:
+def _read(file: Path) -> Iterator[FileDocument | UnreadDocument]:
     name = "standard input" if file == _STDIN else str(file)
     try:
         data = read_standard_input(OBJECTS) if file == _STDIN else read_file(file, OBJECTS, instead=OR_STDIN)
     except OSError as error:
-        yield Unread(_gap(name, _unreadable(error)), text=None)
+        yield UnreadDocument(_gap(name, _unreadable(error)), text=None)
         return
     if recognised := recognised_file(file, data):
         yield _aside(name, recognised)
@@ -196,13 +198,15 @@ def _read(file: Path) -> Iterator[Document | Unread]:
     for piece in pieces(data):
         where = f"{name}, document {piece.number}"
         if piece.fault:
-            yield Unread(_gap(where, piece.fault), text=data.decode(errors="replace"))
+            yield UnreadDocument(_gap(where, piece.fault), text=data.decode(errors="replace"))
         else:
             for item in _unfolded(piece.value, where, file):
-                yield replace(item, file=str(file), line=piece.line) if isinstance(item, Document) else item
+                yield replace(item, file=str(file), line=piece.line) if isinstance(item, FileDocument) else item
 
 
-def _unfolded(value: Json, where: str, file: Path, items: tuple[int, ...] = ()) -> Iterator[Document | Unread]:
+def _unfolded(
+    value: Json, where: str, file: Path, items: tuple[int, ...] = ()
+) -> Iterator[FileDocument | UnreadDocument]:
     body = as_object(value)
     if not _is_list(body):
         yield _document(value, where, file, items)
@@ -228,13 +232,13 @@ def _typed(item: Json, parent: JsonObject) -> Json:
     return {"apiVersion": parent.get("apiVersion"), "kind": kind, **body}
 
 
-def _document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> Document | Unread:
+def _document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> FileDocument | UnreadDocument:
     fault = next(_faults(value), "") if isinstance(value, dict) else _no_object(value)
     recognised = recognised_document(file, value)
     if fault or recognised or not isinstance(value, dict):
         gap = _gap(where, fault or (recognised.why if recognised else ""))
-        return Unread(gap, _concerns(as_object(value)), recognised, as_text(as_object(value).get("kind")))
-    return Document(where, value, items=items, generates_name=not as_object(value["metadata"]).get("name"))
+        return UnreadDocument(gap, _concerns(as_object(value)), recognised, as_text(as_object(value).get("kind")))
+    return FileDocument(where, value, items=items, generates_name=not as_object(value["metadata"]).get("name"))
 
 
 def _no_object(value: Json) -> str:

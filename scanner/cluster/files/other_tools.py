@@ -57,27 +57,27 @@ _WHY: Final = {
 }
 
 
-class Recognised(NamedTuple):
+class OtherToolFile(NamedTuple):
     """The kind of a file of another tool, and a sentence for users without its full stop."""
 
     kind: Unneeded
     why: str
 
 
-def recognised_document(file: Path, value: Json) -> Recognised | None:
+def recognised_document(file: Path, value: Json) -> OtherToolFile | None:
     """The tool whose file a document is; None for a document that may be a manifest."""
     kind = _kind_of(file, value)
-    return Recognised(kind, _WHY[kind]) if kind else None
+    return OtherToolFile(kind, _WHY[kind]) if kind else None
 
 
-def recognised_file(file: Path, data: bytes) -> Recognised | None:
+def recognised_file(file: Path, data: bytes) -> OtherToolFile | None:
     """The tool whose file this is as a whole: a template of a chart. None for a file without an action of a template."""
     if _TEMPLATE_ACTION in data and _is_in_templates(file):
-        return Recognised(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
+        return OtherToolFile(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
     return None
 
 
-def kustomize_inputs(files: Iterable[Path]) -> dict[str, Recognised]:
+def kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
     """The files that kustomizations among some files name as patches or as data, by absolute path.
 
     A file that any of the kustomizations names as a resource is none of them.
@@ -89,7 +89,7 @@ def kustomize_inputs(files: Iterable[Path]) -> dict[str, Recognised]:
             for body in _bodies(file):
                 inputs.update(_absolute(file, name) for name in _named_inputs(body))
                 resources.update(_absolute(file, as_text(name)) for name in as_list(body.get("resources")))
-    recognised = Recognised(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
+    recognised = OtherToolFile(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
     return dict.fromkeys(sorted(inputs - resources), recognised)
 
 

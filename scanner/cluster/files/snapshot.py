@@ -29,8 +29,8 @@ from scanner.cluster.definitions import (
     is_definition,
 )
 from scanner.cluster.files.field_lines import WantedLines, field_lines, has_lines
-from scanner.cluster.files.manifests import Document, FilesRead, Unread, stream_documents
-from scanner.cluster.files.other_tools import Recognised
+from scanner.cluster.files.manifests import FileDocument, FilesRead, UnreadDocument, stream_documents
+from scanner.cluster.files.other_tools import OtherToolFile
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
 from scanner.errors import ListFailed
@@ -55,7 +55,7 @@ _OTHER_GROUPS: Final = {family: (group,) for (group, _), family in _COHABITANTS.
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _SnapshotDocument:
     """A document of the files, from `start` to `end` in the texts of all of them.
 
     JSON takes less memory than the objects that it describes. In one buffer it is shared with the workers: reading an object of
@@ -86,12 +86,12 @@ class _Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredObject:
     """An object of the simulated server, in the version of its document."""
 
     kind: Kind
     namespace: str
-    written: _Written
+    written: _SnapshotDocument
 
     @property
     def family(self) -> tuple[str, str]:
@@ -132,7 +132,7 @@ class SnapshotCluster:
         name: str = "",
         kubernetes_version: str = "",
         languages: Iterable[Language] = LANGUAGES,
-        definitions: Iterable[Document] = (),
+        definitions: Iterable[FileDocument] = (),
         namespace_labels: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         """Read the files. Raises UsageError for a path that does not exist.
@@ -143,10 +143,10 @@ class SnapshotCluster:
         """
         self._languages = tuple(languages)
         places = tuple(paths)
-        unread: list[Unread] = []
-        written: list[_Written] = []
-        self.policies: list[Document] = []
-        self._definitions: list[Document] = [*definitions]
+        unread: list[UnreadDocument] = []
+        written: list[_SnapshotDocument] = []
+        self.policies: list[FileDocument] = []
+        self._definitions: list[FileDocument] = [*definitions]
         self._namespace_labels = namespace_labels
         self._generated = 0
         texts = bytearray()
@@ -279,7 +279,7 @@ class SnapshotCluster:
         query = parse_selector(selector)
         family = self._objects.get(_family(kind), ())
         wanted = [stored for stored in family if _selected(stored, kind, namespace, query)]
-        withheld: list[_Stored] = []
+        withheld: list[_StoredObject] = []
         offered = self._offered(wanted, kind, withheld)
         for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": bodies}))
@@ -294,7 +294,9 @@ class SnapshotCluster:
         for number, items in enumerate(iter(lambda: list(islice(bodies, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": items}))
 
-    def _offered(self, wanted: Iterable[_Stored], kind: Kind, withheld: list[_Stored]) -> Iterator[JsonObject]:
+    def _offered(
+        self, wanted: Iterable[_StoredObject], kind: Kind, withheld: list[_StoredObject]
+    ) -> Iterator[JsonObject]:
         """The objects in a version. Those that only a server can convert are added to `withheld`."""
         for stored in wanted:
             relabels = stored.family in self._relabelled
@@ -305,11 +307,11 @@ class SnapshotCluster:
                 yield body
 
     def _store(
-        self, documents: Iterable[_Written]
-    ) -> tuple[tuple[_Stored, ...], dict[Gap, GroupKind], tuple[OutOfScope, ...]]:
+        self, documents: Iterable[_SnapshotDocument]
+    ) -> tuple[tuple[_StoredObject, ...], dict[Gap, GroupKind], tuple[OutOfScope, ...]]:
         """The objects; the gaps of documents that describe none, each with group and kind; documents that repeat an equal one."""
         kinds = {(kind.api_version, kind.kind): kind for kind in self._kinds}
-        stored: dict[tuple[object, ...], _Stored] = {}
+        stored: dict[tuple[object, ...], _StoredObject] = {}
         gaps: dict[Gap, GroupKind] = {}
         copies: list[OutOfScope] = []
         for document in documents:
@@ -319,7 +321,7 @@ class SnapshotCluster:
                 gaps[_unknown(document, self._kinds)] = concerns
                 continue
             namespace = document.namespace or self._default_namespace if kind.namespaced else ""
-            stored_object = _Stored(kind, namespace, document)
+            stored_object = _StoredObject(kind, namespace, document)
             first = stored.setdefault(
                 (stored_object.family, stored_object.namespace, stored_object.name), stored_object
             )
@@ -336,11 +338,11 @@ class SnapshotCluster:
         return tuple(ordered), gaps, tuple(copies)
 
 
-def _copy(document: _Written, first: _Written) -> OutOfScope:
+def _copy(document: _SnapshotDocument, first: _SnapshotDocument) -> OutOfScope:
     return OutOfScope(Unneeded.REPEATED, document.source, f"this document is equal to {first.source}, which is read")
 
 
-def _outside(gap: Gap, recognised: Recognised) -> OutOfScope:
+def _outside(gap: Gap, recognised: OtherToolFile) -> OutOfScope:
     return OutOfScope(recognised.kind, gap.where, recognised.why)
 
 
@@ -355,7 +357,7 @@ def _generated_note(number: int) -> str:
     return f"{objects} a generateName and no name: Assay evaluates each under a name that a server could generate, such as PREFIXxxxxx"
 
 
-def _names(stored: _Stored) -> tuple[ObjectName, ...]:
+def _names(stored: _StoredObject) -> tuple[ObjectName, ...]:
     """The names of an object: that of its kind, and those of the same kind in other groups."""
     group, kind = stored.family
     groups = group, *_OTHER_GROUPS.get((group, kind), ())
@@ -374,23 +376,23 @@ def folder_of(places: Iterable[Path]) -> str:
     return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
 
 
-def _read(places: Iterable[Path], unread: list[Unread]) -> Iterator[Document]:
+def _read(places: Iterable[Path], unread: list[UnreadDocument]) -> Iterator[FileDocument]:
     """The documents at some places. The others are added to `unread`. Raises UsageError for a missing place."""
     read = FilesRead()
     for place in places:
         for item in stream_documents(place, read):
-            if isinstance(item, Unread):
+            if isinstance(item, UnreadDocument):
                 unread.append(replace(item, gap=replace(item.gap, where=_inside(place, item.gap.where)), text=""))
             else:
                 yield replace(item, source=_inside(place, item.source))
 
 
-def _written(document: Document, texts: bytearray) -> _Written:
+def _written(document: FileDocument, texts: bytearray) -> _SnapshotDocument:
     """Add a document to the texts."""
     metadata = as_object(document.body.get("metadata"))
     start = len(texts)
     texts += orjson.dumps(document.body)
-    return _Written(
+    return _SnapshotDocument(
         source=document.source,
         api_version=sys.intern(as_text(document.body.get("apiVersion"))),
         kind=sys.intern(as_text(document.body.get("kind"))),
@@ -410,7 +412,7 @@ def _inside(place: Path, source: str) -> str:
     return source.removeprefix(f"{place}{os.sep}")
 
 
-def _definitions(documents: Iterable[Document]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
+def _definitions(documents: Iterable[FileDocument]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
     definitions: list[Definition] = []
     gaps: list[Gap] = []
     for document in documents:
@@ -435,7 +437,7 @@ def _language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) 
     return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
 
 
-def _written_kind(document: _Written, languages: Iterable[Language]) -> tuple[str, str]:
+def _written_kind(document: _SnapshotDocument, languages: Iterable[Language]) -> tuple[str, str]:
     """The apiVersion and kind of a document; every version of an admission policy or of its binding counts as v1."""
     if document.api_version.startswith(f"{manifest.GROUP}/"):
         body = document.body
@@ -444,7 +446,7 @@ def _written_kind(document: _Written, languages: Iterable[Language]) -> tuple[st
     return document.api_version, document.kind
 
 
-def _selected(stored: _Stored, kind: Kind, namespace: str, query: LabelQuery) -> bool:
+def _selected(stored: _StoredObject, kind: Kind, namespace: str, query: LabelQuery) -> bool:
     if namespace and kind.namespaced and stored.namespace != namespace:
         return False
     return not query.terms or query.matches(text_map(dig(stored.body, "metadata", "labels")))
@@ -454,7 +456,7 @@ def _family(kind: Kind) -> tuple[str, str]:
     return _COHABITANTS.get((kind.group, kind.kind), (kind.group, kind.kind))
 
 
-def _unknown(document: _Written, kinds: Iterable[Kind]) -> Gap:
+def _unknown(document: _SnapshotDocument, kinds: Iterable[Kind]) -> Gap:
     api_version, name = document.api_version, document.kind
     served = sorted({kind.api_version for kind in kinds if kind.kind == name})
     advice = "add its CustomResourceDefinition to the files"
@@ -463,13 +465,13 @@ def _unknown(document: _Written, kinds: Iterable[Kind]) -> Gap:
     return _gap(document, f"no kind {name} in version {api_version} is known: {advice}")
 
 
-def _repeated(repeated: _Stored, first: _Stored) -> Gap:
+def _repeated(repeated: _StoredObject, first: _StoredObject) -> Gap:
     name = f"{repeated.namespace}/{repeated.name}" if repeated.namespace else repeated.name
     why = f"{repeated.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
     return Gap(GapKind.DOCUMENT, repeated.source, why)
 
 
-def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:
+def _inconvertible(withheld: Sequence[_StoredObject], kind: Kind) -> str:
     written = ", ".join(sorted({stored.kind.api_version for stored in withheld}))
     example = withheld[0].source
     return (
@@ -478,5 +480,5 @@ def _inconvertible(withheld: Sequence[_Stored], kind: Kind) -> str:
     )
 
 
-def _gap(document: Document | _Written, why: str) -> Gap:
+def _gap(document: FileDocument | _SnapshotDocument, why: str) -> Gap:
     return Gap(GapKind.DOCUMENT, document.source, why)

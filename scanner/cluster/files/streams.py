@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import orjson
 
 from scanner.cluster.scalars import BadScalar, json_value
-from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
+from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
 
 _LARGE_INTEGER: Final = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -45,13 +45,13 @@ def pieces(data: bytes) -> Iterator[Piece]:
         if value is None:
             continue
         number += 1
-        if isinstance(value, Malformed):
+        if isinstance(value, MalformedDocument):
             yield Piece(number, None, str(value), line)
         else:
             yield Piece(number, value, line=line)
 
 
-_Value: TypeAlias = "tuple[Json | Malformed, int]"
+_Value: TypeAlias = "tuple[Json | MalformedDocument, int]"
 """A value or its error, and the line where it begins, from 1."""
 
 
@@ -59,11 +59,13 @@ def _values(data: bytes) -> Iterator[_Value]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield Malformed(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8"), 1
+        yield MalformedDocument(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8"), 1
         return
     if "\0" in text:
         yield (
-            Malformed(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?"),
+            MalformedDocument(
+                f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?"
+            ),
             1,
         )
         return
@@ -113,16 +115,16 @@ def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[_V
     first = True
     lines = text.count("\n", 0, position)
     for value, line in _yaml_stream(text[position:], line_offset=lines):
-        yield _json_fault(error) if first and count == 0 and isinstance(value, Malformed) else value, line
+        yield _json_fault(error) if first and count == 0 and isinstance(value, MalformedDocument) else value, line
         first = False
 
 
-def _json_fault(error: Exception) -> Malformed:
+def _json_fault(error: Exception) -> MalformedDocument:
     if isinstance(error, json.JSONDecodeError):
-        return Malformed(f"not JSON: {error.msg}", error.lineno, error.colno)
+        return MalformedDocument(f"not JSON: {error.msg}", error.lineno, error.colno)
     if isinstance(error, RecursionError):
-        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
-    return Malformed(f"not JSON: {error}")
+        return MalformedDocument(f"nested deeper than {MAX_DEPTH} levels")
+    return MalformedDocument(f"not JSON: {error}")
 
 
 def _refuse_constant(name: str) -> Json:
@@ -140,12 +142,14 @@ def _lines_before(chunk: str) -> int:
     return next((number for number, line in enumerate(chunk.splitlines()) if not _NO_FIELD.match(line)), 0)
 
 
-def _yaml_value(chunk: str, line_offset: int) -> Json | Malformed:
+def _yaml_value(chunk: str, line_offset: int) -> Json | MalformedDocument:
     if _BAD_SEPARATOR.match(chunk):
-        return Malformed("invalid YAML document separator: begin the document on the next line", line_offset + 1, 1)
+        return MalformedDocument(
+            "invalid YAML document separator: begin the document on the next line", line_offset + 1, 1
+        )
     try:
         return _sound(load(chunk, line_offset=line_offset), exact=True)
-    except Malformed as error:
+    except MalformedDocument as error:
         return error
 
 
@@ -161,15 +165,15 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     yield start, "\n".join((*lines, ""))
 
 
-def _sound(value: Json, *, exact: bool) -> Json | Malformed:
+def _sound(value: Json, *, exact: bool) -> Json | MalformedDocument:
     """The value, if it can be encoded. With `exact`, its scalars are already as a server reads them."""
     try:
         read = value if exact else _as_read(value)
         orjson.dumps({"items": [read]})
     except BadScalar as error:
-        return Malformed(str(error))
+        return MalformedDocument(str(error))
     except (RecursionError, orjson.JSONEncodeError):
-        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
+        return MalformedDocument(f"nested deeper than {MAX_DEPTH} levels")
     return read
 
 

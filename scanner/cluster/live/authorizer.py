@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cel import AuthorizerAnswer, Question
-from scanner.cluster.requests.session import Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, Unanswered
 from scanner.errors import AuthorizerFailed, ClusterError
 from scanner.model.json import JsonObject, as_text, dig
 
@@ -26,7 +26,7 @@ _NOT_SERVED: Final = (400, 403, 404, 405)
 class Reviewer:
     """Decides authorizer checks by SubjectAccessReview. Satisfies `scanner.cel.Decider`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ApiSession) -> None:
         """Use a session whose user may create these reviews."""
         self._session = session
 
@@ -49,7 +49,7 @@ class Reviewer:
         )
 
 
-def may_ask(session: Session) -> bool:
+def may_ask(session: ApiSession) -> bool:
     """Return whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
     attributes: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {

@@ -23,16 +23,16 @@ from scanner.cluster.live.authorizer import Reviewer, may_ask
 from scanner.cluster.live.dryrun import DryRuns
 from scanner.cluster.live.lists import PagedList
 from scanner.cluster.live.openapi import ServedSchemas, list_kind
-from scanner.cluster.live.prefetch import Prefetcher, Wanted
+from scanner.cluster.live.prefetch import Prefetcher, WantedList
 from scanner.cluster.live.rights import allowed
 from scanner.cluster.requests.limits import RateLimiter, TimeLimit
-from scanner.cluster.requests.session import Answer, Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
 from scanner.model.resource import ANONYMOUS, Kind, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
-from scanner.rbac import METRICS, Need
+from scanner.rbac import METRICS, Permission
 from scanner.scan.edges import Discovery
 
 CHUNK_SIZE: Final = 500
@@ -80,7 +80,7 @@ class LiveCluster:
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
         self._several: frozenset[tuple[str, str]] = frozenset()
-        self._session = Session(
+        self._session = ApiSession(
             kubeconfig=kubeconfig,
             context=context,
             as_user=as_user,
@@ -178,7 +178,7 @@ class LiveCluster:
         Raises ListFailed when the list is forbidden or fails, UsageError for a malformed selector.
         """
         parse_selector(selector)
-        return self._ahead.pages(Wanted(kind, namespace, selector))
+        return self._ahead.pages(WantedList(kind, namespace, selector))
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """The metadata of the objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
@@ -189,7 +189,7 @@ class LiveCluster:
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
-        self._ahead.expect(Wanted(*wanted) for wanted in lists)
+        self._ahead.expect(WantedList(*wanted) for wanted in lists)
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
@@ -199,7 +199,7 @@ class LiveCluster:
         """A block without prefetching; it starts when the current requests have ended."""
         return self._ahead.paused()
 
-    def allows(self, need: Need) -> bool:
+    def allows(self, need: Permission) -> bool:
         """Return whether this user has a permission. Raises ClusterError without an answer."""
         return allowed(self._session, need)
 
@@ -207,7 +207,7 @@ class LiveCluster:
         """The API server's own counts of stored objects, or the reason why there are none."""
         return object_counts(self._session, self._username)
 
-    def _list(self, wanted: Wanted) -> Iterator[Page]:
+    def _list(self, wanted: WantedList) -> Iterator[Page]:
         if wanted.namespace and wanted.kind.resource == "namespaces":
             return self._namespace(wanted)
         narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
@@ -233,7 +233,7 @@ class LiveCluster:
             self._list_kinds[kind] = list_kind(self._session, kind)
         return self._list_kinds[kind]
 
-    def _namespace(self, wanted: Wanted) -> Iterator[Page]:
+    def _namespace(self, wanted: WantedList) -> Iterator[Page]:
         """One Namespace as a list, which needs a permission in that namespace only."""
         kind, name = wanted.kind, wanted.namespace
         try:
@@ -303,7 +303,7 @@ class LiveCluster:
             )
         return body
 
-    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+    def _answer(self, ask: Callable[[], HttpResponse]) -> HttpResponse:
         """The response, unless it rejects the credentials. Raises ClusterError."""
         try:
             answer = ask()
@@ -364,7 +364,7 @@ _BY_GROUP: Final = re.compile(
 _BY_NAME: Final = re.compile(rb'^apiserver_storage_objects\{resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE)
 
 
-def object_counts(session: Session, username: Callable[[], str]) -> ServerCounts:
+def object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:
     """The counts of a server, or the reason why there are none; `username` names the user in a message about a missing right."""
     try:
         answer = session.get(METRICS, accept="text/plain", attempts=1)

@@ -52,7 +52,7 @@ _LEGACY: Final = {"/api": ("APIVersions", "versions"), "/apis": ("APIGroupList",
 _MAY_BE_EMPTY: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
 
 
-class _Entry(NamedTuple):
+class _ResourceEntry(NamedTuple):
     """A resource in either form of discovery; `namespaced` is None if the document does not have it."""
 
     plural: str
@@ -143,7 +143,7 @@ def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
             yield _served(name, as_text(dig(version, "version")), [_aggregated_entry(item) for item in items])
 
 
-def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
+def _served(group: str, version: str, entries: Iterable[_ResourceEntry]) -> Discovery:
     """The listable kinds among the resources of a group-version, and a gap if the list must be incomplete."""
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
@@ -172,16 +172,16 @@ def _is_group_version(name: str) -> bool:
     return _are_segments(*name.split("/", 1))
 
 
-def _aggregated_entry(item: Json) -> _Entry:
+def _aggregated_entry(item: Json) -> _ResourceEntry:
     scope = {"Namespaced": True, "Cluster": False}.get(as_text(dig(item, "scope")))
     kind = as_text(dig(item, "responseKind", "kind"))
-    return _Entry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
+    return _ResourceEntry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
 
 
-def _legacy_entry(item: Json) -> _Entry:
+def _legacy_entry(item: Json) -> _ResourceEntry:
     namespaced = dig(item, "namespaced")
     scope = namespaced if isinstance(namespaced, bool) else None
-    return _Entry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
+    return _ResourceEntry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
 
 
 def _is_parent_only(item: Json) -> bool:

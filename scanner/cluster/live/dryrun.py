@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import Answer, Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
@@ -29,7 +29,7 @@ _NOT_FOUND: Final = 404
 class DryRuns:
     """Sends dry-run writes to a cluster."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ApiSession) -> None:
         """Use the credentials of a session."""
         self._session = session
 
@@ -74,7 +74,7 @@ class DryRuns:
         return _response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
 
     @staticmethod
-    def _send(request: Callable[[], Answer], what: str) -> Answer:
+    def _send(request: Callable[[], HttpResponse], what: str) -> HttpResponse:
         try:
             return request()
         except (Unanswered, ClusterError) as error:
@@ -91,7 +91,7 @@ def _place(body: JsonObject) -> tuple[str, str]:
     return as_text(dig(body, "metadata", "namespace")), as_text(dig(body, "metadata", "name"))
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: HttpResponse) -> Response:
     """The response without its transport: a Status has no object, any other body is one."""
     body = answer.written_object()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"

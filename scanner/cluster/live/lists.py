@@ -23,7 +23,7 @@ import msgspec
 from scanner.audit.repeats import RepeatDetector
 from scanner.cel.stack import run_with_room
 from scanner.cluster.requests.limits import TimeLimit
-from scanner.cluster.requests.session import Answer, AnswerTooLarge, Session, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, HttpResponse, Unanswered
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.missing_right import MissingRight
@@ -90,14 +90,14 @@ class _Object(msgspec.Struct):
     kind: str | None = None
 
 
-class _List(msgspec.Struct):
+class _TypedList(msgspec.Struct):
     metadata: _ListMetadata
     items: list[_Object] | None
     version: str = msgspec.field(default="", name="apiVersion")
     kind: str = ""
 
 
-class _Unreadable(msgspec.Struct):
+class _UnreadableList(msgspec.Struct):
     """A list with items that are no objects."""
 
     metadata: _ListMetadata
@@ -106,8 +106,8 @@ class _Unreadable(msgspec.Struct):
     kind: str = ""
 
 
-_READER = msgspec.json.Decoder(_List)
-_COUNTER = msgspec.json.Decoder(_Unreadable)
+_READER = msgspec.json.Decoder(_TypedList)
+_COUNTER = msgspec.json.Decoder(_UnreadableList)
 
 
 def envelope(
@@ -138,7 +138,7 @@ def _unreadable(data: bytes) -> Envelope | None:
     return _envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
 
 
-def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) -> Envelope:
+def _envelope(read: _TypedList | _UnreadableList, count: int, faults: tuple[str, ...]) -> Envelope:
     metadata = read.metadata
     return Envelope(
         read.version, read.kind, metadata.version or "", metadata.token or "", metadata.remaining, count, faults
@@ -149,7 +149,7 @@ def _is_metadata_only(api_version: str, kind: str) -> bool:
     return (api_version, kind) == (METADATA_ONLY[0], f"{METADATA_ONLY[1]}List")
 
 
-def _item_kind(read: _List, kind: Kind) -> tuple[str, str]:
+def _item_kind(read: _TypedList, kind: Kind) -> tuple[str, str]:
     """The apiVersion and the kind of the items of a list."""
     return METADATA_ONLY if _is_metadata_only(read.version, read.kind) else (kind.api_version, kind.kind)
 
@@ -207,7 +207,7 @@ class PagedList:
 
     def __init__(
         self,
-        session: Session,
+        session: ApiSession,
         kind: Kind,
         path: str,
         query: Mapping[str, str],
@@ -291,7 +291,7 @@ class PagedList:
             if self._doubts > _DOUBTS:
                 self._fail(fault)
 
-    def _ask(self) -> Answer:
+    def _ask(self) -> HttpResponse:
         while True:
             query = {**self._query, "limit": str(self._limit)}
             if self._token:
@@ -377,7 +377,7 @@ class PagedList:
         shown, before = self._quoted(version), self._quoted(self._version)
         return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
-    def _go_on(self, answer: Answer) -> None:
+    def _go_on(self, answer: HttpResponse) -> None:
         """Continue an expired list at a later moment, or start it again."""
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
@@ -392,7 +392,7 @@ class PagedList:
             self._token, self._tokens, self._begun_again = "", {""}, True
             self._seam = f"{expired} and was started again"
 
-    def _reject_refusal(self, answer: Answer) -> None:
+    def _reject_refusal(self, answer: HttpResponse) -> None:
         match answer.status:
             case 200:
                 return
@@ -405,7 +405,7 @@ class PagedList:
             case status:
                 self._fail(f"the server answered {status}: {answer.message()}. Scan again when this is fixed")
 
-    def _forbidden(self, answer: Answer) -> str:
+    def _forbidden(self, answer: HttpResponse) -> str:
         named = _USER.search(answer.message())
         who = named[1] if named else self._username()
         return str(MissingRight("list", self._kind.resource, self._namespace, who))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import Answer, Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
 from scanner.cluster.schemas import conversion_of, versions_of
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
@@ -34,13 +34,13 @@ class ServedSchemas:
     Of these alone it also reads the CustomResourceDefinitions, which say how an object is converted and stored.
     """
 
-    def __init__(self, session: Session, several: Callable[[], AbstractSet[tuple[str, str]]] = frozenset) -> None:
+    def __init__(self, session: ApiSession, several: Callable[[], AbstractSet[tuple[str, str]]] = frozenset) -> None:
         self._session = session
         self._several = several
         self._schemas: dict[Kind, Schema | None] = {}
         self._compiled = frozenset((kind.group, kind.kind) for kind in builtin_kinds())
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
-        self._definitions: dict[tuple[str, str], Answer | None] = {}
+        self._definitions: dict[tuple[str, str], HttpResponse | None] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
@@ -70,7 +70,7 @@ class ServedSchemas:
         answer = self._definition(kind)
         return versions_of(answer.body()) if answer is not None and answer.status == _OK else None
 
-    def _definition(self, kind: Kind) -> Answer | None:
+    def _definition(self, kind: Kind) -> HttpResponse | None:
         """The response to the request for the definition of a kind, which is sent once; None without one."""
         name = (kind.plural, kind.group)
         if name not in self._definitions:
@@ -89,7 +89,7 @@ class ServedSchemas:
         return read_schemas(answer.body(), builtin=builtin) if answer.status == _OK else {}
 
 
-def list_kind(session: Session, kind: Kind) -> str:
+def list_kind(session: ApiSession, kind: Kind) -> str:
     """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty if the server does not declare it."""
     path = f"/openapi/v3/{kind.path.removesuffix(f'/{kind.plural}').removeprefix('/')}"
     try:

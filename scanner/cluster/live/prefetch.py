@@ -20,7 +20,7 @@ _SECONDS: Final = 1.0
 """The time between two beats of a reader that waits."""
 
 
-class Wanted(NamedTuple):
+class WantedList(NamedTuple):
     """A list that will be read."""
 
     kind: Kind
@@ -31,12 +31,12 @@ class Wanted(NamedTuple):
 class Prefetcher:
     """Prefetches expected lists in their order; another list is fetched when it is read."""
 
-    def __init__(self, begin: Callable[[Wanted], Iterator[Page]], concurrency: int) -> None:
+    def __init__(self, begin: Callable[[WantedList], Iterator[Page]], concurrency: int) -> None:
         """`begin` starts a list; a thread reads its pages. With a `concurrency` below 1, nothing is prefetched."""
         self._begin = begin
         self._concurrency = concurrency
-        self._waiting: deque[Wanted] = deque()
-        self._running: dict[Wanted, _Fetch] = {}
+        self._waiting: deque[WantedList] = deque()
+        self._running: dict[WantedList, _Fetch] = {}
         self._stopped: list[_Fetch] = []
         self._beat: Callable[[], None] = lambda: None
 
@@ -44,7 +44,7 @@ class Prefetcher:
         """Call `beat` about once a second while the reader waits: for a page, or for requests to end before a pause."""
         self._beat = beat
 
-    def expect(self, wanted: Iterable[Wanted]) -> None:
+    def expect(self, wanted: Iterable[WantedList]) -> None:
         """Set the lists that will be read, in order. Running fetches of lists that are still expected continue."""
         lists = dict.fromkeys(wanted)
         for gone in self._running.keys() - lists.keys():
@@ -52,7 +52,7 @@ class Prefetcher:
         self._waiting = deque(wanted_list for wanted_list in lists if wanted_list not in self._running)
         self._start()
 
-    def pages(self, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, wanted: WantedList) -> Iterator[Page]:
         """The pages of a list. Raises the errors of the list."""
         fetch = self._running.get(wanted)
         if fetch is None:
@@ -80,7 +80,7 @@ class Prefetcher:
         for wanted in tuple(self._running):
             self._stop(wanted)
 
-    def _taken(self, wanted: Wanted, fetch: _Fetch) -> Iterator[Page]:
+    def _taken(self, wanted: WantedList, fetch: _Fetch) -> Iterator[Page]:
         try:
             yield from fetch.pages(self._beat)
         except KeyboardInterrupt:
@@ -90,7 +90,7 @@ class Prefetcher:
             self._stop(wanted)
             self._start()
 
-    def _stop(self, wanted: Wanted) -> None:
+    def _stop(self, wanted: WantedList) -> None:
         fetch = self._running.pop(wanted, None)
         if fetch is None:
             return

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scanner.cluster.requests.session import Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, Unanswered
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, dig
-from scanner.rbac import Need
+from scanner.rbac import Permission
 
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _REVIEWS: Final = f"/apis/{_AUTHORIZATION}/selfsubjectaccessreviews"
@@ -22,7 +22,7 @@ _CREATED: Final = 201
 _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 
-def allowed(session: Session, need: Need) -> bool:
+def allowed(session: ApiSession, need: Permission) -> bool:
     """Return whether this user has a permission. Raises ClusterError without an answer."""
     fields = {
         "group": need.group,
@@ -48,13 +48,13 @@ def allowed(session: Session, need: Need) -> bool:
     return dig(answer.body(), "status", "allowed") is True
 
 
-def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonObject]:
+def roles(needs: Iterable[Permission], name: str, subject: str = "") -> Iterator[JsonObject]:
     """The ClusterRole for permissions in all namespaces and a Role for each namespace, with bindings for a `subject`.
 
     `subject` is `user:NAME`, `group:NAME` or `serviceaccount:NAMESPACE:NAME`. Raises UsageError for any other.
     """
     to = _subject(subject) if subject else None
-    by_namespace: dict[str, list[Need]] = {}
+    by_namespace: dict[str, list[Permission]] = {}
     for need in needs:
         by_namespace.setdefault(need.namespace, []).append(need)
     for namespace, wanted in sorted(by_namespace.items()):
@@ -65,7 +65,7 @@ def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonO
             yield _document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
 
 
-def _rules(needs: Sequence[Need]) -> list[Json]:
+def _rules(needs: Sequence[Permission]) -> list[Json]:
     """One rule for all needs with the same group, verb and object, and one for each URL."""
     grouped: dict[tuple[str, str, str], set[str]] = {}
     urls = [need for need in needs if need.url]

@@ -21,8 +21,15 @@ from urllib3.util import Timeout, parse_url
 
 from scanner.cel import EvaluationError, Value
 from scanner.cluster.outside.destinations import Address, Destinations, address_of, canonical_host, forms
-from scanner.cluster.outside.registry import Got, Registries
-from scanner.cluster.requests.exchange import Lookup, Received, TooLarge, addresses_of, fetch, within_deadlines
+from scanner.cluster.outside.registry import OutsideResponse, Registries
+from scanner.cluster.requests.exchange import (
+    Lookup,
+    RawResponse,
+    ResponseTooLarge,
+    addresses_of,
+    fetch,
+    within_deadlines,
+)
 from scanner.cluster.requests.limits import Deadline
 from scanner.policies.kyverno.libraries import Call, Unavailable
 
@@ -40,7 +47,7 @@ _CONFIDENTIAL: Final = frozenset({"authorization", "www-authenticate", "cookie",
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _ConnectionTarget:
     """The target of a request: the host in the URL, and the addresses to connect to."""
 
     host: str
@@ -68,7 +75,7 @@ class HttpClient:
         self._hosts = frozenset(hosts)
         self._ranges = tuple(map(ipaddress.ip_network, ranges))
         self._lookup = lookup
-        self._known: dict[tuple[Call, bool], Got | EvaluationError] = {}
+        self._known: dict[tuple[Call, bool], OutsideResponse | EvaluationError] = {}
         self._images: dict[str, Value | EvaluationError] = {}
         self._registries = Registries(self._get)
 
@@ -89,7 +96,7 @@ class HttpClient:
             raise image
         return image
 
-    def _get(self, url: str, headers: Mapping[str, str]) -> Got:
+    def _get(self, url: str, headers: Mapping[str, str]) -> OutsideResponse:
         """A request to a registry, to which Kyverno's block list does not apply."""
         try:
             return self._once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
@@ -99,7 +106,7 @@ class HttpClient:
             why = str(error).replace("request failed: ", "")
             raise EvaluationError(f"failed to get image data: {why}") from None
 
-    def _once(self, call: Call, *, registry: bool = False) -> Got:
+    def _once(self, call: Call, *, registry: bool = False) -> OutsideResponse:
         """The response to a request, which is sent once. Raises EvaluationError, the same for equal requests."""
         key = call, registry
         if key not in self._known:
@@ -114,7 +121,7 @@ class HttpClient:
             raise response
         return response
 
-    def _followed(self, call: Call, *, registry: bool) -> Got:
+    def _followed(self, call: Call, *, registry: bool) -> OutsideResponse:
         """The response after all redirects, within the time of one request."""
         deadline = Deadline(self._seconds)
         for _ in range(_REDIRECTS):
@@ -126,19 +133,19 @@ class HttpClient:
             f"request failed: request failed: {_host(call.url)}: stopped after {_REDIRECTS} redirects"
         )
 
-    def _made(self, call: Call, deadline: Deadline, *, registry: bool) -> Got:
+    def _made(self, call: Call, deadline: Deadline, *, registry: bool) -> OutsideResponse:
         try:
             received = self._received(call, self._target(call.url, deadline, registry=registry), deadline)
-        except TooLarge:
+        except ResponseTooLarge:
             why = f"the response is larger than {_BYTES >> 20} MiB"
             raise EvaluationError(f"request failed: {_host(call.url)}: {why}") from None
         except (HTTPError, OSError, UnicodeError, ValueError) as error:
             why = self._reason(error, deadline)
             raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {why}") from None
         headers = {name.lower(): value for name, value in received.headers.items()}
-        return Got(received.status, headers, received.data)
+        return OutsideResponse(received.status, headers, received.data)
 
-    def _received(self, call: Call, target: _Target, deadline: Deadline) -> Received:
+    def _received(self, call: Call, target: _ConnectionTarget, deadline: Deadline) -> RawResponse:
         kind = {"Content-Type": "application/json"} if call.data else {}
         with self._pool(call) as pool:
             return fetch(
@@ -176,7 +183,7 @@ class HttpClient:
             raise EvaluationError("request failed: the CA bundle holds no certificate") from None
         return urllib3.PoolManager(ssl_context=context)
 
-    def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _Target:
+    def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _ConnectionTarget:
         """The addresses to connect to. Raises for an invalid URL, and for hosts that Kyverno or a scan does not contact."""
         try:
             parsed = parse_url(url)
@@ -194,7 +201,7 @@ class HttpClient:
         addresses = self._addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
         for address in addresses:
             self._reject(host, address, registry=registry)
-        return _Target(host, tuple(map(str, addresses)))
+        return _ConnectionTarget(host, tuple(map(str, addresses)))
 
     def _addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
         name = canonical_host(host) if address_of(canonical_host(host)) else host
@@ -221,7 +228,7 @@ class HttpClient:
             raise Unavailable(f"it sends a request to {named}, {why}")
 
 
-def _redirected(call: Call, got: Got) -> Call:
+def _redirected(call: Call, got: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
     url = urljoin(call.url, got.headers["location"])
     before, after = canonical_host(_host(call.url)), canonical_host(_host(url))

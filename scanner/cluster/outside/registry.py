@@ -37,7 +37,7 @@ _OK: Final = 200
 _REFUSED: Final = (401, 403)
 
 
-class Got(NamedTuple):
+class OutsideResponse(NamedTuple):
     """A response: status, headers with names in lower case, and the body."""
 
     status: int
@@ -45,7 +45,7 @@ class Got(NamedTuple):
     body: bytes
 
 
-Get = Callable[[str, Mapping[str, str]], Got]
+Get = Callable[[str, Mapping[str, str]], OutsideResponse]
 """Requests a URL with headers. Raises EvaluationError without a response."""
 
 
@@ -91,7 +91,7 @@ class Registries:
     def _blob(self, image: Image, digest: str) -> JsonObject:
         return _document(self._content(image, f"blobs/{digest}", "*/*").body)
 
-    def _content(self, image: Image, what: str, accept: str) -> Got:
+    def _content(self, image: Image, what: str, accept: str) -> OutsideResponse:
         scheme = "http" if _HERE.fullmatch(image.registry) else "https"
         url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
         got = self._get(url, self._headers(image, accept))

@@ -183,7 +183,7 @@ def _reason(error: OSError | ValueError) -> str:
 def _parsed(path: Path, text: str) -> JsonObject:
     try:
         return as_object(yaml.load(text))
-    except yaml.Malformed as error:
+    except yaml.MalformedDocument as error:
         # What the parser reports may quote a token.
         where = f" in line {error.line}, column {error.column}" if error.line else ""
         raise ClusterError(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
@@ -233,7 +233,7 @@ def _in_cluster() -> Credentials:
 _Files = Mapping[Path, JsonObject]
 
 
-class _Entry(NamedTuple):
+class _KubeconfigEntry(NamedTuple):
     """An entry of a kubeconfig, None if there is none, and the folder to which its paths are relative."""
 
     item: Json
@@ -271,7 +271,7 @@ def _only(entries: Entries) -> dict[str, object]:
     return {name: [] if item is None else [item] for name, item in sections.items()}
 
 
-def _with_credentials(user: _Entry, cluster: Json, seconds: float) -> tuple[Json, float]:
+def _with_credentials(user: _KubeconfigEntry, cluster: Json, seconds: float) -> tuple[Json, float]:
     """The user with a token or certificates in the place of what gives them, and the seconds until they expire.
 
     Of several sources the first counts, in the order of the official client. Raises ClusterError.
@@ -364,7 +364,7 @@ def _token_in(path: Json, name: str) -> str:
         ) from error
 
 
-def _with_files(entry: _Entry) -> Json:
+def _with_files(entry: _KubeconfigEntry) -> Json:
     """An entry with the absolute paths of its files, each of which is a regular file of a limited size. Raises ClusterError."""
     kind = next((kind for kind in _FILES if isinstance(dig(entry.item, kind), Mapping)), "")
     if not kind:
@@ -419,13 +419,13 @@ def context_names(files: Iterable[Json]) -> set[str]:
     return {name for item in items if (name := as_text(dig(item, "name")))}
 
 
-def _named(files: _Files, section: str, name: str) -> _Entry:
+def _named(files: _Files, section: str, name: str) -> _KubeconfigEntry:
     """The first entry with a name in any of the files."""
     for path, config in files.items():
         for item in as_list(dig(config, section)):
             if dig(item, "name") == name:
-                return _Entry(item, path.absolute().parent)
-    return _Entry(None)
+                return _KubeconfigEntry(item, path.absolute().parent)
+    return _KubeconfigEntry(None)
 
 
 def _reject_unknown_user(files: _Files, context: Json, paths: str) -> None:

@@ -36,11 +36,11 @@ Lookup = Callable[[str, int], Iterable[str]]
 """The addresses of a host; the port is that of the connection. Raises OSError."""
 
 
-class TooLarge(Exception):
+class ResponseTooLarge(Exception):
     """A response has too many bytes."""
 
 
-class Received(NamedTuple):
+class RawResponse(NamedTuple):
     """A response: status, headers and the uncompressed body."""
 
     status: int
@@ -69,7 +69,7 @@ def fetch(
     deadline: Deadline,
     most: int = MOST,
     addresses: tuple[str, ...] = (),
-) -> Received:
+) -> RawResponse:
     """Send a request and read the whole response, of at most `most` bytes. `addresses` replace those of the URL's host.
 
     The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
@@ -86,7 +86,7 @@ def fetch(
             redirect=False,
             preload_content=False,
         )
-        return Received(response.status, response.headers, _body(response, most))
+        return RawResponse(response.status, response.headers, _body(response, most))
     finally:
         _CURRENT.deadline, _CURRENT.addresses = Deadline(), ()
 
@@ -141,7 +141,7 @@ def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
         body.write(part)
         if body.tell() > most:
             response.close()
-            raise TooLarge
+            raise ResponseTooLarge
     return body.getvalue()
 
 

@@ -34,7 +34,7 @@ from scanner import __version__
 from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.cluster.requests.credential_plugin import SECONDS
 from scanner.cluster.requests.credentials import Credentials, load_credentials, secrets_of
-from scanner.cluster.requests.exchange import MOST, Received, TooLarge, fetch
+from scanner.cluster.requests.exchange import MOST, RawResponse, ResponseTooLarge, fetch
 from scanner.cluster.requests.limits import (
     ATTEMPTS,
     Deadline,
@@ -68,16 +68,16 @@ class AnswerTooLarge(Unanswered):
     """The response has too many bytes; smaller pages may help."""
 
 
-class _Lost(Unanswered):
+class _ConnectionLost(Unanswered):
     """The connection broke; a retry may help."""
 
 
-class _Late(Unanswered):
+class _ResponseLate(Unanswered):
     """The response did not arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names.
 
     A proxy or a server may repeat the `secrets` of the request: every text but `data` and `written_object` is without them.
@@ -112,12 +112,12 @@ class Answer:
         return self.secrets.masked(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
 
 
-_Outcome: TypeAlias = Answer | _Lost | _Late
+_Outcome: TypeAlias = HttpResponse | _ConnectionLost | _ResponseLate
 """The result of an attempt: a response, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _HttpRequest:
     method: str
     path: str
     accept: str
@@ -138,7 +138,7 @@ class _Login:
         return str(self.credentials.configuration.host).rstrip("/")
 
 
-class Session:
+class ApiSession:
     """Connections with credentials, which threads may share.
 
     It sends GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
@@ -218,53 +218,53 @@ class Session:
         accept: str = "application/json",
         attempts: int = ATTEMPTS,
         time_limit: TimeLimit | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Fetch a path, with retries. Raises Unanswered, and ClusterError for expired credentials."""
-        request = _Request("GET", f"{path}?{urlencode(query)}" if query else path, accept)
+        request = _HttpRequest("GET", f"{path}?{urlencode(query)}" if query else path, accept)
         time_limit = time_limit or TimeLimit()
         with time_limit.running():
             return self._persist(request, retries(attempts), time_limit)
 
-    def review(self, path: str, body: Json) -> Answer:
+    def review(self, path: str, body: Json) -> HttpResponse:
         """Post a review, which the server does not store. Raises like `get`."""
-        request = _Request("POST", path, "application/json", orjson.dumps(body))
+        request = _HttpRequest("POST", path, "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
         with time_limit.running():
             return self._persist(request, retries(), time_limit)
 
-    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
+    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> HttpResponse:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
 
         This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
         or a webhook fails: the same Status twice is the answer, and no further retry follows.
         """
-        request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
+        request = _HttpRequest(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
         with time_limit.running():
             return self._persist(request, retries(), time_limit, settles=_says_the_same)
 
     def _persist(
         self,
-        request: _Request,
+        request: _HttpRequest,
         retry: Retry,
         time_limit: TimeLimit,
         *,
         settles: Callable[[_Outcome | None, _Outcome], bool] = lambda _before, _now: False,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
         before: _Outcome | None = None
         while True:
             outcome = self._tried(request, time_limit)
-            if isinstance(outcome, Answer) and (outcome.status not in _LATER or settles(before, outcome)):
+            if isinstance(outcome, HttpResponse) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome
             before = outcome
-            more = after_failure(retry, late=isinstance(outcome, _Late))
+            more = after_failure(retry, late=isinstance(outcome, _ResponseLate))
             if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
                 return _settled(outcome)
             retry = more
             self._sleep(pause)
 
-    def _tried(self, request: _Request, time_limit: TimeLimit) -> _Outcome:
+    def _tried(self, request: _HttpRequest, time_limit: TimeLimit) -> _Outcome:
         """The response, after reading rejected credentials again, or the reason why there is none."""
         login = self._login if self._clock() < self._login.until else self._renewed(self._login)
         try:
@@ -272,7 +272,7 @@ class Session:
             if answer.status != _UNAUTHORIZED:
                 return answer
             return self._once(self._renewed(login), request, time_limit)
-        except (_Lost, _Late) as trouble:
+        except (_ConnectionLost, _ResponseLate) as trouble:
             return trouble
 
     def _logged_in(self) -> _Login:
@@ -298,18 +298,18 @@ class Session:
                 raise
             return self._login
 
-    def _once(self, login: _Login, request: _Request, time_limit: TimeLimit) -> Answer:
+    def _once(self, login: _Login, request: _HttpRequest, time_limit: TimeLimit) -> HttpResponse:
         self._pace.wait()
         with self._lock:
             self.requests += 1
         deadline = Deadline(min(self._seconds or math.inf, time_limit.left), clock=self._clock)
         try:
             received = self._received(login, request, deadline)
-        except (HTTPError, OSError, TooLarge) as error:
+        except (HTTPError, OSError, ResponseTooLarge) as error:
             raise self._explained(error, login, time_limit, deadline) from error
         self._reached = True
         headers = received.headers
-        return Answer(
+        return HttpResponse(
             received.status,
             received.data,
             self._secrets.masked(headers.get("Retry-After", "")),
@@ -318,7 +318,7 @@ class Session:
             self._secrets,
         )
 
-    def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
+    def _received(self, login: _Login, request: _HttpRequest, deadline: Deadline) -> RawResponse:
         seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)
         return fetch(
             login.pool,
@@ -330,7 +330,7 @@ class Session:
             deadline=deadline,
         )
 
-    def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
+    def _headers(self, login: _Login, request: _HttpRequest) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
@@ -350,7 +350,7 @@ class Session:
     def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
         server, reason = without_password(login.root), self._secrets.masked(_reason(error))
         match error:
-            case TooLarge():
+            case ResponseTooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
                 return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
@@ -359,33 +359,35 @@ class Session:
             case NewConnectionError() if not self._reached:
                 return Unanswered(f"{server} cannot be reached ({reason})")
             case NewConnectionError():
-                return _Lost(f"{server} can no longer be reached ({reason})")
+                return _ConnectionLost(f"{server} can no longer be reached ({reason})")
             case _ if not time_limit.left:
-                return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
+                return _ResponseLate(
+                    f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout"
+                )
             case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
-                return _Late(f"{server} did not respond in time; raise --request-timeout")
+                return _ResponseLate(f"{server} did not respond in time; raise --request-timeout")
             case ProxyError() if not self._reached:
                 return Unanswered(f"the proxy before {server} failed ({reason})")
             case _:
-                return _Lost(f"the connection to {server} broke ({reason})")
+                return _ConnectionLost(f"the connection to {server} broke ({reason})")
 
 
 def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
     """Return whether two attempts have the same Status with reason InternalError. Errors of etcd have no reason."""
-    if not (isinstance(before, Answer) and isinstance(now, Answer)):
+    if not (isinstance(before, HttpResponse) and isinstance(now, HttpResponse)):
         return False
     same = (before.status, before.data) == (now.status, now.data)
     return same and now.status == _INTERNAL and now.body().get("reason") == "InternalError"
 
 
-def _settled(outcome: _Outcome) -> Answer:
-    if isinstance(outcome, Answer):
+def _settled(outcome: _Outcome) -> HttpResponse:
+    if isinstance(outcome, HttpResponse):
         return outcome
     raise outcome
 
 
 def _retry_after(outcome: _Outcome) -> str:
-    return outcome.retry_after if isinstance(outcome, Answer) else ""
+    return outcome.retry_after if isinstance(outcome, HttpResponse) else ""
 
 
 def _reason(error: BaseException) -> str:

@@ -38,7 +38,7 @@ _STALE: Final = 60.0
 
 
 @dataclass(slots=True)
-class Settings:
+class ClientSettings:
     """The settings of the official client's Configuration under its names, and `ca_cert_data`."""
 
     host: str
@@ -63,7 +63,7 @@ class Entries:
     user: Json
 
 
-def simple_settings(entries: Entries) -> Settings | None:
+def simple_settings(entries: Entries) -> ClientSettings | None:
     """The settings of entries whose files have absolute paths and were read before, or None if the official client must read them."""
     cluster, user = as_object(dig(entries.cluster, "cluster")), as_object(dig(entries.user, "user"))
     if any(map(os.environ.get, _PROXIES)) or not (_plain(cluster, _CLUSTER, _FLAGS) and _plain(user, _USER, ())):
@@ -74,7 +74,7 @@ def simple_settings(entries: Entries) -> Settings | None:
     sound = host.startswith("https://") or (host.startswith("http://") and not files and not authority)
     if not sound or authority is None or bool(certificate) != bool(key):
         return None
-    return Settings(
+    return ClientSettings(
         host=host,
         verify_ssl=not cluster.get("insecure-skip-tls-verify", False),
         ssl_ca_cert=None if authority else as_text(cluster.get("certificate-authority")) or None,
@@ -86,14 +86,14 @@ def simple_settings(entries: Entries) -> Settings | None:
     )
 
 
-def plain_account(folder: Path = SERVICE_ACCOUNT) -> Settings | None:
+def plain_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | None:
     """The settings of a pod's service account, or None if the official client must report an error."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     authority, token = folder / "ca.crt", folder / "token"
     if not (host and port and _content(authority) and _content(token)) or any(map(os.environ.get, _PROXIES)):
         return None
     shown = f"[{host}]" if ":" in host or "%" in host else host
-    return Settings(
+    return ClientSettings(
         host=f"https://{shown}:{port}",
         ssl_ca_cert=str(authority),
         api_key={"BearerToken": f"Bearer {_content(token)}"},
@@ -105,7 +105,7 @@ def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Calla
     """A hook that reads the token file of a pod again every 60 seconds, because tokens are rotated."""
     read_at = clock()
 
-    def refresh(settings: Settings) -> None:
+    def refresh(settings: ClientSettings) -> None:
         nonlocal read_at
         if clock() - read_at > _STALE and (content := _content(token)):
             settings.api_key["BearerToken"] = f"Bearer {content}"

@@ -24,7 +24,7 @@ from scanner.policies.manifest import UnknownField, unknown_field
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarType:
     """A text, a number or a bool; `name` is the name of the type in Go, `takes` the name in JSON."""
 
     name: str
@@ -32,31 +32,31 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class TimeType:
     """A `metav1.Time`, which has its own decoder."""
 
     name: str = "string"
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class AnyType:
     """JSON without a type."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelsType:
     """A map of texts."""
 
     name: str = "map[string]string"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListType:
     """A list of one type."""
 
-    item: Scalar | Struct
+    item: ScalarType | StructType
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructType:
     """A struct; `embedded` maps its fields from embedded structs to the path in errors."""
 
     name: str
@@ -78,18 +78,18 @@ class Struct:
         return self.name.rpartition(".")[2]
 
 
-Type: TypeAlias = Scalar | Time | Anything | Labels | Listed | Struct
+Type: TypeAlias = ScalarType | TimeType | AnyType | LabelsType | ListType | StructType
 
 
-def _struct_type(go_name: str, /, **fields: Type) -> Struct:
-    return Struct(go_name, fields, {})
+def _struct_type(go_name: str, /, **fields: Type) -> StructType:
+    return StructType(go_name, fields, {})
 
 
-_STRING = Scalar("string")
-_TEXTS = Listed(_STRING)
-_BOOL = Scalar("bool", "bool")
-_LONG = Scalar("int64", "number")
-_UID = Scalar("types.UID")
+_STRING = ScalarType("string")
+_TEXTS = ListType(_STRING)
+_BOOL = ScalarType("bool", "bool")
+_LONG = ScalarType("int64", "number")
+_UID = ScalarType("types.UID")
 _OWNER = _struct_type(
     "v1.OwnerReference",
     apiVersion=_STRING,
@@ -102,11 +102,11 @@ _OWNER = _struct_type(
 _MANAGED = _struct_type(
     "v1.ManagedFieldsEntry",
     manager=_STRING,
-    operation=Scalar("v1.ManagedFieldsOperationType"),
+    operation=ScalarType("v1.ManagedFieldsOperationType"),
     apiVersion=_STRING,
-    time=Time(),
+    time=TimeType(),
     fieldsType=_STRING,
-    fieldsV1=Anything(),
+    fieldsV1=AnyType(),
     subresource=_STRING,
 )
 METADATA = _struct_type(
@@ -118,21 +118,21 @@ METADATA = _struct_type(
     uid=_UID,
     resourceVersion=_STRING,
     generation=_LONG,
-    creationTimestamp=Time(),
-    deletionTimestamp=Time(),
+    creationTimestamp=TimeType(),
+    deletionTimestamp=TimeType(),
     deletionGracePeriodSeconds=_LONG,
-    labels=Labels(),
-    annotations=Labels(),
-    ownerReferences=Listed(_OWNER),
+    labels=LabelsType(),
+    annotations=LabelsType(),
+    ownerReferences=ListType(_OWNER),
     finalizers=_TEXTS,
-    managedFields=Listed(_MANAGED),
+    managedFields=ListType(_MANAGED),
 )
 _SELECTOR = _struct_type(
     "v1.LabelSelector",
-    matchLabels=Labels(),
-    matchExpressions=Listed(
+    matchLabels=LabelsType(),
+    matchExpressions=ListType(
         _struct_type(
-            "v1.LabelSelectorRequirement", key=_STRING, operator=Scalar("v1.LabelSelectorOperator"), values=_TEXTS
+            "v1.LabelSelectorRequirement", key=_STRING, operator=ScalarType("v1.LabelSelectorOperator"), values=_TEXTS
         )
     ),
 )
@@ -140,16 +140,16 @@ _RULE = ("apiGroups", "apiVersions", "resources", "scope")
 _CONDITION = _struct_type(
     "v1.Condition",
     type=_STRING,
-    status=Scalar("v1.ConditionStatus"),
+    status=ScalarType("v1.ConditionStatus"),
     observedGeneration=_LONG,
-    lastTransitionTime=Time(),
+    lastTransitionTime=TimeType(),
     reason=_STRING,
     message=_STRING,
 )
 
 
 @cache
-def kinds(version: str) -> Mapping[str, Struct]:
+def kinds(version: str) -> Mapping[str, StructType]:
     """The four kinds in a version of the API."""
     return {
         **_kind("ValidatingAdmissionPolicy", version, _validating(version), _status(version)),
@@ -157,46 +157,48 @@ def kinds(version: str) -> Mapping[str, Struct]:
         **_kind(
             "ValidatingAdmissionPolicyBinding",
             version,
-            {**_binding(version), "validationActions": Listed(Scalar(f"{version}.ValidationAction"))},
+            {**_binding(version), "validationActions": ListType(ScalarType(f"{version}.ValidationAction"))},
         ),
         **_kind("MutatingAdmissionPolicyBinding", version, _binding(version)),
     }
 
 
-def _kind(name: str, version: str, spec: Mapping[str, Type], status: Struct | None = None) -> Mapping[str, Struct]:
+def _kind(
+    name: str, version: str, spec: Mapping[str, Type], status: StructType | None = None
+) -> Mapping[str, StructType]:
     fields: dict[str, Type] = {"apiVersion": _STRING, "kind": _STRING, "metadata": METADATA}
-    fields["spec"] = Struct(f"{version}.{name}Spec", spec, {})
+    fields["spec"] = StructType(f"{version}.{name}Spec", spec, {})
     return {name: _struct_type(f"{version}.{name}", **fields, **({"status": status} if status else {}))}
 
 
 def _validating(version: str) -> Mapping[str, Type]:
     return {
         **_of_policies(version),
-        "validations": Listed(
+        "validations": ListType(
             _struct_type(
                 f"{version}.Validation",
                 expression=_STRING,
                 message=_STRING,
-                reason=Scalar("v1.StatusReason"),
+                reason=ScalarType("v1.StatusReason"),
                 messageExpression=_STRING,
             )
         ),
-        "auditAnnotations": Listed(_struct_type(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
+        "auditAnnotations": ListType(_struct_type(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
     }
 
 
 def _mutating(version: str) -> Mapping[str, Type]:
     return {
         **_of_policies(version),
-        "mutations": Listed(
+        "mutations": ListType(
             _struct_type(
                 f"{version}.Mutation",
-                patchType=Scalar(f"{version}.PatchType"),
+                patchType=ScalarType(f"{version}.PatchType"),
                 applyConfiguration=_struct_type(f"{version}.ApplyConfiguration", expression=_STRING),
                 jsonPatch=_struct_type(f"{version}.JSONPatch", expression=_STRING),
             )
         ),
-        "reinvocationPolicy": Scalar("v1.ReinvocationPolicyType"),
+        "reinvocationPolicy": ScalarType("v1.ReinvocationPolicyType"),
     }
 
 
@@ -204,9 +206,9 @@ def _of_policies(version: str) -> Mapping[str, Type]:
     return {
         "paramKind": _struct_type(f"{version}.ParamKind", apiVersion=_STRING, kind=_STRING),
         "matchConstraints": _match(version),
-        "matchConditions": Listed(_struct_type(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
-        "variables": Listed(_struct_type(f"{version}.Variable", name=_STRING, expression=_STRING)),
-        "failurePolicy": Scalar(f"{version}.FailurePolicyType"),
+        "matchConditions": ListType(_struct_type(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
+        "variables": ListType(_struct_type(f"{version}.Variable", name=_STRING, expression=_STRING)),
+        "failurePolicy": ScalarType(f"{version}.FailurePolicyType"),
     }
 
 
@@ -218,20 +220,20 @@ def _binding(version: str) -> Mapping[str, Type]:
             name=_STRING,
             namespace=_STRING,
             selector=_SELECTOR,
-            parameterNotFoundAction=Scalar(f"{version}.ParameterNotFoundActionType"),
+            parameterNotFoundAction=ScalarType(f"{version}.ParameterNotFoundActionType"),
         ),
         "matchResources": _match(version),
     }
 
 
-def _match(version: str) -> Struct:
-    rule = Struct(
+def _match(version: str) -> StructType:
+    rule = StructType(
         f"{version}.NamedRuleWithOperations",
         {
             "resourceNames": _TEXTS,
-            "operations": Listed(Scalar("v1.OperationType")),
+            "operations": ListType(ScalarType("v1.OperationType")),
             **dict.fromkeys(_RULE[:-1], _TEXTS),
-            "scope": Scalar("v1.ScopeType"),
+            "scope": ScalarType("v1.ScopeType"),
         },
         {"operations": "RuleWithOperations.operations", **{name: f"RuleWithOperations.Rule.{name}" for name in _RULE}},
     )
@@ -239,19 +241,19 @@ def _match(version: str) -> Struct:
         f"{version}.MatchResources",
         namespaceSelector=_SELECTOR,
         objectSelector=_SELECTOR,
-        resourceRules=Listed(rule),
-        excludeResourceRules=Listed(rule),
-        matchPolicy=Scalar(f"{version}.MatchPolicyType"),
+        resourceRules=ListType(rule),
+        excludeResourceRules=ListType(rule),
+        matchPolicy=ScalarType(f"{version}.MatchPolicyType"),
     )
 
 
-def _status(version: str) -> Struct:
+def _status(version: str) -> StructType:
     warning = _struct_type(f"{version}.ExpressionWarning", fieldRef=_STRING, warning=_STRING)
     return _struct_type(
         f"{version}.ValidatingAdmissionPolicyStatus",
         observedGeneration=_LONG,
-        typeChecking=_struct_type(f"{version}.TypeChecking", expressionWarnings=Listed(warning)),
-        conditions=Listed(_CONDITION),
+        typeChecking=_struct_type(f"{version}.TypeChecking", expressionWarnings=ListType(warning)),
+        conditions=ListType(_CONDITION),
     )
 
 
@@ -301,7 +303,7 @@ class _Mismatch(Exception):
     """A value that Go cannot decode into a type."""
 
 
-def _struct(value: JsonObject, struct: Struct, path: str) -> JsonObject:
+def _struct(value: JsonObject, struct: StructType, path: str) -> JsonObject:
     made: dict[str, Json] = {}
     for key, item in value.items():
         if key in struct.fields and item is not None:
@@ -312,29 +314,29 @@ def _struct(value: JsonObject, struct: Struct, path: str) -> JsonObject:
 
 def _value(value: Json, type_: Type, owner: str, path: str) -> Json:
     match type_:
-        case Anything():
+        case AnyType():
             return value
-        case Scalar():
+        case ScalarType():
             return _scalar(value, type_, owner, path)
-        case Time():
+        case TimeType():
             return _time(value, owner, path)
-        case Labels():
+        case LabelsType():
             entries = _expect(value, "object", type_.name, owner, path)
             texts = as_object(entries).items()
             return {key: "" if item is None else _scalar(item, _TEXT, owner, path) for key, item in texts}
-        case Listed():
+        case ListType():
             items = as_list(_expect(value, "array", type_.name, owner, path))
             return [_empty(type_.item) if item is None else _value(item, type_.item, owner, path) for item in items]
-        case Struct():
+        case StructType():
             return _struct(as_object(_expect(value, "object", type_.name, owner, path)), type_, f"{path}.")
         case _ as never:
             assert_never(never)
 
 
-_TEXT = Scalar("string")
+_TEXT = ScalarType("string")
 
 
-def _scalar(value: Json, scalar: Scalar, owner: str, path: str) -> Json:
+def _scalar(value: Json, scalar: ScalarType, owner: str, path: str) -> Json:
     expected = _expect(value, scalar.takes, scalar.name, owner, path)
     if scalar.takes == "number" and not (isinstance(expected, int) and -_INT64 <= expected < _INT64):
         raise _mismatch(f"number {expected}", scalar.name, owner, path)
@@ -396,8 +398,8 @@ def _word(value: Json) -> str:
             return "object" if as_object(value) is value else "array"
 
 
-def _empty(type_: Scalar | Struct) -> Json:
-    return {} if isinstance(type_, Struct) else ""
+def _empty(type_: ScalarType | StructType) -> Json:
+    return {} if isinstance(type_, StructType) else ""
 
 
 def unknown_metadata(document: JsonObject) -> tuple[UnknownField, ...]:
@@ -406,10 +408,10 @@ def unknown_metadata(document: JsonObject) -> tuple[UnknownField, ...]:
 
 
 def _unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
-    if isinstance(type_, Listed):
+    if isinstance(type_, ListType):
         for index, item in enumerate(as_list(value)):
             yield from _unknown(item, type_.item, f"{path}[{index}]")
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         for key, item in as_object(value).items():
             where = f"{path}.{key}" if path else key
             if key in type_.fields:

@@ -80,15 +80,15 @@ def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> Objec
         raise TypeError
     evaluate = program.evaluate
     if not program.reads and mutation.patch_type == "ApplyConfiguration":
-        return _Once(lambda: make_holds_test(schema, evaluate({})))
+        return _SameValueTest(lambda: make_holds_test(schema, evaluate({})))
     if mutation.patch_type == "JSONPatch":
         return lambda given: is_patched(cast("JsonObject", given["object"]), evaluate(given))
     if lists := find_copied_lists(program.analysis.root):
-        return _Once(lambda: make_copied_test(schema, program, lists))
+        return _SameValueTest(lambda: make_copied_test(schema, program, lists))
     return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
 
 
-class _Once:
+class _SameValueTest:
     """The test of a mutation that writes the same value into every object or list element: it is created once."""
 
     def __init__(self, make: Callable[[], Holds]) -> None:

@@ -99,7 +99,9 @@ def denies(outcome: Outcome) -> bool:
     return isinstance(outcome, Errored) and outcome.would_deny
 
 
-def run_of(compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor) -> Run:
+def run_of(
+    compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
+) -> PolicyRun:
     """An invocation, ready to run; the same object for the same request of the latest resource. Raises SchemaUnknown."""
     return _RUNS.of(compiled, request, param, schemas, rules)
 
@@ -140,7 +142,7 @@ def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class MutationPass:
     """One run of all mutations: the outcome of each, the object after each, and whether any patch was applied."""
 
     steps: tuple[tuple[Outcome, JsonObject], ...]
@@ -161,7 +163,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PolicyRun:
     """A policy, a request and a param, ready to be evaluated. The result of a pass on an object is computed once.
 
     `schema` is of the version in which the policy reads the object, `requested` of the version of the request. `fault` is the error
@@ -177,7 +179,9 @@ class Run:
     rules: Minor
     fault: str = ""
     _begin: list[JsonObject] = field(default_factory=list, init=False, compare=False, repr=False)
-    _passes: dict[int, tuple[JsonObject, Pass]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _passes: dict[int, tuple[JsonObject, MutationPass]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
     _rounds: dict[int, tuple[JsonObject, JsonObject]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -195,13 +199,13 @@ class Run:
             return ()
         return evaluate_conditions(self.compiled, self.request._replace(current=body), self.param)
 
-    def mutations(self, body: JsonObject) -> Pass:
+    def mutations(self, body: JsonObject) -> MutationPass:
         """Run every mutation once, beginning with an object."""
         if id(body) not in self._passes:
             self._passes[id(body)] = body, self._mutated(body)
         return self._passes[id(body)][1]
 
-    def _mutated(self, body: JsonObject) -> Pass:
+    def _mutated(self, body: JsonObject) -> MutationPass:
         steps: list[tuple[Outcome, JsonObject]] = []
         patches, ended = 0, False
         for index in range(len(self.compiled.mutations)):
@@ -212,9 +216,9 @@ class Run:
             patches += isinstance(outcome, Passed)
             ended = isinstance(outcome, Errored) and outcome.code == _INTERNAL_ERROR
             steps.append((outcome, body))
-        return Pass(tuple(steps), body, patched=patches > 0)
+        return MutationPass(tuple(steps), body, patched=patches > 0)
 
-    def is_evaluated_again(self, first: Pass) -> bool:
+    def is_evaluated_again(self, first: MutationPass) -> bool:
         """Return whether the server, after a first pass of this policy alone, repeats admission and matches the policy again."""
         return first.patched and not any(first.refusals()) and self.still_selects(first.after)
 
@@ -328,16 +332,16 @@ class Run:
             yield schema, self.param.body
 
 
-class _Runs:
+class _LatestRuns:
     """The runs of the latest evaluated object: the evaluation of all invocations reuses those of each alone."""
 
     def __init__(self) -> None:
         self._metadata: Json = None
-        self._runs: dict[tuple[int, int, int], tuple[Resource | None, Run]] = {}
+        self._runs: dict[tuple[int, int, int], tuple[Resource | None, PolicyRun]] = {}
 
     def of(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
-    ) -> Run:
+    ) -> PolicyRun:
         # The views of an object in several versions have the same metadata.
         metadata = request.resource.body.get("metadata")
         if metadata is None or metadata is not self._metadata or len(self._runs) >= _MOST_RUNS:
@@ -349,13 +353,13 @@ class _Runs:
             schema = _schema_of(schemas, request.matched, rules)
             fault = explain_unreturnable(request.original, request.matched) if schema.builtin else ""
             requested = _requested_schema(schemas, request, schema, rules)
-            run = Run(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
+            run = PolicyRun(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
             self._runs[key] = param, run
         return run
 
 
-_RUNS = _Runs()
+_RUNS = _LatestRuns()
 
 
 def _sources(activation: dict[str, object]) -> tuple[object, ...]:
@@ -391,7 +395,9 @@ def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Val
     return is_patched(live, value) if mutation.patch_type == "JSONPatch" else is_configured(schema, live, value)
 
 
-def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *, converges: bool) -> Iterator[Outcome]:
+def _outcomes(
+    run: PolicyRun, first: MutationPass, last: MutationPass, changes: tuple[Change, ...], *, converges: bool
+) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, in order, are the policy's change of the stored object."""
     more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
@@ -408,7 +414,7 @@ def _outcomes(run: Run, first: Pass, last: Pass, changes: tuple[Change, ...], *,
             yield decided
 
 
-def _validated(run: Run, last: Pass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+def _validated(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """The outcomes of mutations that leave the stored object unchanged: the server may refuse what it would not store."""
     for outcome, (_, body) in zip(outcomes, last.steps, strict=True):
         errors = run.wrong_types(body) if isinstance(outcome, Passed) else ()

@@ -33,7 +33,7 @@ from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import is_same_json
 from scanner.policies.mutating.evaluator import mutator_of, refusal
-from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
+from scanner.policies.mutating.mutation import PolicyRun, difference_of, is_deep, run_of
 
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
@@ -42,13 +42,13 @@ _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestResult:
     """The response of a server to one request: the object that it would store, or the reason of the denial."""
 
     after: JsonObject
     refused: str = ""
 
-    def is_like(self, other: Answer) -> bool:
+    def is_like(self, other: RequestResult) -> bool:
         """Return whether two orders have the same end; of several errors any may be the first."""
         if self.refused or other.refused:
             return bool(self.refused) == bool(other.refused)
@@ -76,7 +76,7 @@ def together(
     """
     if len(invocation_results) < _SEVERAL:
         return None
-    return run_with_room(lambda: _Request(invocation_results, at_rest).together())
+    return run_with_room(lambda: _SimulatedRequest(invocation_results, at_rest).together())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class InOneRequest:
 IN_ONE_REQUEST: Final = InOneRequest()
 
 
-def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
+def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[RequestResult, ...]:
     """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
-    return run_with_room(lambda: _Request(invocation_results).answers())
+    return run_with_room(lambda: _SimulatedRequest(invocation_results).answers())
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _InvocationResult:
     """The result of an invocation on an object: whether its conditions are true, and its errors."""
 
     runs: bool
@@ -108,7 +108,7 @@ class _Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
+class _PassResult:
     """The object after one pass of all invocations, and the invocations that ran."""
 
     after: JsonObject
@@ -117,7 +117,7 @@ class _Passed:
     refused: str = ""
 
 
-class _Request:
+class _SimulatedRequest:
     """One request, in any order of its invocations; the result of an invocation on an object is computed once."""
 
     def __init__(
@@ -139,7 +139,7 @@ class _Request:
         begin = next((run.begin for run in self._runs if run is not None), self._stored)
         self._begin = self._in_version(begin, self._version)
         self._objects += [] if self._begin is self._stored else [self._begin]
-        self._made: dict[tuple[int, int], _Made] = {}
+        self._made: dict[tuple[int, int], _InvocationResult] = {}
         self._kept: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
@@ -161,7 +161,7 @@ class _Request:
         """Return whether an invocation is known to leave the stored object unchanged."""
         return self._at_rest(self._invocation_results[index][0], self._stored)
 
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[RequestResult, ...]:
         tree = self._tree()
         given = _flat(tree)
         answers = {order: self.answer(order) for order in (given, given[::-1])}
@@ -175,20 +175,20 @@ class _Request:
             answers |= {(*order, *rest): self.answer((*order, *rest)) for order in _permutations(active)}
         return tuple(answers.values())
 
-    def answer(self, order: _Order) -> Answer:
+    def answer(self, order: _Order) -> RequestResult:
         """The response of the server if it runs the invocations in this order."""
         first = self._pass(order, self._begin)
         if first.refused or not first.patched:
-            return Answer(self._stored, first.refused)
+            return RequestResult(self._stored, first.refused)
         again = [index for index in order if self._still_selects(index, first.after)]
         between = self._between_passes(first.after)
         due = frozenset(
             index for index in first.ran if self._invocation_results[index][0].policy.reinvocation_policy == "IfNeeded"
         )
         last = self._pass(again, between, due)
-        return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
+        return RequestResult(self._stored, last.refused) if last.refused else RequestResult(self._as_stored(last.after))
 
-    def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
+    def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _PassResult:
         """Run the invocations that are due (the first time all); a server evaluates the match conditions of all."""
         refusals = [*self._misconfigured]
         ran: set[int] = set()
@@ -203,14 +203,14 @@ class _Request:
                 refusals += () if made.runs else made.refusals
                 continue
             if made.ended:
-                return _Passed(body, frozenset(), patched=False, refused=made.ended)
+                return _PassResult(body, frozenset(), patched=False, refused=made.ended)
             refusals += made.refusals
             ran.update([index] if made.runs else [])
             patched.update([version] if made.patched else [])
             last = version if made.runs else last
             versions[version] = made.after
         after = self._in_version(versions[last], self._version) if last in patched else body
-        return _Passed(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
+        return _PassResult(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
 
     def _version_at(self, index: int) -> str:
         """The apiVersion in which an invocation reads the object."""
@@ -230,7 +230,7 @@ class _Request:
         is_requested = not self._has_versions or stored.kind.api_version == self._version
         return stored.body if is_requested else {**stored.body, "apiVersion": self._version}
 
-    def _of(self, index: int, body: JsonObject) -> _Made:
+    def _of(self, index: int, body: JsonObject) -> _InvocationResult:
         key = (index, id(body))
         if key not in self._made:
             made = self._make(index, body)
@@ -239,21 +239,21 @@ class _Request:
                 self._active.add(index)
         return self._made[key]
 
-    def _make(self, index: int, body: JsonObject) -> _Made:
+    def _make(self, index: int, body: JsonObject) -> _InvocationResult:
         bound, run = self._invocation_results[index][0], self._runs[index]
         if run is None:
-            return _Made(runs=False, after=body)
+            return _InvocationResult(runs=False, after=body)
         # The conditions matter only to a policy that may run again.
         if bound.policy.reinvocation_policy != "IfNeeded" and not self._has_versions and self._at_rest(bound, body):
-            return _Made(runs=True, after=body)
+            return _InvocationResult(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
         if stopped := run.conditions(body):
-            return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
+            return _InvocationResult(runs=False, after=body, refusals=_refusals(stopped, invocation))
         mutated = run.mutations(body)
         refusals = tuple(refusal(invocation, error) for error in mutated.refusals())
         ended = mutated.ended.message if mutated.ended else ""
         after = self._representative(mutated.after, body)
-        return _Made(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
+        return _InvocationResult(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
 
     def _representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
@@ -271,7 +271,7 @@ class _Request:
             self._kept[id(body)] = body if run is None else self._stored_by(run, body)
         return self._kept[id(body)]
 
-    def _stored_by(self, run: Run, body: JsonObject) -> JsonObject:
+    def _stored_by(self, run: PolicyRun, body: JsonObject) -> JsonObject:
         stored = run.stored(self._in_version(body, _version_of(run)))
         return self._in_version(stored, self._version)
 
@@ -302,7 +302,7 @@ def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> t
     return tuple(refusal(invocation, error) for error in errors if error.would_deny)
 
 
-def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
+def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> PolicyRun | None:
     mutator, request = mutator_of(bound), invocation_result.request
     if request is None or mutator is None:
         return None
@@ -317,11 +317,11 @@ def _requested_version(invocation_results: Sequence[tuple[BoundPolicy, Invocatio
     return first.resource.kind.api_version if request is None else request.original.api_version
 
 
-def _version_of(run: Run) -> str:
+def _version_of(run: PolicyRun) -> str:
     return run.request.matched.api_version
 
 
-def _is_converted(run: Run) -> bool:
+def _is_converted(run: PolicyRun) -> bool:
     """Return whether an invocation reads a custom resource in another version than that of the request."""
     return not run.schema.builtin and run.request.matched != run.request.original
 

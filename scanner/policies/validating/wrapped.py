@@ -60,7 +60,7 @@ class WrappedEvaluator:
         """See Evaluator."""
         if not self.differs(compiled, request.matched):
             return evaluate(compiled, request, param)
-        watch = _Watch(self._of(request.matched), self._of(NAMESPACES), request.resource.body)
+        watch = _WrappedValuesOfRequest(self._of(request.matched), self._of(NAMESPACES), request.resource.body)
         with wrap_values(watch.holds, watch):
             return evaluate(replace(compiled, watch=watch.see), request, param)
 
@@ -128,7 +128,7 @@ class _Typed:
         return [(self.schema, body)] if self.schema else []
 
 
-class _Watch:
+class _WrappedValuesOfRequest:
     """The wrapped values of one request: of the object, and of every activation of its evaluation."""
 
     def __init__(self, kind: _Typed, namespaces: _Typed, body: object) -> None:

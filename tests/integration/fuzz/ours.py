@@ -17,7 +17,7 @@ from scanner.mutate.operations import PatchOperation as Step
 from scanner.mutate.operations import apply
 from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.evaluator import refusal
-from scanner.policies.mutating.together import Answer, answers, invocations
+from scanner.policies.mutating.together import RequestResult, answers, invocations
 from scanner.scan.param_table import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.compare import ENDED
@@ -64,7 +64,7 @@ def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operati
     return [_outcome(answer) for answer in answers(acting)] if acting else [Made(document)]
 
 
-def _outcome(answer: Answer) -> Outcome:
+def _outcome(answer: RequestResult) -> Outcome:
     if not answer.refused:
         return Made(answer.after)
     if answer.refused.startswith(CONNECTION_ENDS):

@@ -15,7 +15,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject, as_object
 from scanner.model.resource import resource_of
-from scanner.policies.mutating.together import Answer, answers, invocations, together
+from scanner.policies.mutating.together import RequestResult, answers, invocations, together
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()
@@ -61,7 +61,7 @@ def patched(joint: CombinedChange | None) -> tuple[list[str], bool, bool, str] |
     return [*map(str, joint.patch)], joint.order_matters, joint.undone, joint.refused.rpartition(": ")[2]
 
 
-def data_of(answer: Answer) -> JsonObject | str:
+def data_of(answer: RequestResult) -> JsonObject | str:
     """The data of the object in a response, or the end of the refusal's text."""
     return answer.refused.rpartition(": ")[2] or as_object(answer.after["data"])
 
