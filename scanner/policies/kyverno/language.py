@@ -74,6 +74,7 @@ class BoundKyverno(BoundLanguage):
         """Take the forms, and the objects on which they rely."""
         self._forms, self._scan = forms, scan
         self.gaps, self.outside = scan.configuration.gaps, scan.configuration.outside
+        self.release = scan.release
 
     @property
     def bound(self) -> tuple[BoundPolicy, ...]:
