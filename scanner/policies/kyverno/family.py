@@ -200,6 +200,11 @@ class KyvernoLanguage(ABC):
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, kind)
 
     @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return True
+
+    @property
     def patch_decides(self) -> bool:
         """See Language."""
         return True

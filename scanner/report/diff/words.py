@@ -34,6 +34,7 @@ from scanner.report.text.titles import CAUSES, RULES_KINDS
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
     CauseKind.SERVER: "server",
+    CauseKind.KYVERNO: "release of Kyverno",
     CauseKind.ASSAY: "Assay",
     CauseKind.OPTIONS: "options",
 }
@@ -145,6 +146,8 @@ def circumstances(diff: ScanDiff) -> Iterator[Value]:
     """The server, the version of Assay and the options, where they differ."""
     if CauseKind.SERVER in diff.rules_changed:
         yield Value("server", *(scan.cluster.server_version or "not known" for scan in (diff.before, diff.now)))
+    if CauseKind.KYVERNO in diff.rules_changed:
+        yield Value("release of Kyverno", *(method.kyverno_release for method in diff.methods))
     if CauseKind.ASSAY in diff.rules_changed:
         yield Value("Assay", diff.before.tool_version, diff.now.tool_version)
     if CauseKind.OPTIONS in diff.rules_changed:

@@ -386,7 +386,8 @@ def _provenance(record: ScanRecord) -> Provenance:
 
 def _changes(record: StoredScan, findings: FindingCounts) -> Changes:
     before = record.comparable
-    parts = changed_parts(rules_version(before) if before else None, rules_version(record.scan))
+    earlier = rules_version(before, record.comparable_method) if before else None
+    parts = changed_parts(earlier, rules_version(record.scan, record.method))
     return Changes(
         new=findings.new,
         open=findings.open,
