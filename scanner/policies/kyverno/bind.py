@@ -52,11 +52,15 @@ class KyvernoContext:
 
 @dataclass(frozen=True, slots=True)
 class BoundForm:
-    """One form of a policy in force: the original, or a rewritten one from autogen. All forms share one decision."""
+    """One form of a policy in force: the original, or one from autogen. All forms share one decision.
+
+    `ignored_controllers` are the names of controllers for which the policy has no form.
+    """
 
     policy: KyvernoPolicy
     decision: Decision
     bound: BoundPolicy
+    ignored_controllers: tuple[str, ...] = ()
 
     @property
     def binding(self) -> str:
@@ -99,13 +103,16 @@ def _forms(
         mode=kyverno_context.mode,
         now=kyverno_context.now,
         exceptions=conditions,
-        library_values=library_values(kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace),
+        library_values=library_values(
+            kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace, kyverno_context.release
+        ),
         fault=next(filter(None, faults), ""),
         secret_safe=secret_safe(kyverno_context.cluster_data),
         release=kyverno_context.release,
     )
+    unknown = policy.ignored_controllers(kyverno_context.release, kyverno_context.resolve)
     for variant, form in compiled:
-        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context))
+        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context), unknown)
 
 
 def _variant(

@@ -18,7 +18,7 @@ from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
 from scanner.policies.kyverno import installed, spec
-from scanner.policies.kyverno.autogen import served_by
+from scanner.policies.kyverno.autogen import served_by, unresolved
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception, rule_documents
 from scanner.policies.kyverno.installed import installed_release
@@ -91,7 +91,7 @@ class KyvernoOptions:
                 operations=context.operations,
                 configuration=own.configuration,
                 release=release.rules,
-                resolve=served_by(context.served),
+                resolve=served_by(context.served) if mode.server else unresolved,
             ),
             release=release if policies else None,
             rights=(
