@@ -44,7 +44,7 @@ EXCEPTIONS_END = Change("end of exceptions", "An exception ends at `expiresAt`: 
 # --- evaluation: pkg/cel/policies/vpol/compiler
 
 DEFAULT_MESSAGE = Change(
-    "default message", "A failed validation without a message has one that names its index.", since=(1, 17)
+    "default message", "A failed validation without a message has one that names its index: evaluateWithData.", since=(1, 17)
 )
 ANNOTATED_PASSES = Change(
     "annotated passes",
