@@ -30,6 +30,7 @@ from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
 from scanner.mutate.versions import convert, relabel
 from scanner.policies.bound_language import BindingContext, Supporting
+from scanner.policies.kyverno.autogen import served_by
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.language import Language, derived, documents_of, with_options
@@ -81,7 +82,9 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
-        policy_languages = with_options(KyvernoOptions(context=kyverno_context or KyvernoContext(now)))
+        policy_languages = with_options(
+            KyvernoOptions(context=kyverno_context or KyvernoContext(now, resolve=served_by(served)))
+        )
         described = tuple(namespaces)
         nouns = [
             *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),

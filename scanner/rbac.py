@@ -156,8 +156,9 @@ def _inventory(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
 
 def _own(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
     """The objects that a language lists for itself, such as its configuration."""
-    for group, plural, namespace, why in (right for language in languages for right in language.rights()):
-        yield Permission(group, plural, "list", namespace, why=why)
+    for right in (right for language in languages for right in language.rights()):
+        group, plural, namespace, why, optional, without = right
+        yield Permission(group, plural, "list", namespace, why=why, optional=optional, without=without)
 
 
 def _waivers(namespace: str) -> Iterator[Permission]:

@@ -121,6 +121,12 @@ class InvocationResult(NamedTuple):
     check_results: tuple[CheckResult, ...]
     request: Request | None = None
 
+    def on(self, evaluated: Resource | None) -> InvocationResult:
+        """The result as one for the object that a check evaluated; None is the object of the request."""
+        if evaluated is None or self.request is None:
+            return self
+        return self._replace(resource=evaluated, request=self.request.on(evaluated))
+
 
 @dataclass(frozen=True, slots=True)
 class CombinedChange:

@@ -59,6 +59,11 @@ class Request(NamedTuple):
     budget_use: BudgetUse | None = None
     narrowing: MatchResources | None = None
 
+    def on(self, resource: Resource) -> Request:
+        """The same request on another object."""
+        kind = resource.kind
+        return self._replace(original=kind, matched=kind, resource=resource, namespace=resource.namespace)
+
 
 def make_activation(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
     """Return the inputs of a policy's expressions, except `variables` and `authorizer`."""

@@ -243,7 +243,7 @@ def _is_violation(fast_policy: FastPolicy, check_results: tuple[CheckResult, ...
     """Return whether the results are a violation of the only check of a policy."""
     if len(check_results) != 1 or len(fast_policy.checks) != 1:
         return False
-    check, outcome, excepted_by, _ = check_results[0]
+    check, outcome, excepted_by = check_results[0][:3]
     return outcome.__class__ is Violated and check is fast_policy.checks[0] and not excepted_by
 
 

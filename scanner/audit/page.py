@@ -236,10 +236,11 @@ class PageEvaluator:
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
+                    evaluated = invocation_result.on(check_result.evaluated)
                     yield forms.of(check_result.check).finding(
                         _listed_as(invocation_result.resource, listed),
-                        redact.safe(outcome, check_result.check, invocation_result, bound.compiled),
-                        evidence(invocation_result, check_result, bound, inputs),
+                        redact.safe(outcome, check_result.check, evaluated, bound.compiled),
+                        evidence(evaluated, check_result, bound, inputs),
                         operation=invocation_result.operation,
                         excepted_by=check_result.excepted_by,
                         by_name=self.by_name,

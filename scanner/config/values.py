@@ -64,6 +64,16 @@ def namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     return labels
 
 
+def kyverno_version(text: str, flag: str = "--kyverno-version") -> str:
+    """The version of `--kyverno-version`, such as `1.18` or `v1.18.2`; empty when it is not given.
+
+    Raises UsageError for another text.
+    """
+    if text and minor_of(text) is None:
+        raise UsageError(f"{flag} {text}: write a release such as 1.19")
+    return text
+
+
 def kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
     """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given.
 

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
+from scanner.model.resource import Resource
 
 # Evidence: the values that decided the outcome of a check, without the object.
 
@@ -217,12 +218,14 @@ class CheckResult(NamedTuple):
 
     `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect. `fields` are the
     fields that decided, the most telling first, in a language without expressions; else evidence explains the expressions.
+    `evaluated` is the object that the expressions read, if it is another one than that of the request.
     """
 
     check: Check
     outcome: Outcome
     excepted_by: str = ""
     fields: tuple[FieldPlace, ...] = ()
+    evaluated: Resource | None = None
 
 
 class Finding(NamedTuple):

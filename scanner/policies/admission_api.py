@@ -250,6 +250,11 @@ class AdmissionLanguage:
         yield from ()
 
     @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return False
+
+    @property
     def patch_decides(self) -> bool:
         """See Language."""
         return True

@@ -14,7 +14,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.reading import Reading
-from scanner.model.release import NEWEST, Minor
+from scanner.model.release import NEWEST, Minor, Release
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import Health, OutOfScope
@@ -70,7 +70,8 @@ class BindingContext:
 
     `rules` is the Kubernetes release that evaluates, `operations` are those of the simulated requests, `user` makes them.
     `schemas` has the known schemas by which objects of a kind are merged. `params` are the objects among the policy files.
-    Without `lists` nothing can be listed. `namespaces` are those of the cluster, from which policies may have been derived.
+    Without `lists` nothing can be listed. `namespaces` are those of the cluster, from which policies may have been derived. `files`
+    tells that files stand for the cluster.
     """
 
     now: datetime
@@ -82,15 +83,21 @@ class BindingContext:
     params: tuple[Resource, ...] = ()
     lists: Lists | None = None
     namespaces: tuple[JsonObject, ...] = ()
+    files: bool = False
 
 
 class ListRight(NamedTuple):
-    """A permission to list a resource in a namespace, and its purpose."""
+    """A permission to list a resource in a namespace, and its purpose.
+
+    A scan without an `optional` permission is still complete; `without` is the difference.
+    """
 
     group: str
     plural: str
     namespace: str
     why: str
+    optional: bool = False
+    without: str = ""
 
 
 class RuleDocument(NamedTuple):
@@ -108,12 +115,14 @@ class BoundLanguage(ABC):
 
     With `own_health`, `health` returns every problem that is known before the first object is evaluated; otherwise it adds to the
     health of policies of every language: expressions that do not compile, missing params, repeated bindings. `gaps` and `outside`
-    are the unknown parts of the language's own configuration.
+    are the unknown parts of the language's own configuration. `release` is that of the controller whose rules decide besides those of
+    the Kubernetes release, or None.
     """
 
     own_health: bool = False
     gaps: tuple[Gap, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
+    release: Release | None = None
 
     @property
     @abstractmethod

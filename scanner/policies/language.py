@@ -110,6 +110,11 @@ class Language(Protocol):
         """Return whether a patch release of the API server may decide other verdicts, or is not known not to."""
         ...
 
+    @property
+    def is_kyvernos(self) -> bool:
+        """Return whether Kyverno evaluates its policies: then the release of Kyverno decides besides that of Kubernetes."""
+        ...
+
     def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """The parts of the spec of a policy, or of a binding, that decide the verdicts of checks of a kind.
 
@@ -204,6 +209,12 @@ def patch_decides(language: str) -> bool:
     """Return whether a patch release of the API server may decide; true for a language that this version does not know."""
     known = _named(language)
     return known is None or known.patch_decides
+
+
+def is_kyvernos(language: str) -> bool:
+    """Return whether the release of Kyverno may decide; true for a language that this version does not know."""
+    known = _named(language)
+    return known is None or known.is_kyvernos
 
 
 def constraints(policy: Policy) -> tuple[MatchResources, ...]:

@@ -76,6 +76,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         params=policy_set.params,
         lists=RepeatedLists(listing),
         namespaces=tuple(namespaces.by_name.values()),
+        files=context.files,
     )
     languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
     needed, outside = split_gaps(

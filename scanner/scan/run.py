@@ -58,9 +58,12 @@ def run(
     counts = _server_counts(cluster, options)
     prepared = prepare(cluster, options, dated.started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
+    kyverno = next((language.release for language in prepared.evaluation.languages if language.release), None)
     method = replace(
         options.method,
         scanner=_scanner(cluster, options, prepared.context),
+        kyverno_release=kyverno.name if kyverno else "",
+        kyverno_note=kyverno.note if kyverno else "",
         workers=processes,
         without_counts=counts.why_not,
         clocks=dated.differences,

@@ -27,6 +27,11 @@ class PlainLanguage:
         yield from ()
 
     @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return False
+
+    @property
     def patch_decides(self) -> bool:
         return False
 

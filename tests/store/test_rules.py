@@ -27,7 +27,16 @@ STRICT = RuleObject(RuleType.PARAM, "ConfigMap shop/limits", "a" * 64, {"data": 
 LOOSE = replace(STRICT, digest="b" * 64, document={"data": {"maximum": "300"}})
 LABELS = RuleObject(RuleType.NAMESPACE_LABELS, "shop", "c" * 64, {"metadata": {"labels": {"a": "\0é🙂"}}}, masked=True)
 SCANNER = UserInfo("auditor", groups=("auditors",))
-METHOD = Method(SCANNER, "audit-1", ("assay", "scan"), "cli", True, ("10.0.0.0/8",), 2, 500)  # noqa: FBT003
+METHOD = Method(
+    SCANNER,
+    "audit-1",
+    ("assay", "scan"),
+    kyverno_compat="cli",
+    network=True,
+    network_to=("10.0.0.0/8",),
+    workers=2,
+    chunk_size=500,
+)
 DIGESTS = b"\x01" * 64
 
 

@@ -106,12 +106,20 @@ def _choices(flag: Flag) -> tuple[str, ...]:
 
 def _checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
-    from scanner.config.values import end_of, kubernetes_version, namespace_label, seconds, time_zone
+    from scanner.config.values import (
+        end_of,
+        kubernetes_version,
+        kyverno_version,
+        namespace_label,
+        seconds,
+        time_zone,
+    )
     from scanner.web.requests.listen import address_of
 
     return {
         "DURATION": lambda text, name: seconds(text, f"{name}:"),
         "DATE": lambda text, name: end_of(text, f"{name}:"),
+        "RELEASE": lambda text, name: kyverno_version(text, f"{name}:"),
         "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
         "NS=KEY=VALUE": lambda text, name: namespace_label(text, f"{name}:"),
         "ZONE": lambda text, name: time_zone(text, f"{name}:"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scanner.cel import Program
     from scanner.cli.terminal.explanation import Part
     from scanner.model.policy import Binding, Policy, Validation
-    from scanner.model.release import Minor
     from scanner.model.scans.scan import PolicyRecord
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.report.text.screen import Screen
@@ -124,8 +123,7 @@ class _Explaining:
     def _policies(self, used: Sequence[PolicyRecord], record: StoredScan) -> Iterator[Part]:
         """The explanation of the policies of one name: policies of several languages can share it."""
         if self.python:
-            rules = record.scan.cluster.release.rules
-            return (Code(line) for policy_record in used for line in _python(policy_record.policy, rules))
+            return (Code(line) for policy_record in used for line in _python(policy_record.policy, record))
         return (part for policy_record in used for part in _policy(policy_record, record, self.screen))
 
     def _finding_or_policy(self, subject: str, record: StoredScan) -> Iterable[Part]:
@@ -230,11 +228,14 @@ def _findings(policy: Policy, record: StoredScan, total: int, screen: Screen) ->
         yield Command(command_line(screen, command), "all findings of the policy")
 
 
-def _python(policy: Policy, rules: Minor) -> Iterator[str]:
+def _python(policy: Policy, record: StoredScan) -> Iterator[str]:
     """The Python that evaluates most objects; where it raises, the exact evaluator decides."""
-    from scanner.policies.language import compiled
+    from scanner.policies.kyverno.family import KyvernoOptions
+    from scanner.policies.language import compiled, with_options
 
-    for place, compiled_expression in compiled(policy, rules).expressions():
+    rules = record.scan.cluster.release.rules
+    languages = with_options(KyvernoOptions(version=record.method.kyverno_release if record.method else ""))
+    for place, compiled_expression in compiled(policy, rules, languages).expressions():
         yield f"# {place}"
         yield from (f"#     {line}" for line in compiled_expression.text.strip().splitlines())
         if compiled_expression.program:

@@ -12,6 +12,7 @@ from scanner.cli.flags.rights import RightsScope, grant_command
 from scanner.cli.flags.scope import (
     FilesOption,
     FiltersOption,
+    KyvernoVersionOption,
     NamespacesOption,
     NoClusterPoliciesOption,
     SkipKindsOption,
@@ -21,6 +22,7 @@ from scanner.cli.flags.scope import (
 from scanner.cli.flags.waivers import WaiversNamespaceOption
 from scanner.cli.terminal.program import program
 from scanner.cli.terminal.stdout import Form, FormOption
+from scanner.config.values import kyverno_version
 from scanner.model.missing_right import missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -49,6 +51,7 @@ def check(
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
     kyverno_filters: FiltersOption = None,
+    kyverno_release: KyvernoVersionOption = "",
     waivers_namespace: WaiversNamespaceOption = "",
     kubeconfig: KubeconfigOption = "",
     context: ContextOption = "",
@@ -63,6 +66,7 @@ def check(
         skip_kinds,
         files,
         kyverno_filters,
+        kyverno_version=kyverno_version(kyverno_release),
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
@@ -86,6 +90,7 @@ def generate(
     files: FilesOption = None,
     no_cluster_policies: NoClusterPoliciesOption = False,
     kyverno_filters: FiltersOption = None,
+    kyverno_release: KyvernoVersionOption = "",
     waivers_namespace: WaiversNamespaceOption = "",
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the roles.")] = "assay",
     subject: Annotated[
@@ -114,6 +119,7 @@ def generate(
         skip_kinds,
         files,
         kyverno_filters,
+        kyverno_version=kyverno_version(kyverno_release),
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
@@ -138,7 +144,9 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
 
     scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
     given = read_policy_files([*rights.files])
-    kyverno = KyvernoOptions(configuration=kyverno_configuration([*rights.kyverno_filters]))
+    kyverno = KyvernoOptions(
+        configuration=kyverno_configuration([*rights.kyverno_filters]), version=rights.kyverno_version
+    )
     options = Options(
         scope,
         given.manifests,

@@ -47,6 +47,7 @@ from scanner.cli.flags.scope import (
     FilesOption,
     FiltersOption,
     KindsOption,
+    KyvernoVersionOption,
     NamespacesOption,
     NoClusterPoliciesOption,
     SkipKindsOption,
@@ -91,7 +92,7 @@ from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stderr import LogFormat, LogFormatOption
 from scanner.cli.terminal.stdout import QuietOption
 from scanner.config.current import settings
-from scanner.config.values import assumption, kubernetes_version, namespace_labels, seconds
+from scanner.config.values import assumption, kubernetes_version, kyverno_version, namespace_labels, seconds
 from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def command(
             autocompletion=policy_names,
         ),
     ] = None,
+    kyverno_release: KyvernoVersionOption = "",
     kyverno_compat: Annotated[
         KyvernoCompat | None,
         typer.Option(
@@ -370,6 +372,7 @@ def command(
         cluster_policies=not no_cluster_policies,
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
+        kyverno_version=kyverno_version(kyverno_release),
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
@@ -456,6 +459,7 @@ def command(
                                 skip_kinds,
                                 files,
                                 kyverno_filters,
+                                kyverno_version=kyverno_release,
                                 waivers_namespace=waivers_namespace,
                                 cluster_policies=not no_cluster_policies,
                             ),
@@ -511,6 +515,7 @@ def _options(
     cluster_policies: bool,
     assume_bound: list[str],
     user: UserInfo | None,
+    kyverno_version: str,
     kyverno_compat: KyvernoCompat | None,
     kyverno_filters: list[str],
     network: Network | None,
@@ -531,6 +536,7 @@ def _options(
         parse=load,
         network=network,
         configuration=kyverno_configuration(kyverno_filters),
+        version=kyverno_version,
     )
     options = Options(
         scope=scope,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.flags.scope import KyvernoVersionOption
 from scanner.cli.terminal.stdout import standard_output
+from scanner.config.values import kyverno_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +27,18 @@ _DIFFERENT = 1
 
 def command(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Suites, or folders that contain suites.")],
+    kyverno_release: KyvernoVersionOption = "",
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also print results that are as expected.")] = False,
 ) -> None:
     """Run policy test suites and print every result that differs from the expected one."""
     from scanner.cluster.files.suites import read_suites
 
+    version = kyverno_version(kyverno_release)
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0
     with standard_output() as out:
         for suite in suites:
-            for checked in _checked(suite):
+            for checked in _checked(suite, version):
                 right, wrong = right + checked.right, wrong + (not checked.right)
                 if verbose or not checked.right:
                     out.write(f"{_line(suite, checked)}\n")
@@ -44,13 +48,15 @@ def command(
     raise typer.Exit(_DIFFERENT if wrong else 0)
 
 
-def _checked(suite: Suite) -> Iterator[Checked]:
+def _checked(suite: Suite, version: str) -> Iterator[Checked]:
     from scanner.cluster.definitions import builtin_kinds
     from scanner.cluster.schemas import KnownSchemas, builtin_schemas
     from scanner.cluster.yaml import load
+    from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.suite import check
 
-    yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load)
+    release = KyvernoOptions(version=version).release
+    yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load, release)
 
 
 def _line(suite: Suite, checked: Checked) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.cli.flags.connection import Connection
-from scanner.cli.flags.scope import KYVERNO_FILTERS
+from scanner.cli.flags.scope import KYVERNO_FILTERS, KYVERNO_VERSION
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _NO_NAME: Final = re.compile(r"[^a-z0-9.-]+")
@@ -25,6 +25,7 @@ class RightsScope:
     skip_kinds: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     kyverno_filters: tuple[str, ...] = ()
+    kyverno_version: str = ""
     waivers_namespace: str = ""
     cluster_policies: bool = True
 
@@ -36,6 +37,7 @@ class RightsScope:
         files: list[Path] | None,
         kyverno_filters: list[str] | None,
         *,
+        kyverno_version: str,
         waivers_namespace: str,
         cluster_policies: bool,
     ) -> RightsScope:
@@ -45,6 +47,7 @@ class RightsScope:
             tuple(skip_kinds or ()),
             tuple(files or ()),
             tuple(kyverno_filters or ()),
+            kyverno_version,
             waivers_namespace,
             cluster_policies,
         )
@@ -58,6 +61,7 @@ class RightsScope:
             *_repeated("--policies", files),
             *([] if self.cluster_policies else ["--no-cluster-policies"]),
             *_repeated(KYVERNO_FILTERS, self.kyverno_filters),
+            *_given(KYVERNO_VERSION, self.kyverno_version),
             *_given("--waivers-namespace", self.waivers_namespace),
         ]
 

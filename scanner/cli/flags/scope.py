@@ -72,6 +72,18 @@ def scope_of(*, selector: str = "", operation: str = "auto", **names: list[str] 
     return Scope(selector=selector, operation=operation, **fields)
 
 
+KYVERNO_VERSION = "--kyverno-version"
+KyvernoVersionOption = Annotated[
+    str,
+    typer.Option(
+        KYVERNO_VERSION,
+        metavar="RELEASE",
+        help="Release of Kyverno whose rules apply, such as 1.18. Default: the installed release, or else the newest.",
+        rich_help_panel=POLICIES,
+        show_default=False,
+    ),
+]
+
 # `--kyverno-resource-filters`: the objects that Kyverno's webhook never receives.
 
 KYVERNO_FILTERS = "--kyverno-resource-filters"

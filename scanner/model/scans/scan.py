@@ -540,7 +540,7 @@ class ScanRecord:
     `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is the second opinion, if any.
     `rules`, `uncovered` and `method` are empty or None for a scan of an older version. `check_ids` are the ids of the checks
     (`posture.problem_ids`). `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which may be
-    pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
+    pruned, with `comparable_method`, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
     is that with which a user or a gate compares the scan.
     """
 
@@ -559,6 +559,7 @@ class ScanRecord:
     method: Method | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
+    comparable_method: Method | None = None
     changed_rules: tuple[CauseKind, ...] = ()
     baseline: Baseline | None = None
 

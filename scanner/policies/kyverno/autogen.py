@@ -1,6 +1,6 @@
-"""Rewrites a policy for Pods into variants for the controllers of Pods.
+"""Generates the variants of a policy for Pods: for the controllers of Pods, and for other workloads that the policy names.
 
-Source of truth: `pkg/cel/autogen` of Kyverno 1.18. The rewriting replaces text in the whole spec as JSON, messages, names and
+Source of truth: `pkg/cel/autogen` of Kyverno. The rewriting replaces text in the whole spec as JSON, messages, names and
 literals included, because Kyverno does: a rewritten syntax tree would be more exact, and evaluate differently.
 
 Rules: `docs/semantics/kyverno.md#autogen`.
@@ -10,23 +10,48 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final, NamedTuple, TypeAlias
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig, texts
+from scanner.model.release import Minor
+from scanner.model.resource import Kind
+from scanner.policies.kyverno.releases import (
+    AUTOGEN_WITH_NAMESPACE_SELECTOR,
+    EXTRACTED_TEMPLATES,
+    KEPT_NAMESPACE,
+    NEWEST,
+)
 
-CONTROLLERS: dict[str, tuple[str, str]] = {
-    "cronjobs": ("batch", "v1"),
-    "daemonsets": ("apps", "v1"),
-    "deployments": ("apps", "v1"),
-    "jobs": ("batch", "v1"),
-    "replicasets": ("apps", "v1"),
-    "statefulsets": ("apps", "v1"),
-}
-"""Plural names with group and version."""
+EXTRACTED: Final = "extract"
+"""The variant that is not rewritten: the Pods of the templates in an object are evaluated (`ExtractionReplacementsRef`)."""
 _TEMPLATES = {"defaults": "spec.template", "cronjobs": "spec.jobTemplate.spec.template"}
-_KEPT = r"(?!\.namespace(?![A-Za-z0-9_]))"
+_NAMESPACE = r"(?!\.namespace(?![A-Za-z0-9_]))"
+_PARTS = 3
+
+
+class Target(NamedTuple):
+    """A resource whose objects a variant evaluates. The core group is the empty string."""
+
+    group: str
+    version: str
+    plural: str
+
+
+Resolve: TypeAlias = Callable[[str], Target | None]
+"""Returns the resource that the name of a controller alone means, or None."""
+CONTROLLERS: Mapping[str, Target] = {
+    "cronjobs": Target("batch", "v1", "cronjobs"),
+    "daemonsets": Target("apps", "v1", "daemonsets"),
+    "deployments": Target("apps", "v1", "deployments"),
+    "jobs": Target("batch", "v1", "jobs"),
+    "replicasets": Target("apps", "v1", "replicasets"),
+    "statefulsets": Target("apps", "v1", "statefulsets"),
+}
+"""The controllers of Kubernetes by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,58 +61,128 @@ class Variant:
     name: str
     spec: JsonObject
 
+    @property
+    def extracts(self) -> bool:
+        """Return whether the Pods of the templates in an object are evaluated instead of the object."""
+        return self.name == EXTRACTED
 
-def variants(spec: JsonObject) -> tuple[Variant, ...]:
-    """The policy without rewriting, then its autogen variants, in the order of Kyverno's configurations."""
-    return (Variant("", spec), *(Variant(name, rewritten) for name, rewritten in _generated(spec)))
+
+def served_by(kinds: Iterable[Kind]) -> Resolve:
+    """The resolution of names by the kinds of a cluster, each in its preferred version first (`RESTMapperBareNameResolver`).
+
+    A name that several API groups serve means none of them.
+    """
+    targets: defaultdict[str, dict[str, Target]] = defaultdict(dict)
+    for kind in kinds:
+        targets[kind.plural].setdefault(kind.group, Target(kind.group, kind.version, kind.plural))
+
+    def resolve(name: str) -> Target | None:
+        groups = [*targets.get(name, {}).values()]
+        return groups[0] if len(groups) == 1 else None
+
+    return resolve
 
 
-def _generated(spec: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    if not _about_pods_alone(spec):
+def unresolved(name: str) -> None:
+    """No resource: without a cluster, a name alone means none."""
+    del name
+
+
+def anywhere(name: str) -> Target:
+    """The resource of a name in any group: the resource that a name can mean in a cluster that is not known."""
+    return Target("*", "*", name)
+
+
+def variants(spec: JsonObject, release: Minor = NEWEST, resolve: Resolve = unresolved) -> tuple[Variant, ...]:
+    """The policy without rewriting, then its autogen variants in a release of Kyverno, in the order of Kyverno's configurations."""
+    return (Variant("", spec), *(Variant(name, rewritten) for name, rewritten in _generated(spec, release, resolve)))
+
+
+def ignored(spec: JsonObject, release: Minor, resolve: Resolve) -> tuple[str, ...]:
+    """The names of controllers for which the policy has no variant, although it could have one."""
+    if not _about_pods_alone(spec, release):
+        return ()
+    return tuple(name for name in _controllers(spec) if _target(name, release, resolve) is None)
+
+
+def _generated(spec: JsonObject, release: Minor, resolve: Resolve) -> Iterator[tuple[str, JsonObject]]:
+    if not _about_pods_alone(spec, release):
         return
-    chosen = _controllers(spec)
-    for name, targets in (("cronjobs", chosen & {"cronjobs"}), ("defaults", chosen - {"cronjobs"})):
-        if targets:
-            yield name, rewrite({**spec, "matchConstraints": _constraints(spec, targets)}, name)
+    chosen: defaultdict[str, set[Target]] = defaultdict(set)
+    for name in _controllers(spec):
+        if target := _target(name, release, resolve):
+            chosen[_variant(name)].add(target)
+    for variant, targets in sorted(chosen.items()):
+        yield variant, rewrite({**spec, "matchConstraints": _constraints(spec, targets)}, variant, release)
 
 
-def _about_pods_alone(spec: JsonObject) -> bool:
+def _variant(controller: str) -> str:
+    if controller not in CONTROLLERS:
+        return EXTRACTED
+    return "cronjobs" if controller == "cronjobs" else "defaults"
+
+
+def _about_pods_alone(spec: JsonObject, release: Minor) -> bool:
     match = dig(spec, "matchConstraints")
+    selectors = [as_object(dig(match, "objectSelector"))]
+    if not AUTOGEN_WITH_NAMESPACE_SELECTOR.holds(release):
+        selectors.append(as_object(dig(match, "namespaceSelector")))
     rules = as_list(dig(match, "resourceRules"))
-    selector = as_object(dig(match, "objectSelector"))
-    if any(selector.values()) or as_list(dig(match, "excludeResourceRules")) or len(rules) != 1:
+    if any(any(selector.values()) for selector in selectors):
+        return False
+    if as_list(dig(match, "excludeResourceRules")) or len(rules) != 1:
         return False
     parts = (texts(dig(rules[0], part)) for part in ("apiGroups", "apiVersions", "resources"))
     return tuple(parts) == (("",), ("v1",), ("pods",)) and not as_list(dig(rules[0], "resourceNames"))
 
 
-def _controllers(spec: JsonObject) -> set[str]:
-    """The selected controllers: all of them unless there is a list; unknown names select nothing."""
+def _controllers(spec: JsonObject) -> Collection[str]:
+    """The names of the controllers: those of Kubernetes unless there is a list."""
     named = dig(spec, "autogen", "podControllers", "controllers")
-    return set(CONTROLLERS) if named is None else set(CONTROLLERS) & set(texts(named))
+    return CONTROLLERS if named is None else dict.fromkeys(texts(named))
 
 
-def _constraints(spec: JsonObject, targets: set[str]) -> JsonObject:
+def _target(name: str, release: Minor, resolve: Resolve) -> Target | None:
+    """The resource of a controller: one of Kubernetes, `RESOURCE.VERSION.GROUP`, or the resource that a name alone means."""
+    if name in CONTROLLERS:
+        return CONTROLLERS[name]
+    if not EXTRACTED_TEMPLATES.holds(release):
+        return None
+    parts = name.split(".", _PARTS - 1)
+    if len(parts) < _PARTS or not all(parts):
+        return resolve(name)
+    plural, version, group = parts
+    return Target(group, version, plural)
+
+
+def _constraints(spec: JsonObject, targets: Iterable[Target]) -> JsonObject:
     match = as_object(dig(spec, "matchConstraints"))
     operations = dig(as_list(match["resourceRules"])[0], "operations")
-    grouped = groupby(sorted(targets, key=lambda name: (*CONTROLLERS[name], name)), key=CONTROLLERS.__getitem__)
     rules: list[Json] = [
-        {"apiGroups": [group], "apiVersions": [version], "operations": operations, "resources": [*plurals]}
-        for (group, version), plurals in grouped
+        {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "operations": operations,
+            "resources": [target.plural for target in of_version],
+        }
+        for (group, version), of_version in groupby(sorted(targets), key=lambda target: target[:2])
     ]
     kept = {key: match[key] for key in ("namespaceSelector",) if key in match}
     return {**kept, "resourceRules": rules}
 
 
-def rewrite(spec: JsonObject, variant: str) -> JsonObject:
+def rewrite(spec: JsonObject, variant: str, release: Minor = NEWEST) -> JsonObject:
     """The spec with every path into the Pod changed to a path into the Pod template of a variant.
 
-    Mirrors the text replacement of `pkg/cel/autogen`. `spec` itself is not changed.
+    Mirrors the text replacement of `pkg/cel/autogen`; there is none for extracted templates. `spec` itself is not changed.
     """
+    if variant == EXTRACTED:
+        return spec
     text = json.dumps(spec, ensure_ascii=False)
     template = _TEMPLATES[variant]
+    kept = _NAMESPACE if KEPT_NAMESPACE.holds(release) else ""
     for field in ("spec", "metadata"):
         for root in ("object", "oldObject"):
-            text = re.sub(rf"{root}\.{field}{_KEPT}", f"{root}.{template}.{field}", text)
+            text = re.sub(rf"{root}\.{field}{kept}", f"{root}.{template}.{field}", text)
     rewritten: JsonObject = json.loads(text)
     return rewritten

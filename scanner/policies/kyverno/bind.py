@@ -15,14 +15,17 @@ from scanner.admission.dispatch import BoundPolicy, Exempts
 from scanner.cel import ExpressionTooLarge, Timestamp
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
+from scanner.model.release import Minor
 from scanner.model.selector import EVERYTHING
-from scanner.policies.kyverno.autogen import Variant
+from scanner.policies.kyverno.autogen import Resolve, Variant, unresolved
 from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
 from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
+from scanner.policies.kyverno.extraction import Extraction
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
+from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 AS_WRITTEN = "as-written"
@@ -34,7 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class KyvernoContext:
     """The context of the evaluation besides policies and objects: the mode, the time, and the cluster data.
 
-    `configuration` is Kyverno's own: the requests that never reach the webhook.
+    `configuration` is Kyverno's own: the requests that never reach the webhook. `release` is that of Kyverno, and `resolve` returns
+    the resource that the name of a controller means in the cluster.
     """
 
     now: datetime
@@ -42,15 +46,21 @@ class KyvernoContext:
     cluster_data: ClusterData = field(default_factory=NoClusterData)
     operations: tuple[Operation, ...] = AUDITABLE
     configuration: Configuration = NOTHING
+    release: Minor = NEWEST
+    resolve: Resolve = unresolved
 
 
 @dataclass(frozen=True, slots=True)
 class BoundForm:
-    """One form of a policy in force: the original, or a rewritten one from autogen. All forms share one decision."""
+    """One form of a policy in force: the original, or one from autogen. All forms share one decision.
+
+    `ignored_controllers` are the names of controllers for which the policy has no form.
+    """
 
     policy: KyvernoPolicy
     decision: Decision
     bound: BoundPolicy
+    ignored_controllers: tuple[str, ...] = ()
 
     @property
     def binding(self) -> str:
@@ -80,24 +90,29 @@ def _forms(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
 ) -> Iterator[BoundForm]:
     namespaced = bool(policy.namespace)
+    forms = policy.variants(kyverno_context.release, kyverno_context.resolve)
     try:
-        compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in policy.variants())
+        compiled = tuple((variant, compile_policy(form, namespaced=namespaced)) for variant, form in forms)
         as_written = compiled[0][1]
         conditions = tuple(compile_exception(exception, as_written, namespaced=namespaced) for exception in exceptions)
     except ExpressionTooLarge as why:
-        compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in policy.variants())
+        compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in forms)
         conditions = ()
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
         mode=kyverno_context.mode,
         now=kyverno_context.now,
         exceptions=conditions,
-        library_values=library_values(kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace),
+        library_values=library_values(
+            kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace, kyverno_context.release
+        ),
         fault=next(filter(None, faults), ""),
         secret_safe=secret_safe(kyverno_context.cluster_data),
+        release=kyverno_context.release,
     )
+    unknown = policy.ignored_controllers(kyverno_context.release, kyverno_context.resolve)
     for variant, form in compiled:
-        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context))
+        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context), unknown)
 
 
 def _variant(
@@ -124,7 +139,7 @@ def _variant(
         (Binding.unwritten(form.policy, name, policy.enforced, policy.source),),
         read,
         requester,
-        decision,
+        Extraction(replace(decision, absent=None)) if variant.extracts else decision,
         namespace=policy.namespace,
         evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
         own_namespace_object=mode.server,

@@ -13,18 +13,21 @@ from typing import ClassVar, Final
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
-from scanner.model.release import Minor
+from scanner.model.release import Minor, Release
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
-from scanner.policies.kyverno import spec
+from scanner.policies.kyverno import installed, spec
+from scanner.policies.kyverno.autogen import served_by, unresolved
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception, rule_documents
+from scanner.policies.kyverno.installed import installed_release
 from scanner.policies.kyverno.inventory import Inventory, Parse
 from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
+from scanner.policies.kyverno.releases import NEWEST, release_of
 from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.manifest import UnknownField
 
@@ -38,14 +41,32 @@ class KyvernoOptions:
 
     `compat` is empty for the evaluation of admission, or `controller` or `cli` for that of Kyverno's reports. `parse` reads YAML
     for expressions, `network` makes their requests. `configuration` is the source of Kyverno's own configuration, which filters
-    requests. `context` replaces everything that otherwise depends on these options and on the cluster.
+    requests. `version` is the version of Kyverno whose rules are applied; empty for that of the cluster. `context` replaces
+    everything that otherwise depends on these options and on the cluster.
     """
 
     compat: str = ""
     parse: Parse | None = None
     network: Network | None = None
     configuration: ConfigurationSource = field(default_factory=ConfigurationSource)
+    version: str = ""
     context: KyvernoContext | None = None
+
+    @property
+    def release(self) -> Minor:
+        """The release whose rules are applied where no cluster tells it: the newest by default."""
+        return self._given.rules
+
+    @property
+    def _given(self) -> Release:
+        if self.context:
+            return Release(self.context.release)
+        return release_of(self.version) if self.version else Release(NEWEST)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of Kyverno: that of its ConfigMap."""
+        return self.configuration.place[0]
 
     def at(
         self, policies: tuple[KyvernoPolicy, ...], supporting: Iterable[Supporting], context: BindingContext
@@ -56,12 +77,27 @@ class KyvernoOptions:
         inventory = Inventory(context.served, [entry.body for entry in entries], self.parse, self.network)
         wanted = self.context is None and self.configuration.wanted(policies, mode)
         own = own_configuration(self.configuration, context, wanted=wanted)
+        reads_release = bool(policies) and self.context is None and not self.version
+        release = installed_release(self.namespace, context) if reads_release else self._given
         return KyvernoScan(
             exceptions=tuple(read_exception(exception.body) for exception in exceptions),
             inventory=inventory,
             configuration=own,
-            context=self.context or KyvernoContext(context.now, mode, inventory, context.operations, own.configuration),
-            rights=(self.configuration.right(),) if wanted else (),
+            context=self.context
+            or KyvernoContext(
+                now=context.now,
+                mode=mode,
+                cluster_data=inventory,
+                operations=context.operations,
+                configuration=own.configuration,
+                release=release.rules,
+                resolve=served_by(context.served) if mode.server else unresolved,
+            ),
+            release=release if policies else None,
+            rights=(
+                *([self.configuration.right()] if wanted else []),
+                *([installed.right(self.namespace)] if reads_release else []),
+            ),
             rules=tuple(rule_documents(policies, exceptions, entries)),
         )
 
@@ -70,13 +106,15 @@ class KyvernoOptions:
 class KyvernoScan:
     """The objects on which Kyverno's policies of one kind rely in one scan, and the context of their evaluation.
 
-    `rights` are those to read Kyverno's own configuration, `rules` the exceptions and entries that decide together with the policies.
+    `release` is that of Kyverno, None without policies. `rights` are those to read it and Kyverno's own configuration, `rules` the
+    exceptions and entries that decide together with the policies.
     """
 
     exceptions: tuple[PolicyException, ...]
     inventory: Inventory
     configuration: OwnConfiguration
     context: KyvernoContext
+    release: Release | None
     rights: tuple[ListRight, ...]
     rules: tuple[RuleDocument, ...]
 
@@ -160,6 +198,11 @@ class KyvernoLanguage(ABC):
             for name in sorted(names & evaluated):
                 detail = f"Kyverno generated {policy.language} {policy.name} from it; only this policy is evaluated, so that each object has one outcome"
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, kind)
+
+    @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return True
 
     @property
     def patch_decides(self) -> bool:

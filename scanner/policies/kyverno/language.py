@@ -25,6 +25,7 @@ from scanner.policies.bound_language import (
     RuleDocument,
 )
 from scanner.policies.kyverno import health
+from scanner.policies.kyverno.autogen import anywhere
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm, bind_forms
 from scanner.policies.kyverno.compile import compile_policy
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoScan
@@ -49,8 +50,8 @@ class KyvernoValidating(KyvernoLanguage):
         return without_texts(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
-        """See Language: those of the policy as it is written, and of its autogen variants."""
-        return tuple(form.match for _, form in policy_of(policy).variants() if form.match)
+        """See Language: those of the policy as it is written, and of its autogen variants in any release and cluster."""
+        return tuple(form.match for _, form in policy_of(policy).variants(resolve=anywhere) if form.match)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""
@@ -73,6 +74,7 @@ class BoundKyverno(BoundLanguage):
         """Take the forms, and the objects on which they rely."""
         self._forms, self._scan = forms, scan
         self.gaps, self.outside = scan.configuration.gaps, scan.configuration.outside
+        self.release = scan.release
 
     @property
     def bound(self) -> tuple[BoundPolicy, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.request import Request, make_request_kinds, make_user_info
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import EMPTY, Json, JsonObject
 from scanner.policies.kyverno.modes import KyvernoMode
 
 _REPLACED = ("UPDATE", "DELETE")
@@ -21,13 +21,18 @@ METERED = "@metered"
 """A key among the values if evaluations must be counted; expressions cannot name it."""
 
 
-def activation(request: Request, mode: KyvernoMode, library_values: Mapping[str, object]) -> dict[str, object]:
-    """The values of the declared variables, without `variables` and `exceptions`."""
+def activation(
+    request: Request, mode: KyvernoMode, library_values: Mapping[str, object], absent: JsonObject | None = EMPTY
+) -> dict[str, object]:
+    """The values of the declared variables, without `variables` and `exceptions`.
+
+    `absent` is the value of an object that the request does not have.
+    """
     body = doubled(request.resource.body) if mode.numbers_as_doubles else request.resource.body
     return {
         **library_values,
-        "object": {} if request.operation == "DELETE" else body,
-        "oldObject": body if request.operation in _REPLACED else {},
+        "object": absent if request.operation == "DELETE" else body,
+        "oldObject": body if request.operation in _REPLACED else absent,
         "request": _request_map(request, body, mode),
         "namespaceObject": request.namespace_object,
     }

@@ -33,7 +33,7 @@ class Circumstances:
     """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions.
 
     `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted. `of_files` tells
-    that the objects were those of files. `namespace_keys` returns the labels and annotations of namespaces that a policy and its
+    that the objects were those of files, `kyverno` is the release of Kyverno, empty if it is not known. `namespace_keys` returns the labels and annotations of namespaces that a policy and its
     bindings read (see `namespace_keys`): by default, every one. `policy` and `binding` return what was recorded, or None.
     """
 
@@ -45,6 +45,7 @@ class Circumstances:
     options: tuple[str, ...]
     sources: tuple[str, ...] = ()
     of_files: bool = False
+    kyverno: str = ""
     namespace_keys: Callable[[PolicyKey], frozenset[str]] = field(default=lambda _: frozenset({EVERY}), compare=False)
     policy: Callable[[PolicyKey], Policy | None] = field(default=lambda _: None, compare=False)
     binding: Callable[[BindingKey], Binding | None] = field(default=lambda _: None, compare=False)
@@ -131,6 +132,7 @@ class CircumstanceChanges:
         self.namespaces: Final = dict(self._differing_namespaces())
         everywhere = {
             CauseKind.SERVER: before.server != now.server,
+            CauseKind.KYVERNO: bool(before.kyverno and now.kyverno) and before.kyverno != now.kyverno,
             CauseKind.ASSAY: before.assay != now.assay,
             CauseKind.OPTIONS: before.options != now.options,
         }
@@ -155,7 +157,10 @@ class CircumstanceChanges:
 
     def list_changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The kinds of changes for a finding, in the order of `CauseKind`."""
-        return (*self._of_rules(finding), *self._everywhere)
+        everywhere = (
+            kind for kind in self._everywhere if kind is not CauseKind.KYVERNO or is_kyvernos(finding.language)
+        )
+        return (*self._of_rules(finding), *everywhere)
 
     def list_deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""
@@ -378,6 +383,13 @@ def differ_in_texts_alone(language: str, before: JsonObject, now: JsonObject, ch
         return False
     earlier, later = (deciding(language, spec, check) for spec in specs)
     return earlier == later
+
+
+def is_kyvernos(language: str) -> bool:
+    """Return whether the release of Kyverno may decide verdicts of a language's policies."""
+    from scanner.policies.language import is_kyvernos as decides  # noqa: PLC0415 -- see above
+
+    return decides(language)
 
 
 def patch_decides(language: str) -> bool:

@@ -34,6 +34,7 @@ from scanner.report.text.titles import CAUSES, RULES_KINDS
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
     CauseKind.SERVER: "server",
+    CauseKind.KYVERNO: "release of Kyverno",
     CauseKind.ASSAY: "Assay",
     CauseKind.OPTIONS: "options",
 }
@@ -143,6 +144,8 @@ def circumstances(diff: ScanDiff) -> Iterator[DiffValue]:
     """The server, the version of Assay and the options, where they differ."""
     if CauseKind.SERVER in diff.rules_changed:
         yield DiffValue("server", *(scan.cluster.server_version or "not known" for scan in (diff.before, diff.now)))
+    if CauseKind.KYVERNO in diff.rules_changed:
+        yield DiffValue("release of Kyverno", *(method.kyverno_release for method in diff.methods))
     if CauseKind.ASSAY in diff.rules_changed:
         yield DiffValue("Assay", diff.before.tool_version, diff.now.tool_version)
     if CauseKind.OPTIONS in diff.rules_changed:

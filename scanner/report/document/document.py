@@ -19,7 +19,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.release import Release, release_of
 from scanner.model.scans.baseline import Baseline
 from scanner.model.scans.cause import CauseKind
-from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, ProblemTotals
 from scanner.model.scans.scan import (
@@ -376,7 +376,7 @@ def _provenance(record: ScanRecord) -> Provenance:
         description_digest=scan.description_digest or None,
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),
-        notes=notes_of(scan, record.method.clocks if record.method else ClockDifferences()),
+        notes=notes_of(scan, record.method or Method()),
         operation=scan.scope.operation,
         requester=requester_of(scan.requester),
         previous_scan_id=record.previous.id if record.previous else "",
@@ -386,7 +386,8 @@ def _provenance(record: ScanRecord) -> Provenance:
 
 def _changes(record: StoredScan, findings: FindingCounts) -> FindingChanges:
     before = record.comparable
-    parts = list_changed_parts(rules_version(before) if before else None, rules_version(record.scan))
+    earlier = rules_version(before, record.comparable_method) if before else None
+    parts = list_changed_parts(earlier, rules_version(record.scan, record.method))
     return FindingChanges(
         new=findings.new,
         open=findings.open,

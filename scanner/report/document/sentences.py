@@ -113,6 +113,11 @@ def gaps_of(document: Document) -> int:
     return len(list_missed(document))
 
 
+def kyverno_of(document: Document) -> str:
+    """The release of Kyverno whose rules were applied, or an empty string."""
+    return f"Kyverno {document.method.kyverno_release}" if document.method and document.method.kyverno_release else ""
+
+
 def clocks_line(document: Document) -> str:
     """The note about clocks that differed when the scan began, or an empty text."""
     return clocks_note(document.method.clocks, document.provenance.started_at) if document.method else ""

@@ -33,6 +33,7 @@ from scanner.report.document.sentences import (
     findings_line,
     headline_of,
     health_line,
+    kyverno_of,
     namespace_title,
     nothing_line,
     opinion_line,
@@ -59,6 +60,7 @@ from scanner.report.formats.policy_table import policies
 from scanner.report.formats.worst_table import worst_problems
 from scanner.report.text import printing
 from scanner.report.text.names import owner_title
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.printing import (
     ROWS,
     Command,
@@ -106,10 +108,11 @@ def render(
 def _heading(console: Console, document: Document) -> None:
     """The scan, its state and the numbers of problems, and a banner for what makes them differ from an earlier scan's."""
     provenance = document.provenance
-    server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
-    scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}"
+    releases = join_texts(filter(None, (provenance.cluster.server_version, kyverno_of(document))))
+    scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{f' ({releases})' if releases else ''}"
     printing.print_parts(console, Text(), [scan, *when_of(document).split(", ")])
-    for note in filter(None, (provenance.cluster.release.note, clocks_line(document))):
+    kyverno_note = document.method.kyverno_note if document.method else ""
+    for note in filter(None, (provenance.cluster.release.note, kyverno_note, clocks_line(document))):
         print_line(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))

@@ -136,6 +136,8 @@ def _method(method: MethodSection) -> JsonObject:
             "selector": scope.selector,
             "operation": scope.operation,
         },
+        "kyvernoRelease": method.kyverno_release,
+        "kyvernoNote": method.kyverno_note,
         "network": method.network,
         "networkTo": list(method.network_to),
         "workers": method.workers,

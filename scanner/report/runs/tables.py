@@ -148,7 +148,9 @@ def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, s
     pages = f", pages of {plural(method.chunk_size, 'object')}" if method.chunk_size else ""
     yield "Workers", f"{method.workers}{pages}"
     server = f", Kubernetes {server_version}" if server_version else ""
-    yield "Versions", f"Assay {method.tool_version}, database schema {method.database_schema or 'unknown'}{server}"
+    kyverno = f", Kyverno {method.kyverno_release}" if method.kyverno_release else ""
+    schema = method.database_schema or "unknown"
+    yield "Versions", f"Assay {method.tool_version}, database schema {schema}{server}{kyverno}"
 
 
 def _user(user: Requester) -> str:

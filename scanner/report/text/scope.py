@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.method import ClockDifferences, Method
 from scanner.model.scans.scan import Scan, Scope
 from scanner.report.text.numbers import join_texts
 from scanner.report.text.times import stamp
@@ -55,10 +55,10 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
     return tuple(f"{noun} {join_texts(names)}" for noun, names in excluded if names)
 
 
-def notes_of(scan: Scan, clocks: ClockDifferences) -> tuple[str, ...]:
+def notes_of(scan: Scan, method: Method) -> tuple[str, ...]:
     """The notes about how this scan evaluated the objects, and about its date."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
-    first = filter(None, (clocks_note(clocks, scan.started_at), scan.cluster.release.note))
+    first = filter(None, (clocks_note(method.clocks, scan.started_at), scan.cluster.release.note, method.kyverno_note))
     return (*first, *files, _simulated(scan), *scan.notes)
 
 

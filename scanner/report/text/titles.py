@@ -79,6 +79,7 @@ RULES_PARTS = {
     RulesPart.RULES: "policies, bindings, params, exceptions or namespace labels",
     RulesPart.SERVER: "the version of the server",
     RulesPart.ASSAY: "the version of Assay",
+    RulesPart.KYVERNO: "the release of Kyverno",
 }
 """The parts of rules that differ, after a colon."""
 
@@ -104,6 +105,7 @@ CAUSES = {
     CauseKind.FIRST_SCAN: "this was the first scan of the cluster",
     CauseKind.COVERAGE: "the earlier scan did not evaluate it",
     CauseKind.SERVER: "the API server changed",
+    CauseKind.KYVERNO: "the release of Kyverno changed",
     CauseKind.ASSAY: "Assay changed",
     CauseKind.OPTIONS: "the options of the scan changed",
     CauseKind.OBJECT_NOT_IN_EARLIER_SCAN: "the object was not in the earlier scan",

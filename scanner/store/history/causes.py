@@ -384,6 +384,7 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
         sources=made.policy_sources,
         of_files=source == FILES,
+        kyverno=made.kyverno_release,
         namespace_keys=keys,
         policy=policy_of,
         binding=binding_of,

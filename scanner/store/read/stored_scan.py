@@ -94,6 +94,7 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sql
         stored = stored_scan(connection, scan_id, dead)
         owners = owners_of(connection, stored.number)
         policies = _policies(connection, owners, stored.matched)
+        earlier = comparable(connection, scan_id)
         return SqlScan(
             engine=engine,
             address=address,
@@ -110,7 +111,8 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sql
             ),
             gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
             tallies=read_tallies(connection, stored.number),
-            comparable=comparable(connection, scan_id),
+            comparable=earlier,
+            comparable_method=_method(connection, earlier.id) if earlier else None,
             changed_rules=tuple(map(CauseKind, filter(None, stored.changed_rules.split(",")))),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
@@ -119,6 +121,11 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sql
             uncovered=tuple(UncoveredKind(*row) for row in read_rows(connection, UNCOVERED, owners.uncovered)),
             method=codec.from_text(Method, stored.method) if stored.method else None,
         )
+
+
+def _method(connection: Connection, scan_id: str) -> Method | None:
+    text = connection.execute(select(SCANS.c.method).where(SCANS.c.id == scan_id)).scalar_one()
+    return codec.from_text(Method, text) if text else None
 
 
 def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:

@@ -14,15 +14,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlalchemy import Connection, Integer, Select, String, cast, func, select
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.method import Method
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
 from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.posture.history.rule_digests import RulesVersion, list_changed_parts
 from scanner.store.database.engine import among
 from scanner.store.history.daily import day_of
+from scanner.store.rows import codec
 from scanner.store.rows.tables import DAILY, DAILY_KEYS, DAYS, SCANS
 
-_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version)
+_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version, SCANS.c.method)
 """The columns of a `RulesVersion`."""
 _SEPARATOR: Final = " "
 
@@ -71,7 +73,7 @@ def _days(connection: Connection, cluster: int, since: date, until: date) -> dic
     wanted = wanted.where(own.cluster == cluster, *of_period).order_by(own.day)
     recorded: dict[int, Day] = {}
     for number, day, scan, findings, preview, *version in connection.execute(wanted):
-        now = RulesVersion(*version)
+        now = _rules_version(*version)
         # The digest of a preview covers assumed bindings.
         changed = None if preview else list_changed_parts(before, now)
         recorded[number] = Day(date.fromisoformat(day), scan, findings, *changes[day], changed)
@@ -153,7 +155,11 @@ def _version_before(connection: Connection, cluster: int, since: date) -> RulesV
     earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat(), ~SCANS.c.preview)
     earlier = earlier.order_by(own.day.desc()).limit(1)
     row = connection.execute(earlier).one_or_none()
-    return None if row is None else RulesVersion(*row)
+    return None if row is None else _rules_version(*row)
+
+
+def _rules_version(digest: str, server: str, assay: str, method: str) -> RulesVersion:
+    return RulesVersion(digest, server, assay, codec.from_text(Method, method).kyverno_release if method else "")
 
 
 def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:

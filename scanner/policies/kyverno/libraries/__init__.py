@@ -11,6 +11,7 @@ from functools import cache
 from scanner.cel.checking.env import ADMISSION, Environment, Fields
 from scanner.cel.types.type_system import STRING, TIMESTAMP, list_of, object_type
 from scanner.cel.values.values import Timestamp, Value
+from scanner.model.release import Minor
 from scanner.policies.kyverno.libraries import (
     certificates,
     documents,
@@ -30,9 +31,11 @@ from scanner.policies.kyverno.libraries.cluster_data import (
     Collection,
     Network,
     NoClusterData,
+    NoEntries,
     SecretSafe,
     Unavailable,
 )
+from scanner.policies.kyverno.releases import CONFINED_GLOBAL_CONTEXT, CONFINED_HTTP, NEWEST
 
 __all__ = [
     "Call",
@@ -91,12 +94,15 @@ def environment(*, namespaced: bool) -> Environment:
     )
 
 
-def library_values(cluster_data: ClusterData, now: Timestamp, namespace: str = "") -> dict[str, Value]:
+def library_values(
+    cluster_data: ClusterData, now: Timestamp, namespace: str = "", release: Minor = NEWEST
+) -> dict[str, Value]:
     """Return the values of the libraries' variables; `namespace` is a namespaced policy's own."""
+    has_entries = not (namespace and CONFINED_GLOBAL_CONTEXT.holds(release))
     return {
         "resource": resources.ResourceReader(cluster_data, namespace),
-        "globalContext": resources.GlobalContext(cluster_data),
-        "http": network.Http(cluster_data, namespace),
+        "globalContext": resources.GlobalContext(cluster_data if has_entries else NoEntries()),
+        "http": network.Http(cluster_data, namespace if CONFINED_HTTP.holds(release) else ""),
         "image": network.ImageData(cluster_data),
         "json": documents.JsonReader(),
         "yaml": documents.YamlReader(cluster_data),

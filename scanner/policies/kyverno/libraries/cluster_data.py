@@ -155,3 +155,11 @@ def projected(data: Value, path: str) -> Value:
         raise Unavailable(f"it projects by a function of Kyverno's own: {error}") from None
     except (JMESPathError, ValueError, TypeError) as error:
         raise EvaluationError(f"{_FAILED}: {error}") from None
+
+
+class NoEntries(NoClusterData):
+    """The cluster data of a namespaced policy that may not read the global context (`ConfineGlobalContext`)."""
+
+    def entry(self, _name: str, _projection: str, /) -> Value:
+        """See ClusterData. Raises EvaluationError."""
+        raise EvaluationError("globalContext.* is not allowed in namespaced policies")

@@ -1,0 +1,94 @@
+"""The differences between Kyverno releases: one row for each change of a rule by which policies are evaluated.
+
+Source of truth: `pkg/cel/autogen`, `pkg/cel/engine` and `pkg/cel/policies/vpol` of Kyverno 1.16.3, 1.17.2, 1.18.2 and 1.19.1. Each
+row has the upstream name. Code that depends on a row reads it by its name.
+
+Rules: `docs/kyverno.md#releases`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scanner.cel.releases import ReleaseChange
+from scanner.model.release import Minor, Release, minor_of, shown
+
+OLDEST: Final[Minor] = (1, 16)
+NEWEST: Final[Minor] = (1, 19)
+
+# --- autogen: pkg/cel/autogen
+
+AUTOGEN_WITH_NAMESPACE_SELECTOR = ReleaseChange(
+    "autogen with a namespace selector",
+    "A policy with a namespace selector has autogen variants, which keep the selector: CanAutoGen.",
+    since=(1, 19),
+)
+KEPT_NAMESPACE = ReleaseChange(
+    "kept namespace", "Autogen keeps `object.metadata.namespace` as it is: isProtected.", since=(1, 19)
+)
+EXTRACTED_TEMPLATES = ReleaseChange(
+    "extracted templates",
+    "Autogen evaluates the pod templates of other workloads that a policy names: ResolveConfig.",
+    since=(1, 19),
+)
+
+# --- exceptions: pkg/cel/policies/vpol/compiler, pkg/cel/engine
+
+FULL_BESIDE_PARTIAL = ReleaseChange(
+    "full beside partial",
+    "An exception without images and values exempts an object also beside exceptions that have some: evaluateWithData.",
+    since=(1, 19),
+)
+EXCEPTIONS_END = ReleaseChange("end of exceptions", "An exception ends at `expiresAt`: ListExceptions.", since=(1, 19))
+
+# --- evaluation: pkg/cel/policies/vpol/compiler
+
+DEFAULT_MESSAGE = ReleaseChange(
+    "default message",
+    "A failed validation without a message has one that names its index: evaluateWithData.",
+    since=(1, 17),
+)
+ANNOTATED_PASSES = ReleaseChange(
+    "annotated passes",
+    "Audit annotations are evaluated for an object that passes, too: evaluateAuditAnnotations.",
+    since=(1, 18),
+)
+OWN_ERRORS = ReleaseChange(
+    "own errors",
+    "The error of a validation begins with `error`, before with `failed to load context`: EvaluationResult.",
+    since=(1, 19),
+)
+
+# --- namespaced policies: pkg/cel/compiler
+
+CONFINED_HTTP = ReleaseChange(
+    "confined http",
+    "A namespaced policy makes no HTTP request without a setting: NewLazyCELHTTPContext.",
+    since=(1, 18),
+)
+CONFINED_GLOBAL_CONTEXT = ReleaseChange(
+    "confined global context", "A namespaced policy reads no global context: ConfineGlobalContext.", since=(1, 19)
+)
+
+CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, ReleaseChange))
+
+
+def release_of(version: str) -> Release:
+    """The rules for a version of Kyverno, such as `v1.18.2`: those of the nearest release that Assay supports."""
+    minor = minor_of(version)
+    if minor is None:
+        return newest_for(f"{version!r} names no release of Kyverno")
+    if minor > NEWEST:
+        return newest_for(f"Kyverno {shown(minor)} is newer than Assay supports")
+    if minor < OLDEST:
+        return Release(OLDEST, _note(f"Kyverno {shown(minor)} is older than Assay supports", OLDEST))
+    return Release(minor)
+
+
+def newest_for(why: str) -> Release:
+    """The rules of the newest release, with the reason why the installed one does not decide."""
+    return Release(NEWEST, _note(why, NEWEST))
+
+
+def _note(why: str, rules: Minor) -> str:
+    return f"{why}. Assay applied the rules of Kyverno {shown(rules)}."
