@@ -159,7 +159,7 @@ def test_a_namespaced_policy_reads_no_global_context_since_1_19(release: Minor) 
 def test_the_page_has_every_difference_with_its_test() -> None:
     """The table names the release, the difference and a test of this module, in the order of the rows."""
     rows = [*ROW.finditer(PAGE.read_text())]
-    known = [(shown(change.since), change.what.rpartition(":")[0]) for change in CHANGES]
+    known = [(shown(change.since), change.description.rpartition(":")[0]) for change in CHANGES]
     assert (known, []) == (
         [(row["since"], row["what"]) for row in rows],
         [row["test"] for row in rows if row["test"] not in globals()],
