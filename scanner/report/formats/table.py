@@ -151,7 +151,7 @@ def _namespaces(console: Console, document: Document) -> None:
     rows = [
         (
             namespace_title(section.namespace),
-            f"{problems.of(section.namespace).refused:,}",
+            f"{problems.numbers_of(section.namespace).refused:,}",
             *_numbers(document.in_force_in(section)),
             f"{section.findings.new:,}",
         )
@@ -181,7 +181,7 @@ def _controls(console: Console, document: Document) -> None:
                 control.title,
                 CONTROL_STATES[control.state],
                 "not known" if control.objects is None else f"{control.objects:,}",
-                f"{problems.of(control.id).refused:,}",
+                f"{problems.numbers_of(control.id).refused:,}",
                 f"{control.findings.total:,}",
                 f"{control.findings.new:,}",
             )
@@ -203,7 +203,7 @@ def _owners(console: Console, document: Document) -> None:
     rows = [
         (
             owner_title(section.owner),
-            f"{problems.of(section.owner).refused:,}",
+            f"{problems.numbers_of(section.owner).refused:,}",
             *(f"{section.of(severity):,}" for severity in Severity),
             f"{section.findings.total:,}",
             f"{section.findings.new:,}",
