@@ -135,9 +135,9 @@ def build_user_info(
     extra: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> UserInfo:
     """The user info in a request, with the groups that a server adds."""
-    given = groups or tuple(_list_account_groups(username))
-    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(given) else (_group_of_all(username),)
-    return UserInfo(username, uid, (*given, *added), extra)
+    explicit = groups or tuple(_list_account_groups(username))
+    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(explicit) else (_group_of_all(username),)
+    return UserInfo(username, uid, (*explicit, *added), extra)
 
 
 def _group_of_all(username: str) -> str:

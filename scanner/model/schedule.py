@@ -212,7 +212,7 @@ def parse_schedule(text: str, zone: ZoneInfo) -> Schedule:
             text, f"it has {len(parts)} fields instead of five: minute, hour, day of the month, month, weekday"
         )
     try:
-        read = [_parse_field(part, form) for part, form in zip(parts, _FIELDS, strict=True)]
+        read = [_parse_field(part, cron_field) for part, cron_field in zip(parts, _FIELDS, strict=True)]
     except ValueError as error:
         raise _schedule_error(text, str(error)) from error
     [minutes, hours, days, months, weekdays] = [frozenset(numbers) for numbers, _ in read]
@@ -224,50 +224,50 @@ def _schedule_error(text: str, why: str) -> UsageError:
     return UsageError(f"schedule {text!r}: {why}. Example: '17 2 * * *', every day at 02:17")
 
 
-def _parse_field(text: str, form: _CronField) -> tuple[set[int], bool]:
+def _parse_field(text: str, cron_field: _CronField) -> tuple[set[int], bool]:
     """The numbers of a field, and whether a part of the field is `*` or `?` without a step. Raises ValueError."""
     numbers: set[int] = set()
     is_any = False
     for part in filter(None, text.split(",")):
         expression, *steps = part.split("/")
-        low, high, is_open = _parse_range(expression, form)
+        low, high, is_open = _parse_range(expression, cron_field)
         if len(steps) > 1:
-            raise ValueError(f"{form.name} {part!r} has more than one step")
-        step = _parse_number(steps[0], form) if steps else 1
+            raise ValueError(f"{cron_field.name} {part!r} has more than one step")
+        step = _parse_number(steps[0], cron_field) if steps else 1
         if steps and "-" not in expression:
-            high = form.high
-        _reject_outside(part, low, high, step, form)
+            high = cron_field.high
+        _reject_outside(part, low, high, step, cron_field)
         numbers.update(range(low, high + 1, step))
         is_any |= is_open and step == 1
     return numbers, is_any
 
 
-def _parse_range(text: str, form: _CronField) -> tuple[int, int, bool]:
+def _parse_range(text: str, cron_field: _CronField) -> tuple[int, int, bool]:
     """The first and the last number of a range, and whether it is `*` or `?`. Text after `*-` is ignored, as upstream does."""
     low, *high = text.split("-")
     if low in _ANY:
-        return form.low, form.high, True
+        return cron_field.low, cron_field.high, True
     if len(high) >= _LOW_AND_HIGH:
-        raise ValueError(f"{form.name} {text!r} has too many hyphens")
-    first = _parse_value(low, form)
-    return first, _parse_value(high[0], form) if high else first, False
+        raise ValueError(f"{cron_field.name} {text!r} has too many hyphens")
+    first = _parse_value(low, cron_field)
+    return first, _parse_value(high[0], cron_field) if high else first, False
 
 
-def _reject_outside(part: str, low: int, high: int, step: int, form: _CronField) -> None:
-    if low < form.low or high > form.high:
-        raise ValueError(f"{form.name} {part!r} is not between {form.low} and {form.high}")
+def _reject_outside(part: str, low: int, high: int, step: int, cron_field: _CronField) -> None:
+    if low < cron_field.low or high > cron_field.high:
+        raise ValueError(f"{cron_field.name} {part!r} is not between {cron_field.low} and {cron_field.high}")
     if low > high:
-        raise ValueError(f"{form.name} {part!r} ends before it begins")
+        raise ValueError(f"{cron_field.name} {part!r} ends before it begins")
     if step == 0:
-        raise ValueError(f"{form.name} {part!r} has the step 0")
+        raise ValueError(f"{cron_field.name} {part!r} has the step 0")
 
 
-def _parse_value(text: str, form: _CronField) -> int:
-    number = form.names.get(text.lower())
-    return _parse_number(text, form) if number is None else number
+def _parse_value(text: str, cron_field: _CronField) -> int:
+    number = cron_field.names.get(text.lower())
+    return _parse_number(text, cron_field) if number is None else number
 
 
-def _parse_number(text: str, form: _CronField) -> int:
+def _parse_number(text: str, cron_field: _CronField) -> int:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{form.name} {text!r} is not a number{' or a name' if form.names else ''}")
+        raise ValueError(f"{cron_field.name} {text!r} is not a number{' or a name' if cron_field.names else ''}")
     return int(text)

@@ -29,7 +29,7 @@ def origin_of(url: str) -> str:
 
 def secrets_of_url(url: str) -> Iterator[str]:
     """User and password in a URL as they are sent, and the password alone; a user without a password is often a token."""
-    for written in _USER.findall(url):
-        user, colon, password = written.partition(":")
+    for user_info in _USER.findall(url):
+        user, colon, password = user_info.partition(":")
         yield unquote(f"{user}{colon}{password}")
         yield from (password, unquote(password))

@@ -66,8 +66,8 @@ def list_objects(address: str, begin: str) -> list[str]:
     if not slash:
         return []
     bounds = first, name, name + _AFTER
-    found = _read_values(address, _OF_KIND, *bounds) or _read_values(address, _IN_NAMESPACE, *bounds)
-    return [f"{first}/{each}" for each in found if isinstance(each, str)]
+    matching = _read_values(address, _OF_KIND, *bounds) or _read_values(address, _IN_NAMESPACE, *bounds)
+    return [f"{first}/{each}" for each in matching if isinstance(each, str)]
 
 
 def _read_values(address: str, query: str, *bounds: int | bytes | str) -> list[int | bytes | str]:

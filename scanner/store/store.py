@@ -123,8 +123,8 @@ class SqlReader:
     def find_run_of_cluster(self, number: int, cluster: str) -> RunDetails | None:
         """The run of a cluster (by identity) with a number; None if it is none of its runs. Raises UsageError without any run."""
         with self._reading() as connection:
-            found = runs.list_runs(connection, self._clock(), cluster=clean(cluster), number=number)
-            return found[0] if found else None
+            matching = runs.list_runs(connection, self._clock(), cluster=clean(cluster), number=number)
+            return matching[0] if matching else None
 
     def find_run(self, number: int) -> RunDetails:
         """The run with a number. Raises UsageError for an unknown one."""

@@ -109,7 +109,7 @@ class StoredScan(ScanRecord, ABC):
         """The same by owner; the empty name stands for objects without an owner."""
 
     @abstractmethod
-    def candidates(self, near: CandidateFilter) -> Iterator[Candidate]:
+    def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""
 
     @abstractmethod

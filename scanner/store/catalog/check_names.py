@@ -35,10 +35,10 @@ class CheckNames:
         known = _read_names(connection, cluster, (*before.values(), *now), revision)
         names: dict[CheckKey, str] = {}
         for policy in now:
-            own = names_of(policy, before.get(policy.key), known)
-            names |= own
+            names_of_policy = names_of(policy, before.get(policy.key), known)
+            names |= names_of_policy
             for (kind, index), key in check_keys(policy).items():
-                self._names[clean(policy.language), clean(policy.name), kind, index] = own[key]
+                self._names[clean(policy.language), clean(policy.name), kind, index] = names_of_policy[key]
         _write_names(
             connection, cluster, revision, {key: name for key, name in names.items() if known.get(key) != name}
         )
@@ -87,10 +87,14 @@ def _read_names(connection: Connection, cluster: int, policies: Iterable[Policy]
     """The ids that checks of these policies have in the history of a cluster at a revision."""
     keys = {digest_key(key): key for policy in policies for key in check_keys(policy).values()}
     known: dict[CheckKey, str] = {}
-    own = CHECK_NAMES.c
+    check_name = CHECK_NAMES.c
     for portion in chunks(list(keys)):
-        chosen = (own.cluster == cluster) & (own.since <= at) & is_among(connection, own.digest, portion)
-        wanted = select(own.digest, own.name).where(chosen).order_by(own.since)
+        chosen = (
+            (check_name.cluster == cluster)
+            & (check_name.since <= at)
+            & is_among(connection, check_name.digest, portion)
+        )
+        wanted = select(check_name.digest, check_name.name).where(chosen).order_by(check_name.since)
         known |= {keys[bytes(name_digest)]: name for name_digest, name in connection.execute(wanted)}
     return known
 

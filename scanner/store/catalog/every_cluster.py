@@ -66,13 +66,13 @@ class RunsWithoutScan(NamedTuple):
 
 def read_newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, ...]:
     """The newest scans of all clusters, the oldest cluster first; `now` decides which running scans are dead."""
-    own = SCANS.c
+    columns = SCANS.c
     chosen = select(
-        own.cluster,
-        func.max(own.number).label("newest"),
-        func.max(case((own.state.in_(USABLE), own.revision))).label("usable"),
-        func.max(case((own.state == ScanState.COMPLETE.value, own.revision))).label("complete"),
-    ).group_by(own.cluster)
+        columns.cluster,
+        func.max(columns.number).label("newest"),
+        func.max(case((columns.state.in_(USABLE), columns.revision))).label("usable"),
+        func.max(case((columns.state == ScanState.COMPLETE.value, columns.revision))).label("complete"),
+    ).group_by(columns.cluster)
     rows: list[Any] = list(connection.execute(chosen))
     last = {row.cluster: row for row in rows}
     scans: dict[int, list[Row[Any]]] = {}
@@ -89,9 +89,9 @@ def read_newest_scans(connection: Connection, now: datetime) -> tuple[ClusterSca
 
 def _read_last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[int, datetime]:
     """The begin of the last run of each cluster."""
-    own = RUNS.c
-    begun = select(SCANS.c.cluster, own.name, func.max(own.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
-    runs = connection.execute(begun.group_by(SCANS.c.cluster, own.name)).all()
+    run = RUNS.c
+    begun = select(SCANS.c.cluster, run.name, func.max(run.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    runs = connection.execute(begun.group_by(SCANS.c.cluster, run.name)).all()
     owners = RunClusters(labels, ((cluster, name) for cluster, name, _ in runs))
     last: dict[int, datetime] = {}
     for cluster, name, started in runs:
@@ -102,9 +102,9 @@ def _read_last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[i
 
 
 def _select_newest(chosen: Any) -> Any:
-    own, last = SCANS.c, chosen.c
-    wanted = or_(own.number == last.newest, own.revision == last.usable, own.revision == last.complete)
-    return select(*(own[name] for name in _COLUMNS)).join(chosen, (own.cluster == last.cluster) & wanted)
+    scan, last = SCANS.c, chosen.c
+    wanted = or_(scan.number == last.newest, scan.revision == last.usable, scan.revision == last.complete)
+    return select(*(scan[name] for name in _COLUMNS)).join(chosen, (scan.cluster == last.cluster) & wanted)
 
 
 def _build_cluster_scans(
@@ -145,17 +145,17 @@ def _is_limited(scope: str) -> bool:
 
 def read_runs_without_scan(connection: Connection, most: int) -> tuple[RunsWithoutScan, ...]:
     """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
-    own = RUNS.c
-    scanned = select(own.name).where(or_(own.scan.is_not(None), own.scan_id != ""))
+    run = RUNS.c
+    scanned = select(run.name).where(or_(run.scan.is_not(None), run.scan_id != ""))
     last = (
-        select(own.name, func.count().label("runs"), func.max(own.number).label("number"))
-        .where(own.name.not_in(scanned))
-        .group_by(own.name)
-        .order_by(func.max(own.number).desc())
+        select(run.name, func.count().label("runs"), func.max(run.number).label("number"))
+        .where(run.name.not_in(scanned))
+        .group_by(run.name)
+        .order_by(func.max(run.number).desc())
         .limit(most)
     ).subquery()
-    wanted = select(last.c.name, last.c.runs, last.c.number, own.started_at, own.reason)
-    rows = connection.execute(wanted.join(last, last.c.number == own.number).order_by(own.number.desc()))
+    wanted = select(last.c.name, last.c.runs, last.c.number, run.started_at, run.reason)
+    rows = connection.execute(wanted.join(last, last.c.number == run.number).order_by(run.number.desc()))
     return tuple(RunsWithoutScan(*row) for row in rows)
 
 
@@ -229,13 +229,13 @@ def read_all_clusters(connection: Connection, now: datetime) -> AllClusters:
 
 def _count_states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
     """The numbers of scans by cluster and state."""
-    own = SCANS.c
+    columns = SCANS.c
     states: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    counted = select(own.cluster, own.state, func.count()).group_by(own.cluster, own.state)
+    counted = select(columns.cluster, columns.state, func.count()).group_by(columns.cluster, columns.state)
     for cluster, state, number in connection.execute(counted):
         states[cluster][state] = number
     dead = [scan.number for scan in find_abandoned_scans(connection, now)]
-    for cluster in connection.execute(select(own.cluster).where(own.number.in_(dead))).scalars():
+    for cluster in connection.execute(select(columns.cluster).where(columns.number.in_(dead))).scalars():
         states[cluster].subtract((ScanState.RUNNING.value,))
         states[cluster].update((ScanState.FAILED.value,))
     return states
@@ -243,39 +243,39 @@ def _count_states(connection: Connection, now: datetime) -> dict[int, Counter[st
 
 def _read_last_complete(connection: Connection) -> dict[int, datetime]:
     """The ends of the newest complete scans. The revision orders scans: a date can be wrong."""
-    own = SCANS.c
-    complete = select(own.cluster, func.max(own.revision).label("revision")).where(
-        own.state == ScanState.COMPLETE.value
+    scan = SCANS.c
+    complete = select(scan.cluster, func.max(scan.revision).label("revision")).where(
+        scan.state == ScanState.COMPLETE.value
     )
-    newest = complete.group_by(own.cluster).subquery()
-    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
-    return dict(connection.execute(select(own.cluster, own.finished_at).join(newest, same)).all())
+    newest = complete.group_by(scan.cluster).subquery()
+    same = (scan.cluster == newest.c.cluster) & (scan.revision == newest.c.revision)
+    return dict(connection.execute(select(scan.cluster, scan.finished_at).join(newest, same)).all())
 
 
 def _read_newest_ids(connection: Connection) -> dict[int, str]:
     """The ids of the newest scans that have a report. The revision orders scans: a date can be wrong."""
-    own = SCANS.c
-    usable = own.state.in_(USABLE) & own.pruned_at.is_(None)
+    scan = SCANS.c
+    usable = scan.state.in_(USABLE) & scan.pruned_at.is_(None)
     newest = (
-        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+        select(scan.cluster, func.max(scan.revision).label("revision")).where(usable).group_by(scan.cluster).subquery()
     )
-    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
-    return dict(connection.execute(select(own.cluster, own.id).select_from(SCANS.join(newest, same))).all())
+    same = (scan.cluster == newest.c.cluster) & (scan.revision == newest.c.revision)
+    return dict(connection.execute(select(scan.cluster, scan.id).select_from(SCANS.join(newest, same))).all())
 
 
 def _read_newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
     """The newest run that has ended of each cluster and each name of runs; without a cluster if no scan began."""
-    own = RUNS.c
+    row = RUNS.c
     groups = (
-        select(SCANS.c.cluster, func.max(own.number).label("number"))
-        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == own.scan))
-        .where(own.exit_code.is_not(None))
-        .group_by(own.name, SCANS.c.cluster)
+        select(SCANS.c.cluster, func.max(row.number).label("number"))
+        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == row.scan))
+        .where(row.exit_code.is_not(None))
+        .group_by(row.name, SCANS.c.cluster)
         .subquery()
     )
-    columns = (own[name] for name in NewestRun._fields)
-    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == own.number))
-    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(own.number))]
+    columns = (row[name] for name in NewestRun._fields)
+    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == row.number))
+    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(row.number))]
 
 
 def _assign_runs(

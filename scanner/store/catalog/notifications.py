@@ -38,15 +38,15 @@ def plan_notifications(connection: Connection, scan_id: str, routes: Collection[
     scan = _read_scan(connection, scan_id)
     if scan.revision is None:
         return
-    own = NOTIFICATIONS.c
-    known = set(connection.execute(select(own.route).where(own.scan == scan.number)).scalars())
+    notification = NOTIFICATIONS.c
+    known = set(connection.execute(select(notification.route).where(notification.scan == scan.number)).scalars())
     for route in sorted(set(routes) - known):
         before = _find_earlier_scan(connection, scan, scan.revision, route)
         state = NotificationState.FIRST.value if before is None else _PENDING
         row = {"scan": scan.number, "route": route, "before": before, "state": state}
         connection.execute(insert(NOTIFICATIONS).values(row))
     old = select(SCANS.c.number).where(SCANS.c.cluster == scan.cluster, SCANS.c.started_at < now - LONGEST_WAIT)
-    given_up = own.state == _PENDING, own.scan.in_(old), own.scan != scan.number
+    given_up = notification.state == _PENDING, notification.scan.in_(old), notification.scan != scan.number
     connection.execute(update(NOTIFICATIONS).where(*given_up).values(state=NotificationState.LOST.value))
 
 
@@ -59,11 +59,19 @@ def end_notification(connection: Connection, notification: Notification, state: 
 
 def find_oldest_pending(connection: Connection, scan_id: str, route: str) -> Notification | None:
     """The oldest notification of a route about the cluster of a scan that is not delivered, None without one."""
-    own, before = NOTIFICATIONS.c, SCANS.alias()
+    notification, before = NOTIFICATIONS.c, SCANS.alias()
     wanted = (
-        select(SCANS.c.id, before.c.id, own.route)
-        .select_from(NOTIFICATIONS.join(SCANS, SCANS.c.number == own.scan).join(before, before.c.number == own.before))
-        .where(SCANS.c.cluster == _read_scan(connection, scan_id).cluster, own.route == route, own.state == _PENDING)
+        select(SCANS.c.id, before.c.id, notification.route)
+        .select_from(
+            NOTIFICATIONS.join(SCANS, SCANS.c.number == notification.scan).join(
+                before, before.c.number == notification.before
+            )
+        )
+        .where(
+            SCANS.c.cluster == _read_scan(connection, scan_id).cluster,
+            notification.route == route,
+            notification.state == _PENDING,
+        )
         .order_by(SCANS.c.revision)
         .limit(1)
     )
@@ -78,11 +86,11 @@ def count_of_cluster(connection: Connection, scan_id: str) -> NotificationCounts
 
 def count_notifications(connection: Connection) -> Mapping[int, NotificationCounts]:
     """The numbers of notifications that were to be delivered, by cluster. Each route of a cluster has every state."""
-    own = NOTIFICATIONS.c
+    notification = NOTIFICATIONS.c
     wanted = (
-        select(SCANS.c.cluster, own.route, own.state, func.count())
-        .join(SCANS, SCANS.c.number == own.scan)
-        .group_by(SCANS.c.cluster, own.route, own.state)
+        select(SCANS.c.cluster, notification.route, notification.state, func.count())
+        .join(SCANS, SCANS.c.number == notification.scan)
+        .group_by(SCANS.c.cluster, notification.route, notification.state)
     )
     numbers: defaultdict[int, dict[tuple[str, str], int]] = defaultdict(dict)
     for cluster, route, state, number in connection.execute(wanted):
@@ -104,7 +112,7 @@ def _find_earlier_scan(connection: Connection, scan: _NotifiedScan, revision: in
 
     A run that was killed before it planned its notifications leaves a scan out, whose changes are in the next notification.
     """
-    own = NOTIFICATIONS.c
+    notification = NOTIFICATIONS.c
     newest: int | None = None
     for _ in range(_MOST_BACK):
         # A preview counts here: its route was notified about the problems that are in force.
@@ -113,7 +121,9 @@ def _find_earlier_scan(connection: Connection, scan: _NotifiedScan, revision: in
             break
         revision, number = earlier, _find_number(connection, scan.cluster, earlier)
         newest = number if newest is None else newest
-        if connection.execute(select(own.scan).where(own.scan == number, own.route == route)).first():
+        if connection.execute(
+            select(notification.scan).where(notification.scan == number, notification.route == route)
+        ).first():
             return number
     return newest
 

@@ -50,9 +50,13 @@ def _decode_document(text: str) -> JsonObject:
 
 def read_policy_specs(connection: Connection, policy: PolicyKey, digests: Collection[str]) -> dict[str, JsonObject]:
     """The specs of a policy, by digest; a digest that no scan recorded is left out."""
-    own = POLICIES.c
-    wanted = select(own.spec_digest, own.document).where(own.language == policy[0], own.name == policy[1])
-    rows = connection.execute(wanted.where(is_among(connection, own.spec_digest, sorted(digests))).order_by(own.id))
+    columns = POLICIES.c
+    wanted = select(columns.spec_digest, columns.document).where(
+        columns.language == policy[0], columns.name == policy[1]
+    )
+    rows = connection.execute(
+        wanted.where(is_among(connection, columns.spec_digest, sorted(digests))).order_by(columns.id)
+    )
     return {digest: _decode_spec(document) for digest, document in rows}
 
 
@@ -60,10 +64,12 @@ def read_binding_specs(
     connection: Connection, policy: PolicyKey, digests: Collection[str]
 ) -> dict[tuple[str, str], JsonObject]:
     """The specs of the bindings of a policy, by name and digest."""
-    own = BINDINGS.c
-    of_policy = own.language == policy[0], own.policy_name == policy[1]
-    wanted = select(own.name, own.spec_digest, own.document).where(*of_policy)
-    rows = connection.execute(wanted.where(is_among(connection, own.spec_digest, sorted(digests))).order_by(own.id))
+    binding = BINDINGS.c
+    of_policy = binding.language == policy[0], binding.policy_name == policy[1]
+    wanted = select(binding.name, binding.spec_digest, binding.document).where(*of_policy)
+    rows = connection.execute(
+        wanted.where(is_among(connection, binding.spec_digest, sorted(digests))).order_by(binding.id)
+    )
     return {(name, digest): _decode_spec(document) for name, digest, document in rows}
 
 

@@ -80,8 +80,8 @@ def list_runs(
     chosen = _build_conditions(connection, cluster, since)
     if before is not None:
         started = find_run(connection, before, now).run.started_at
-        own = RUNS.c
-        chosen += ((own.started_at < started) | ((own.started_at == started) & (own.number < before)),)
+        run = RUNS.c
+        chosen += ((run.started_at < started) | ((run.started_at == started) & (run.number < before)),)
     if number is not None:
         chosen += (RUNS.c.number == number,)
     wanted = _select_runs().where(*chosen).order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
@@ -145,11 +145,11 @@ def list_names_of_runs(connection: Connection, *, without: Collection[int]) -> f
 
 def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:
     """Give the runs of a cluster with one name another one; `alone`, also those without a scan that have the name."""
-    own, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
+    run, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
     chosen: list[ColumnElement[bool]] = [scan_of_run.where(SCANS.c.cluster == cluster).exists()]
     if alone:
         chosen.append(~scan_of_run.exists())
-    connection.execute(update(RUNS).where(own.name == old, or_(*chosen)).values(name=new))
+    connection.execute(update(RUNS).where(run.name == old, or_(*chosen)).values(name=new))
 
 
 def _is_of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
@@ -168,10 +168,10 @@ def _is_of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
 
 
 def _select_runs() -> Select[Any]:
-    own = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
+    columns = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
     scan = (SCANS.c.number.label("scan_number"), SCANS.c.id, SCANS.c.state, SCANS.c.scope)
     life = (SCANS.c.heartbeat, SCANS.c.silence)
-    return select(*own, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    return select(*columns, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
 
 
 def _build_details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:

@@ -156,15 +156,15 @@ def find_newest_comparable(
     The scan may be incomplete: what it did not check stays open in its history. `with_report` leaves out pruned scans, and
     `previews` includes previews.
     """
-    own = SCANS.c
-    same = own.cluster, own.source, own.scope, own.requester, own.method
-    *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
+    scan = SCANS.c
+    same = scan.cluster, scan.source, scan.scope, scan.requester, scan.method
+    *wanted, method = connection.execute(select(*same).where(scan.number == number)).one()
     earlier = (
-        select(own.revision, own.method)
-        .where(own.state.in_(USABLE), own.revision < before)
+        select(scan.revision, scan.method)
+        .where(scan.state.in_(USABLE), scan.revision < before)
         .where(*(column == value for column, value in zip(same, wanted, strict=False)))
-        .where(*([own.pruned_at.is_(None)] if with_report else []), *([] if previews else [~own.preview]))
-        .order_by(own.revision.desc())
+        .where(*([scan.pruned_at.is_(None)] if with_report else []), *([] if previews else [~scan.preview]))
+        .order_by(scan.revision.desc())
         .execution_options(yield_per=1)
     )
     with connection.execute(earlier) as rows:
@@ -173,9 +173,9 @@ def find_newest_comparable(
 
 def find_newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | None:
     """The revisions of the two newest comparable scans of a cluster that have a report, neither of them a preview; None without two."""
-    own = SCANS.c
-    of_cluster = own.cluster == cluster, own.state.in_(USABLE), own.pruned_at.is_(None), ~own.preview
-    newest = select(own.number, own.revision).where(*of_cluster).order_by(own.revision.desc())
+    scan = SCANS.c
+    of_cluster = scan.cluster == cluster, scan.state.in_(USABLE), scan.pruned_at.is_(None), ~scan.preview
+    newest = select(scan.number, scan.revision).where(*of_cluster).order_by(scan.revision.desc())
     for number, revision in connection.execute(newest).all():
         earlier = find_newest_comparable(connection, number, revision, with_report=True)
         if earlier is not None:
@@ -185,9 +185,9 @@ def find_newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | 
 
 def find_incomparable_parts(connection: Connection, before: int, now: int) -> tuple[str, ...]:
     """The parts in which two scans, by their numbers, would be equal if they were comparable; empty if they are."""
-    own = SCANS.c
-    wanted = select(own.source, own.scope, own.requester, own.method)
-    earlier, later = (connection.execute(wanted.where(own.number == number)).one() for number in (before, now))
+    scan = SCANS.c
+    wanted = select(scan.source, scan.scope, scan.requester, scan.method)
+    earlier, later = (connection.execute(wanted.where(scan.number == number)).one() for number in (before, now))
     scopes = [codec.from_text(Scope, row.scope) for row in (earlier, later)]
     differ = {
         "source": earlier.source != later.source,
@@ -226,24 +226,24 @@ class ScanPage(NamedTuple):
 
 def read_scan_page(connection: Connection, cluster: int, now: datetime, *, before: int | None, limit: int) -> ScanPage:
     """The newest scans of a cluster whose numbers are lower than `before`."""
-    own = SCANS.c
-    wanted = select_scans().add_columns(own.number, own.pruned_at).where(own.cluster == cluster)
+    scan = SCANS.c
+    wanted = select_scans().add_columns(scan.number, scan.pruned_at).where(scan.cluster == cluster)
     if before is not None:
-        wanted = wanted.where(own.number < before)
-    rows = connection.execute(wanted.order_by(own.number.desc()).limit(limit)).all()
+        wanted = wanted.where(scan.number < before)
+    rows = connection.execute(wanted.order_by(scan.number.desc()).limit(limit)).all()
     dead = find_abandoned_scans(connection, now)
-    total = connection.execute(select(func.count()).where(own.cluster == cluster)).scalar_one()
+    total = connection.execute(select(func.count()).where(scan.cluster == cluster)).scalar_one()
     scans = (ListedScan(row.number, correct_state(scan_of(row), dead), row.pruned_at is not None) for row in rows)
     return ScanPage(tuple(scans), total)
 
 
 def find_newest_scan_of_clusters(connection: Connection) -> Mapping[int, Scan]:
     """The newest scan in history of every cluster, by the id of the cluster."""
-    own = SCANS.c
-    usable = own.state.in_(USABLE)
+    scan = SCANS.c
+    usable = scan.state.in_(USABLE)
     newest = (
-        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+        select(scan.cluster, func.max(scan.revision).label("revision")).where(usable).group_by(scan.cluster).subquery()
     )
-    of_cluster = (newest.c.cluster == own.cluster) & (newest.c.revision == own.revision)
-    wanted = select_scans().add_columns(own.cluster).join(newest, of_cluster)
+    of_cluster = (newest.c.cluster == scan.cluster) & (newest.c.revision == scan.revision)
+    wanted = select_scans().add_columns(scan.cluster).join(newest, of_cluster)
     return {row.cluster: scan_of(row) for row in connection.execute(wanted)}

@@ -116,8 +116,10 @@ def write_waived_checks(connection: Connection, cluster: int, scan: int, revisio
 
 def read_waived_checks(connection: Connection, cluster: int, revision: int) -> list[WaivedCheck]:
     """The checks that waivers name, of the scans of a cluster up to a revision."""
-    own = WAIVED_CHECKS.c
-    wanted = select(own.waiver, own.form, own.question, own.since).where(own.cluster == cluster, own.since <= revision)
+    waived_check = WAIVED_CHECKS.c
+    wanted = select(waived_check.waiver, waived_check.form, waived_check.question, waived_check.since).where(
+        waived_check.cluster == cluster, waived_check.since <= revision
+    )
     return [
         WaivedCheck(bytes(waiver), bytes(form), question, since)
         for waiver, form, question, since in connection.execute(wanted)
@@ -128,8 +130,8 @@ def write_all_waived_checks(connection: Connection) -> None:
     """Store the checks that waivers name in a database of an older version, as far as the policies of scans are kept."""
     if connection.execute(select(SCAN_WAIVERS.c.scan).limit(1)).scalar() is None:
         return
-    kept = SCANS.c.revision.is_not(None), SCANS.c.pruned_at.is_(None), SCANS.c.state.in_(USABLE)
-    wanted = select(SCANS.c.cluster, SCANS.c.number, SCANS.c.revision).where(*kept)
+    with_report = SCANS.c.revision.is_not(None), SCANS.c.pruned_at.is_(None), SCANS.c.state.in_(USABLE)
+    wanted = select(SCANS.c.cluster, SCANS.c.number, SCANS.c.revision).where(*with_report)
     for cluster, scan, revision in connection.execute(wanted.order_by(SCANS.c.cluster, SCANS.c.revision)).all():
         write_waived_checks(connection, cluster, scan, revision)
 
@@ -150,7 +152,7 @@ def _find_named_checks(
 
 
 def _read_evaluated_checks(connection: Connection, scan: int) -> Iterator[tuple[PolicyKey, Check]]:
-    own = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
-    for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(own))):
+    checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
+    for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(checks))):
         check = CheckColumns._make(columns)
         yield (check.language, check.policy), check.make_check()

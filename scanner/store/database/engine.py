@@ -280,8 +280,8 @@ def committing_immediately(connection: Connection) -> Iterator[Connection]:
     if connection.dialect.name != "postgresql":
         yield connection
         return
-    with writing(connection.engine) as own:
-        yield own
+    with writing(connection.engine) as separate:
+        yield separate
 
 
 def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
@@ -317,9 +317,9 @@ def insert_missing(
         f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, names))}) "  # noqa: S608 - names of our own tables
         f"SELECT * FROM unnest({', '.join(f'%s::{array}' for array in types)}) ON CONFLICT (digest) DO NOTHING RETURNING id"
     )
-    with committing_immediately(connection) as own:
-        inserted = frozenset(own.exec_driver_sql(statement, tuple(map(list, columns))).scalars())
-        then(own, table, [row for row in rows if row[0] in inserted])
+    with committing_immediately(connection) as separate:
+        inserted = frozenset(separate.exec_driver_sql(statement, tuple(map(list, columns))).scalars())
+        then(separate, table, [row for row in rows if row[0] in inserted])
         return len(inserted)
 
 

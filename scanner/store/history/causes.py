@@ -212,13 +212,13 @@ class Causes:
 
     def _read_digest(self, revision: int | None = None) -> str:
         """The digest of the rules of the scan of a revision, or of this scan."""
-        own = SCANS.c
+        scan = SCANS.c
         merged = (
-            (own.number == self._number,)
+            (scan.number == self._number,)
             if revision is None
-            else (own.cluster == self._cluster, own.revision == revision)
+            else (scan.cluster == self._cluster, scan.revision == revision)
         )
-        return str(self._connection.execute(select(own.policy_set_digest).where(*merged)).scalar_one())
+        return str(self._connection.execute(select(scan.policy_set_digest).where(*merged)).scalar_one())
 
     def find_end_cause(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
         """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""
@@ -315,8 +315,10 @@ def _read_gaps(connection: Connection, number: int) -> Iterator[Gap]:
 
 
 def _read_coverage(connection: Connection, number: int) -> Iterator[Coverage]:
-    own = COVERAGE.c
-    wanted = select(own.api_version, own.kind, own.state, own.objects).where(own.scan == number)
+    coverage = COVERAGE.c
+    wanted = select(coverage.api_version, coverage.kind, coverage.state, coverage.objects).where(
+        coverage.scan == number
+    )
     for api_version, kind, state, objects in connection.execute(wanted):
         yield Coverage(api_version, kind, CoverageState(state), objects=objects)
 
@@ -361,11 +363,11 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
 
     @cache
     def keys(key: PolicyKey) -> frozenset[str]:
-        found = policy_of(key)
-        if found is None:
+        policy = policy_of(key)
+        if policy is None:
             return frozenset()
-        own = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
-        return namespace_keys(key[0], found.manifest, *(each.manifest for each in own))
+        of_policy = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
+        return namespace_keys(key[0], policy.manifest, *(each.manifest for each in of_policy))
 
     return Circumstances(
         policies={(row.language, row.name): row.spec_digest for row in of_policies},

@@ -54,7 +54,7 @@ def record_day(
     keys = list(counts)
     number = _clear_day(connection, cluster, scan, day_of(finished_at))
     ids = Interner(connection, DAILY_KEYS).intern(keys)
-    rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
+    rows = sorted((number, key_id, counts[key]) for key_id, key in zip(ids, keys, strict=True))
     insert_rows(connection, DAILY, ("day", "key", "count"), rows)
     sum_rows(connection, [DAILY_TALLIES], scan, rows)
 
@@ -68,9 +68,9 @@ def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
 
 
 def _read_tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
-    check, own = CHECKS.c, TALLIES.c
-    columns = check.language, check.policy, check.binding, own.namespace, own.outcome, own.requester
-    wanted = select(*columns, func.sum(own.count)).select_from(TALLIES.join(CHECKS)).where(own.scan == scan)
+    check, tally = CHECKS.c, TALLIES.c
+    columns = check.language, check.policy, check.binding, tally.namespace, tally.outcome, tally.requester
+    wanted = select(*columns, func.sum(tally.count)).select_from(TALLIES.join(CHECKS)).where(tally.scan == scan)
     return [
         ((language, policy, namespace, outcome, requester), (language, policy, binding), int(count))
         for language, policy, binding, namespace, outcome, requester, count in connection.execute(
@@ -97,14 +97,14 @@ def _clear_day(connection: Connection, cluster: int, scan: int, day: str) -> int
 
 def forget_days(connection: Connection, cluster: int, before: date) -> int:
     """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
-    own = DAYS.c
-    old = own.cluster == cluster, own.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
-    joined = select(own.number, own.scan).join(SCANS, SCANS.c.number == own.scan)
+    day = DAYS.c
+    old = day.cluster == cluster, day.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
+    joined = select(day.number, day.scan).join(SCANS, SCANS.c.number == day.scan)
     deleted = 0
     for number, scan in connection.execute(joined.where(*old)).all():
         forget_sums(connection, DAILY_TALLIES, [scan])
         deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
-        deleted += connection.execute(delete(DAYS).where(own.number == number)).rowcount
+        deleted += connection.execute(delete(DAYS).where(day.number == number)).rowcount
     return deleted
 
 
@@ -131,12 +131,12 @@ def _read_fixes(
     connection: Connection, cluster: int, since: date, until: date
 ) -> Iterator[tuple[str, str, timedelta, int]]:
     begin, end = SCANS.alias("begin"), SCANS.alias("end")
-    own = FIXES.c
+    fix = FIXES.c
     wanted = (
-        select(own.language, own.policy, begin.c.finished_at.label("begun"), end.c.finished_at, own.problems)
-        .join(begin, and_(begin.c.cluster == own.cluster, begin.c.revision == own.opened))
-        .join(end, and_(end.c.cluster == own.cluster, end.c.revision == own.revision))
-        .where(own.cluster == cluster)
+        select(fix.language, fix.policy, begin.c.finished_at.label("begun"), end.c.finished_at, fix.problems)
+        .join(begin, and_(begin.c.cluster == fix.cluster, begin.c.revision == fix.opened))
+        .join(end, and_(end.c.cluster == fix.cluster, end.c.revision == fix.revision))
+        .where(fix.cluster == cluster)
     )
     for language, policy, begun, finished, problems in connection.execute(wanted):
         if since.isoformat() <= day_of(finished) <= until.isoformat():
@@ -156,15 +156,15 @@ def _find_percentile(counts: Mapping[timedelta, int], percent: int) -> timedelta
 
 def forget_fixes(connection: Connection, cluster: int, before: date) -> int:
     """Delete the fixes of pruned scans that ended before a day; return the number of deleted rows."""
-    own, end = FIXES.c, SCANS.c
-    joined = select(own.revision, end.finished_at).distinct()
-    joined = joined.join(SCANS, and_(end.cluster == own.cluster, end.revision == own.revision))
-    pruned = connection.execute(joined.where(own.cluster == cluster, end.pruned_at.is_not(None))).all()
+    fix, end = FIXES.c, SCANS.c
+    joined = select(fix.revision, end.finished_at).distinct()
+    joined = joined.join(SCANS, and_(end.cluster == fix.cluster, end.revision == fix.revision))
+    pruned = connection.execute(joined.where(fix.cluster == cluster, end.pruned_at.is_not(None))).all()
     old = [revision for revision, finished in pruned if day_of(finished) < before.isoformat()]
     deleted = 0
     for portion in chunks(old):
-        chosen = is_among(connection, own.revision, portion)
+        chosen = is_among(connection, fix.revision, portion)
         scans = select(end.number).where(end.cluster == cluster, is_among(connection, end.revision, portion))
         forget_sums(connection, PARTS[FIXES.name], connection.execute(scans).scalars().all())
-        deleted += connection.execute(delete(FIXES).where(own.cluster == cluster, chosen)).rowcount
+        deleted += connection.execute(delete(FIXES).where(fix.cluster == cluster, chosen)).rowcount
     return deleted

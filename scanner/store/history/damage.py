@@ -182,8 +182,8 @@ class SumCheck:
     def __init__(self, connection: Connection) -> None:
         """Read which scans have sums."""
         self._connection = connection
-        own = SCANS.c
-        columns = own.number, own.id, own.cluster, own.revision, own.state, own.pruned_at
+        row = SCANS.c
+        columns = row.number, row.id, row.cluster, row.revision, row.state, row.pruned_at
         self._scans = {
             number: _CheckedScan(scan, cluster, revision, state == ScanState.RUNNING.value, pruned is not None)
             for number, scan, cluster, revision, state, pruned in connection.execute(select(*columns))
@@ -246,9 +246,9 @@ class SumCheck:
         if reports:
             there = (number for number in numbers if not self._scans[number].running and not self._scans[number].pruned)
             computed |= compute_report_sums(self._connection, list(there))
-        own = CLOSING_SUMS.c
+        closing_sum = CLOSING_SUMS.c
         names = [part.name for part in (*SCAN_PARTS, DAILY_TALLIES, *([REPORTS] if reports else []))]
-        chosen = own.part.in_(names), is_among(self._connection, own.scan, numbers)
+        chosen = closing_sum.part.in_(names), is_among(self._connection, closing_sum.scan, numbers)
         yield from self._compare_sums(read_sums(self._connection, *chosen), computed, _name_part)
 
     def check_revisions(self) -> Iterator[SumDifference]:
@@ -267,8 +267,10 @@ class SumCheck:
         computed: dict[SumKey, Sum] = {}
         for part in parts:
             computed |= add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
-        own = CLOSING_SUMS.c
-        stored = read_sums(self._connection, own.part.in_([part.name for part in parts]), own.block == block)
+        closing_sum = CLOSING_SUMS.c
+        stored = read_sums(
+            self._connection, closing_sum.part.in_([part.name for part in parts]), closing_sum.block == block
+        )
         return len(rows), list(self._compare_sums(stored, computed, _name_block))
 
     def _compare_sums(
@@ -295,18 +297,22 @@ class SumCheck:
 
     def _list_blocks(self, part: LogicalPart) -> Iterator[int]:
         """The blocks that have rows or sums."""
-        column, own = part.table.c[part.block], CLOSING_SUMS.c
+        column, closing_sum = part.table.c[part.block], CLOSING_SUMS.c
         highest = self._connection.execute(select(func.max(column))).scalar()
-        highest_sum = self._connection.execute(select(func.max(own.block)).where(own.part == part.name)).scalar()
+        highest_sum = self._connection.execute(
+            select(func.max(closing_sum.block)).where(closing_sum.part == part.name)
+        ).scalar()
         return iter(
             range(max(-1 if highest is None else highest >> BITS, -1 if highest_sum is None else highest_sum) + 1)
         )
 
     def _list_blocks_of(self, part: LogicalPart, cluster: int) -> list[int]:
         """The blocks with rows that scans of a cluster wrote, the newest first."""
-        own = CLOSING_SUMS.c
-        wanted = select(own.block).distinct().join(SCANS, SCANS.c.number == own.scan)
-        wanted = wanted.where(own.part == part.name, SCANS.c.cluster == cluster).order_by(own.block.desc())
+        closing_sum = CLOSING_SUMS.c
+        wanted = select(closing_sum.block).distinct().join(SCANS, SCANS.c.number == closing_sum.scan)
+        wanted = wanted.where(closing_sum.part == part.name, SCANS.c.cluster == cluster).order_by(
+            closing_sum.block.desc()
+        )
         return list(self._connection.execute(wanted).scalars())
 
 

@@ -127,8 +127,8 @@ class Endings:
         meanwhile = list(read_merged_scans(self._connection, position.cluster, **between))
         missing = MissingFindings()
         for number, since, check, object_id, finding in self._read_unseen():
-            found = reach.reaches(finding) and not sets.could_not_evaluate(check, object_id)
-            if (found or reach.unbinds(finding)) and not any(scan.saw(number, since) for scan in meanwhile):
+            reached = reach.reaches(finding) and not sets.could_not_evaluate(check, object_id)
+            if (reached or reach.unbinds(finding)) and not any(scan.saw(number, since) for scan in meanwhile):
                 missing.add(number, object_id, check, finding.coordinates)
             else:
                 self._history.unchecked.add(number)
@@ -251,10 +251,10 @@ class Endings:
         """The objects that this scan matched for checks of some kinds of the invocation of a finding."""
         key = *finding.invocation, *kinds
         if key not in self._matched_objects:
-            own = CHECKS.c
-            place = own.language, own.policy, own.binding, own.param_namespace, own.param_name
+            check = CHECKS.c
+            place = check.language, check.policy, check.binding, check.param_namespace, check.param_name
             same = (column == text for column, text in zip(place, finding.invocation, strict=True))
-            wanted = select(own.id).where(*same, own.kind.in_([kind.value for kind in kinds]))
+            wanted = select(check.id).where(*same, check.kind.in_([kind.value for kind in kinds]))
             checks = frozenset(self._connection.execute(wanted).scalars())
             self._matched_objects[key] = self._history.sets.find_matched(checks)
         return self._matched_objects[key]
@@ -357,19 +357,19 @@ def _build_located_finding(
 
 def join_rows(connection: Connection, pairs: Sequence[tuple[int, int]], now: int) -> None:
     """Let rows continue others at a revision: they have the history of the rows that end, which are not resolved."""
-    own = FINDINGS.c
-    wanted = select(own.id, own.fingerprint, own.first, own.opened, own.reopened)
+    finding = FINDINGS.c
+    wanted = select(finding.id, finding.fingerprint, finding.first, finding.opened, finding.reopened)
     names = "row", "of", "begin", "opening", "times"
-    joined = update(FINDINGS).where(own.id == bindparam("row")).values(event=CONTINUED, continues=bindparam("of"))
+    joined = update(FINDINGS).where(finding.id == bindparam("row")).values(event=CONTINUED, continues=bindparam("of"))
     # A finding that was known before the one that it continues keeps its first scan.
-    first = case((own.first < bindparam("begin"), own.first), else_=bindparam("begin"))
+    first = case((finding.first < bindparam("begin"), finding.first), else_=bindparam("begin"))
     joined = joined.values(first=first, opened=bindparam("opening"), reopened=bindparam("times"))
     for start in range(0, len(pairs), CHUNK):
         following = dict(pairs[start : start + CHUNK])
-        rows = connection.execute(wanted.where(is_among(connection, own.id, list(following)))).all()
+        rows = connection.execute(wanted.where(is_among(connection, finding.id, list(following)))).all()
         values = [dict(zip(names, (following[number], *columns), strict=True)) for number, *columns in rows]
         connection.execute(joined, values)
-        ended = is_among(connection, own.id, list(following))
+        ended = is_among(connection, finding.id, list(following))
         connection.execute(update(FINDINGS).where(ended).values(until=now, superseded=now))
 
 
@@ -416,9 +416,9 @@ class GoneObjects:
             for row in self._connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
             if self._reach.is_unserved(row.api_version, row.kind)
         }
-        own = POPULATION.c
-        in_force = own.cluster == self._cluster, own.until == OPEN, own.kind.in_(kinds)
-        for number in self._connection.execute(select(own.kind).where(*in_force).distinct()).scalars().all():
+        interval = POPULATION.c
+        in_force = interval.cluster == self._cluster, interval.until == OPEN, interval.kind.in_(kinds)
+        for number in self._connection.execute(select(interval.kind).where(*in_force).distinct()).scalars().all():
             yield number, [number], partial(self._is_gone, kinds[number].api_version, kinds[number].kind)
 
     def _is_gone(self, api_version: str, kind: str, row: IntervalInForce) -> bool:
@@ -434,7 +434,7 @@ class GoneObjects:
 
 def find_kind_ids(connection: Connection, kinds: Interner, listed: StagedList) -> tuple[int, Sequence[int]]:
     """The id of the kind of a list, and the ids of the kind in all versions of its group."""
-    [own] = kinds.intern([(listed.api_version, listed.kind)])
+    [number] = kinds.intern([(listed.api_version, listed.kind)])
     group, kind = listed.group_kind
     rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version).where(KINDS.c.kind == kind)).all()
-    return own, [row.id for row in rows if row.api_version.rpartition("/")[0] == group]
+    return number, [row.id for row in rows if row.api_version.rpartition("/")[0] == group]

@@ -75,8 +75,8 @@ class EvaluatedSets:
             stored[rows.translate(bits)] += (self._find_check_ids(key) for key in keys)
         self._note_not_evaluated(stored)
         set_ids = self._intern_sets([everything, *stored])
-        own = sorted([set_ids[each], sorted(checks)] for each, checks in stored.items())
-        number = self._intern_list(orjson.dumps([set_ids[everything], own]))
+        sets = sorted([set_ids[each], sorted(checks)] for each, checks in stored.items())
+        number = self._intern_list(orjson.dumps([set_ids[everything], sets]))
         self._written.append(number)
         return number
 
@@ -100,8 +100,8 @@ class EvaluatedSets:
         """The ids of the sets of this scan, each with its lists of pairs of a check and a reason."""
         wanted = select(SET_LISTS.c.content).where(is_among(self._connection, SET_LISTS.c.id, self._written))
         for content in self._connection.execute(wanted).scalars():
-            _, own = orjson.loads(zlib.decompress(content))
-            yield from own
+            _, sets = orjson.loads(zlib.decompress(content))
+            yield from sets
 
     def could_not_evaluate(self, check: int, object_id: int) -> bool:
         """Return whether this scan matched an object, but could not evaluate a check that an earlier scan evaluated."""
@@ -144,12 +144,12 @@ def read_sets_of_scan(connection: Connection, scan: int) -> Iterator[tuple[str, 
 
 def read_set_ids(connection: Connection, scan: int) -> list[SetsOfKind]:
     """The kinds of a scan, by its number, with the ids of their sets. Older scans have none."""
-    own = COVERAGE.c
+    coverage = COVERAGE.c
     wanted = (
-        select(own.api_version, own.kind, SET_LISTS.c.content)
-        .join(SET_LISTS, SET_LISTS.c.id == own.sets)
-        .where(own.scan == scan)
-        .order_by(own.position)
+        select(coverage.api_version, coverage.kind, SET_LISTS.c.content)
+        .join(SET_LISTS, SET_LISTS.c.id == coverage.sets)
+        .where(coverage.scan == scan)
+        .order_by(coverage.position)
     )
     rows = connection.execute(wanted).all()
     return [

@@ -61,11 +61,11 @@ class LaterScans:
     ) -> None:
         """Read the later scans of a scan, given its number, its lists, and its circumstances."""
         self._versions = {_group_kind(each.api_version, each.kind): each.resource_version for each in lists}
-        own = SCANS.c
+        scan = SCANS.c
         this = connection.execute(
-            select(own.cluster, own.base, own.scope, own.requester).where(own.number == number)
+            select(scan.cluster, scan.base, scan.scope, scan.requester).where(scan.number == number)
         ).one()
-        later = own.cluster == this.cluster, own.revision > this.base, own.number > number
+        later = scan.cluster == this.cluster, scan.revision > this.base, scan.number > number
         merged = {each.revision: each for each in read_merged_scans(connection, this.cluster, after=this.base)}
         request = codec.from_text(Scope, this.scope).operation, this.requester
         self._scans = [
@@ -76,7 +76,7 @@ class LaterScans:
                 (codec.from_text(Scope, row.scope).operation, row.requester) == request,
             )
             for row in connection.execute(
-                select(own.number, own.revision, own.scope, own.requester).where(*later)
+                select(scan.number, scan.revision, scan.scope, scan.requester).where(*later)
             ).all()
         ]
 
@@ -113,8 +113,10 @@ class LaterScans:
 
 
 def _read_versions(connection: Connection, number: int) -> dict[GroupKind, str]:
-    own = COVERAGE.c
-    rows = connection.execute(select(own.api_version, own.kind, own.resource_version).where(own.scan == number))
+    coverage = COVERAGE.c
+    rows = connection.execute(
+        select(coverage.api_version, coverage.kind, coverage.resource_version).where(coverage.scan == number)
+    )
     return {_group_kind(api_version, kind): version for api_version, kind, version in rows}
 
 
@@ -160,11 +162,11 @@ def find_older_lists(connection: Connection, scan: int, end: ScanEnd) -> tuple[O
 
 
 def _compare_lists(connection: Connection, end: ScanEnd, uid: str, cluster: int, base: int) -> Iterator[OlderList]:
-    own = LIST_VERSIONS.c
+    columns = LIST_VERSIONS.c
     wanted = (
-        select(own.api_group, own.kind, own.resource_version, SCANS.c.id)
-        .join(SCANS, (SCANS.c.cluster == own.cluster) & (SCANS.c.revision == own.revision))
-        .where(own.cluster == cluster, own.uid == uid, own.revision <= base)
+        select(columns.api_group, columns.kind, columns.resource_version, SCANS.c.id)
+        .join(SCANS, (SCANS.c.cluster == columns.cluster) & (SCANS.c.revision == columns.revision))
+        .where(columns.cluster == cluster, columns.uid == uid, columns.revision <= base)
     )
     newest = {(group, kind): (version, scan) for group, kind, version, scan in connection.execute(wanted)}
     for listed in end.lists:
@@ -180,9 +182,9 @@ def write_versions(
     uid, cluster, base = connection.execute(
         select(SCANS.c.cluster_uid, SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == scan)
     ).one()
-    own = LIST_VERSIONS.c
-    meanwhile = select(own.api_group, own.kind, own.resource_version).where(
-        own.cluster == cluster, own.uid == uid, own.revision > base
+    columns = LIST_VERSIONS.c
+    meanwhile = select(columns.api_group, columns.kind, columns.resource_version).where(
+        columns.cluster == cluster, columns.uid == uid, columns.revision > base
     )
     surpassing = {(group, kind): int(version) for group, kind, version in connection.execute(meanwhile)}
     left = {_key(each.list_version) for each in older}
@@ -191,7 +193,7 @@ def write_versions(
         if key in left or int(listed.resource_version) < surpassing.get(key, 0):
             continue
         connection.execute(
-            delete(LIST_VERSIONS).where(own.cluster == cluster, own.api_group == key[0], own.kind == key[1])
+            delete(LIST_VERSIONS).where(columns.cluster == cluster, columns.api_group == key[0], columns.kind == key[1])
         )
         row = {"cluster": cluster, "api_group": key[0], "kind": key[1], "uid": uid}
         connection.execute(

@@ -106,16 +106,18 @@ def write_unchecked(connection: Connection, cluster: int, scan: int, findings: R
     if findings.count:
         connection.execute(insert(UNCHECKED).values(scan=scan, findings=findings.pack()))
     before, now = read_unchecked_parts(connection, cluster), dict(findings.words())
-    own = UNCHECKED_NOW.c
+    columns = UNCHECKED_NOW.c
     differing = [part for part, bits in before.items() if now.get(part) != bits]
     for portion in chunks(differing):
-        connection.execute(delete(UNCHECKED_NOW).where(own.cluster == cluster, is_among(connection, own.part, portion)))
+        connection.execute(
+            delete(UNCHECKED_NOW).where(columns.cluster == cluster, is_among(connection, columns.part, portion))
+        )
     written = [(cluster, part, bits) for part, bits in now.items() if before.get(part) != bits]
     insert_rows(connection, UNCHECKED_NOW, ("cluster", "part", "bits"), written)
 
 
 def read_unchecked_parts(connection: Connection, cluster: int) -> dict[int, int]:
     """The stored parts of a cluster: 32 ids each, the lowest bit for the lowest id."""
-    own = UNCHECKED_NOW.c
-    stored = select(own.part, own.bits).where(own.cluster == cluster)
+    part = UNCHECKED_NOW.c
+    stored = select(part.part, part.bits).where(part.cluster == cluster)
     return {row.part: row.bits for row in connection.execute(stored)}

@@ -102,12 +102,12 @@ class InsertedRows:
 
     def remove(self, rows: RowIdSet) -> None:
         """Leave out rows."""
-        kept = [number not in rows for number in self.changed]
-        self.changed = array("I", compress(self.changed, kept))
-        self.before = array("I", compress(self.before, kept))
-        stays = [number not in rows for number in self.moved]
-        self.moved = array("I", compress(self.moved, stays))
-        self.left = array("I", compress(self.left, stays))
+        stays_changed = [number not in rows for number in self.changed]
+        self.changed = array("I", compress(self.changed, stays_changed))
+        self.before = array("I", compress(self.before, stays_changed))
+        stays_moved = [number not in rows for number in self.moved]
+        self.moved = array("I", compress(self.moved, stays_moved))
+        self.left = array("I", compress(self.left, stays_moved))
         self.new = array("I", (number for number in self.new if number not in rows))
         for key, numbers in self.reopened.items():
             self.reopened[key] = array("I", (number for number in numbers if number not in rows))
@@ -234,10 +234,10 @@ class History:
     def close(self) -> None:
         """Write what the merge of the next scan needs, and add up the rows that this merge has completed."""
         self._merged.write()
-        own = FINDINGS.c
+        finding = FINDINGS.c
         for numbers in self._unsummed:
-            self._sums.read(FINDINGS_BEGUN, own.id.between(numbers[0], numbers[-1]))
-        ended = own.cluster == self._position.cluster, own.until == self._position.revision
+            self._sums.read(FINDINGS_BEGUN, finding.id.between(numbers[0], numbers[-1]))
+        ended = finding.cluster == self._position.cluster, finding.until == self._position.revision
         self._sums.read(FINDINGS_ENDED, *ended)
 
     def set_aside(self, outdated: Collection[int]) -> None:
@@ -245,18 +245,22 @@ class History:
 
         A finding that this scan changed stays as it was.
         """
-        rows, own, now = RowIdSet(outdated), FINDINGS.c, self._position.revision
+        rows, finding, now = RowIdSet(outdated), FINDINGS.c, self._position.revision
         changed = [number for number in self.inserted.changed if number in rows]
         reopened = [number for numbers in self.inserted.reopened.values() for number in numbers if number in rows]
         before = dict(zip(self.inserted.changed, self.inserted.before, strict=True))
         alone = [number for number in rows if number not in before]
         for portion in chunks(changed):
-            self._connection.execute(delete(FINDINGS).where(is_among(self._connection, own.id, portion)))
+            self._connection.execute(delete(FINDINGS).where(is_among(self._connection, finding.id, portion)))
         self._update([before[number] for number in changed], until=OPEN, superseded=None)
         self._update(alone, event=OUTDATED, until=now + 1, superseded=now)
         for names in chunks(self._read_fingerprints(reopened)):
-            ended = own.cluster == self._position.cluster, own.superseded == now, own.event.not_in(SINGLE_SCAN_EVENTS)
-            chosen = is_among(self._connection, own.fingerprint, names)
+            ended = (
+                finding.cluster == self._position.cluster,
+                finding.superseded == now,
+                finding.event.not_in(SINGLE_SCAN_EVENTS),
+            )
+            chosen = is_among(self._connection, finding.fingerprint, names)
             self._connection.execute(update(FINDINGS).where(*ended, chosen).values(superseded=None, moved_to=None))
         self._note_seen(RowIdRun(before[number], 1) for number in changed)
         self.changes.findings -= len(changed)
@@ -342,10 +346,10 @@ class History:
         recorded = set(self._connection.execute(select(POPULATION.c.object).where(there)).scalars() if moved else ())
         older: dict[int, FindingColumns] = {}
         for key, row in latest.items():
-            own, found = row.finding, findings[key]
+            own, staged = row.finding, findings[key]
             known = own._replace(
-                object=own.object if own.object in recorded else found.object,
-                problem=found.problem if own.problem is None else own.problem,
+                object=own.object if own.object in recorded else staged.object,
+                problem=staged.problem if own.problem is None else own.problem,
             )
             if known != own:
                 older[row.history.id] = known
@@ -440,8 +444,8 @@ class MergedPages:
         """Read the digests; the connection is in a transaction that writes history."""
         self._connection = connection
         self._cluster = cluster
-        own = MERGED_PAGES.c
-        wanted = select(own.digest, own.findings).where(own.cluster == cluster)
+        merged_page = MERGED_PAGES.c
+        wanted = select(merged_page.digest, merged_page.findings).where(merged_page.cluster == cluster)
         self._before = {bytes(digest): bytes(runs) for digest, runs in connection.execute(wanted)}
         self._now: dict[bytes, bytes] = {}
 
@@ -463,9 +467,9 @@ class MergedPages:
 
     def write(self) -> None:
         """Replace the pages of the scan before by those of this scan."""
-        own = MERGED_PAGES.c
+        merged_page = MERGED_PAGES.c
         for portion in chunks([key for key in self._before if key not in self._now]):
-            gone = own.cluster == self._cluster, is_among(self._connection, own.digest, portion)
+            gone = merged_page.cluster == self._cluster, is_among(self._connection, merged_page.digest, portion)
             self._connection.execute(delete(MERGED_PAGES).where(*gone))
         rows = [(self._cluster, key, runs) for key, runs in self._now.items() if key not in self._before]
         insert_rows(self._connection, MERGED_PAGES, ("cluster", "digest", "findings"), rows)

@@ -166,10 +166,10 @@ class PopulationWriter:
         for page in pages:
             above = [self._find_workload_key(each) for each in page]
             workloads = self._workload_ids.intern_optional(above)
-            kept = self._kept_ids.intern_optional([_encode_kept(each.labels, each.annotations) for each in page])
+            kept_ids = self._kept_ids.intern_optional([_encode_kept(each.labels, each.annotations) for each in page])
             rows = [
                 (place, each.namespace, each.name, each.uid, workload, labels)
-                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept, strict=True), len(tops))
+                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept_ids, strict=True), len(tops))
             ]
             insert_rows(self._connection, _SORTED, names, rows)
             tops.extend(map(_top_key, page, above))
@@ -185,12 +185,12 @@ class PopulationWriter:
         known = _KnownWorkloads({}, {}, {})
         if not derived:
             return known
-        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         wanted = (
             select(_SORTED.c.place, _SORTED.c.workload, top.id, top.api_version, top.kind, top.namespace, top.name)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
+            .join_from(_SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(kinds), *identity))
+            .join(POPULATION, and_(interval.object == columns.id, interval.until == OPEN))
             .join(WORKLOADS, and_(top.id == interval.workload, top.derived.is_(False)))
             .where(_SORTED.c.workload != NONE)
             .execution_options(yield_per=CHUNK)
@@ -212,12 +212,14 @@ class PopulationWriter:
 
     def _read_ended(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[Identity, int]]:
         """The objects of a list, with their ids, that scans with newer lists found gone: this scan alone has them again."""
-        own, interval = OBJECTS.c, POPULATION.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval = OBJECTS.c, POPULATION.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         wanted = (
-            select(*(own[name] for name in Identity._fields), own.id)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until.in_(lists.scans)))
+            select(*(columns[name] for name in Identity._fields), columns.id)
+            .join_from(
+                _SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(listed.same_kinds), *identity)
+            )
+            .join(POPULATION, and_(interval.object == columns.id, interval.until.in_(lists.scans)))
             .execution_options(yield_per=CHUNK)
         )
         with self._connection.execute(wanted) as rows:
@@ -226,20 +228,22 @@ class PopulationWriter:
 
     def _read_newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _NewerFacts]]:
         """The facts of newer lists about the objects of a list, by the places of those of which they have something else."""
-        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         itself = {
             "api_version": KINDS.c.api_version,
             "kind": KINDS.c.kind,
-            "namespace": own.namespace,
-            "name": own.name,
+            "namespace": columns.namespace,
+            "name": columns.name,
         }
         workload = (func.coalesce(top[name], column) for name, column in itself.items())
         wanted = (
-            select(_SORTED.c.place, own.id, interval.since, interval.workload, interval.kept, *workload)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
-            .join(KINDS, KINDS.c.id == own.kind)
+            select(_SORTED.c.place, columns.id, interval.since, interval.workload, interval.kept, *workload)
+            .join_from(
+                _SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(listed.same_kinds), *identity)
+            )
+            .join(POPULATION, and_(interval.object == columns.id, interval.until == OPEN))
+            .join(KINDS, KINDS.c.id == columns.kind)
             .outerjoin(WORKLOADS, top.id == interval.workload)
             .where(or_(interval.workload != _SORTED.c.workload, interval.kept != _SORTED.c.kept))
             .execution_options(yield_per=CHUNK)
@@ -255,8 +259,8 @@ class PopulationWriter:
         if examined.controller is None:
             return None
         top = self._workloads.of(examined)
-        own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
-        return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
+        itself = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
+        return None if top == itself else (top.api_version, top.kind, top.namespace, top.name, top.derived)
 
     def _read_sorted(
         self, known: _KnownWorkloads, newer: Mapping[int, _NewerFacts], tops: array[int]
@@ -281,12 +285,20 @@ class PopulationWriter:
                 yield SeenObject(identity, (number, kept), place)
 
     def _read_in_force(self, kinds: Sequence[int]) -> Iterator[IntervalInForce]:
-        own, interval = OBJECTS.c, POPULATION.c
+        identity, interval = OBJECTS.c, POPULATION.c
         ordered = (
-            select(own.namespace, own.name, own.uid, interval.workload, interval.kept, own.id, interval.since)
+            select(
+                identity.namespace,
+                identity.name,
+                identity.uid,
+                interval.workload,
+                interval.kept,
+                identity.id,
+                interval.since,
+            )
             .join_from(POPULATION, OBJECTS)
             .where(interval.cluster == self._cluster, interval.kind.in_(kinds), interval.until == OPEN)
-            .order_by(own.namespace, own.name, own.uid)
+            .order_by(identity.namespace, identity.name, identity.uid)
             .execution_options(yield_per=CHUNK)
         )
         with self._connection.execute(ordered) as rows:

@@ -45,8 +45,8 @@ def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: i
     of_row = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
     set_clock = of_row.values(problem_first=bindparam("begin"), problem_opened=bindparam("opening"))
     for start in range(0, len(rows), CHUNK):
-        own = slice(start, start + CHUNK)
-        portion = zip(rows[own], first[own], opened[own], strict=True)
+        part = slice(start, start + CHUNK)
+        portion = zip(rows[part], first[part], opened[part], strict=True)
         values = [{"row": number, "begin": begin, "opening": opening} for number, begin, opening in portion]
         connection.execute(set_clock, values)
 
@@ -87,13 +87,15 @@ def end_moved_rows(connection: Connection, moved: Iterable[tuple[int, int]], las
     The row has the reason *moved*, the cause of the next one, and the problem to which that belongs. `last_seen` has the last
     revision that saw the row.
     """
-    own = FINDINGS.c
-    ended = update(FINDINGS).where(own.id == bindparam("row"))
+    finding = FINDINGS.c
+    ended = update(FINDINGS).where(finding.id == bindparam("row"))
     ended = ended.values(last_seen=bindparam("seen"), moved_to=bindparam("to"), end_cause=bindparam("why"))
     ended = ended.values(resolution=Resolution.MOVED.value)
     for portion in chunks(list(moved)):
         before = {number: row for row, number in portion}
-        wanted = select(own.id, own.problem, own.cause).where(is_among(connection, own.id, list(before)))
+        wanted = select(finding.id, finding.problem, finding.cause).where(
+            is_among(connection, finding.id, list(before))
+        )
         values = [
             {"row": before[number], "seen": last_seen[before[number]], "to": problem, "why": cause}
             for number, problem, cause in connection.execute(wanted).all()

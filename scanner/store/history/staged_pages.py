@@ -270,11 +270,11 @@ class StagedList:
 
     def read_pages(self) -> Iterator[StagedPage]:
         """The findings and tallies of each page, once: the space of a page is free for others when the next one is read."""
-        own = STAGED_PAGES.c
+        staged_page = STAGED_PAGES.c
         for number in self.numbers:
-            wanted = select(own.content).where(own.id == number)
+            wanted = select(staged_page.content).where(staged_page.id == number)
             yield unpack(bytes(self.connection.execute(wanted).scalar_one()))
-            self.connection.execute(update(STAGED_PAGES).where(own.id == number).values(content=b""))
+            self.connection.execute(update(STAGED_PAGES).where(staged_page.id == number).values(content=b""))
 
     def read_objects(self) -> Iterator[Sequence[ExaminedObject]]:
         """The examined objects of each page."""
@@ -301,8 +301,8 @@ class StagedLists:
     def __init__(self, connection: Connection, scan: int) -> None:
         """Take the number of a scan."""
         self._connection = connection
-        own = STAGED_PAGES.c
-        of_objects, of_controllers = own.content.is_not(None), own.content.is_(None)
+        staged_page = STAGED_PAGES.c
+        of_objects, of_controllers = staged_page.content.is_not(None), staged_page.content.is_(None)
         self._evaluated = self._read_lists(scan, of_objects)
         self._controllers = self._read_lists(scan, of_controllers)
 
@@ -325,8 +325,12 @@ class StagedLists:
         return workloads
 
     def _read_lists(self, scan: int, chosen: ColumnElement[bool]) -> list[StagedList]:
-        own = STAGED_PAGES.c
-        wanted = select(own.api_version, own.kind, own.id).where(own.scan == scan, chosen).order_by(own.id)
+        staged_page = STAGED_PAGES.c
+        wanted = (
+            select(staged_page.api_version, staged_page.kind, staged_page.id)
+            .where(staged_page.scan == scan, chosen)
+            .order_by(staged_page.id)
+        )
         rows = self._connection.execute(wanted).all()
         lists: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for api_version, kind, page in rows:

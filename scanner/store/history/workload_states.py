@@ -103,16 +103,18 @@ class WorkloadStates:
         return WorkloadState(tuple(objects), kind in objects.values(), exists, still_broken)
 
     def _read_gone(self, numbers: Sequence[int]) -> Iterator[_GoneFinding]:
-        own, interval = FINDINGS.c, POPULATION.c
+        finding, interval = FINDINGS.c, POPULATION.c
         later = POPULATION.alias("later").c
-        newest = select(func.max(later.since)).where(later.object == own.object).correlate(FINDINGS).scalar_subquery()
+        newest = (
+            select(func.max(later.since)).where(later.object == finding.object).correlate(FINDINGS).scalar_subquery()
+        )
         wanted = (
-            select(own.id, own.problem, OBJECTS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
+            select(finding.id, finding.problem, OBJECTS.c.kind, OBJECTS.c.namespace, OBJECTS.c.name)
             .add_columns(WORKLOADS.c.api_version, WORKLOADS.c.kind, WORKLOADS.c.namespace, WORKLOADS.c.name)
-            .join(OBJECTS, OBJECTS.c.id == own.object)
-            .outerjoin(POPULATION, (interval.object == own.object) & (interval.since == newest))
+            .join(OBJECTS, OBJECTS.c.id == finding.object)
+            .outerjoin(POPULATION, (interval.object == finding.object) & (interval.since == newest))
             .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
-            .where(is_among(self._connection, own.id, numbers))
+            .where(is_among(self._connection, finding.id, numbers))
         )
         for number, problem, kind, namespace, name, api_version, *above in self._connection.execute(wanted):
             group_kind = self._kinds[kind]
@@ -121,10 +123,12 @@ class WorkloadStates:
 
     def _find_broken_problems(self, numbers: Sequence[int], resolved: RowIdSet) -> frozenset[int]:
         """The problems of some rows that are open in other rows."""
-        own, gone = FINDINGS.c, FINDINGS.alias("gone").c
+        finding, gone = FINDINGS.c, FINDINGS.alias("gone").c
         problems = select(gone.problem).where(gone.id.in_(select_numbers(self._connection, numbers)))
-        still_open = select(own.id, own.problem).where(own.cluster == self._cluster, own.until == OPEN)
-        rows = self._connection.execute(still_open.where(own.problem.in_(problems)).execution_options(yield_per=1000))
+        still_open = select(finding.id, finding.problem).where(finding.cluster == self._cluster, finding.until == OPEN)
+        rows = self._connection.execute(
+            still_open.where(finding.problem.in_(problems)).execution_options(yield_per=1000)
+        )
         return frozenset(problem for number, problem in rows if number not in resolved)
 
     def _find_objects(
@@ -146,15 +150,15 @@ class WorkloadStates:
             for derived in (False, True)
         }
         of_row = {number: keys[key] for key, number in self._workload_ids.find_known(list(keys)).items()}  # type: ignore[index]
-        own = POPULATION.c
+        interval = POPULATION.c
         for portion in chunks(list(of_row)):
             in_force = (
-                own.cluster == self._cluster,
-                own.until == OPEN,
-                is_among(self._connection, own.workload, portion),
+                interval.cluster == self._cluster,
+                interval.until == OPEN,
+                is_among(self._connection, interval.workload, portion),
             )
             for workload, number, kind in self._connection.execute(
-                select(own.workload, own.object, own.kind).where(*in_force)
+                select(interval.workload, interval.object, interval.kind).where(*in_force)
             ):
                 yield of_row[workload], number, self._kinds[kind]
 
@@ -163,8 +167,8 @@ class WorkloadStates:
 
     def _read_unlisted_versions(self, kind: GroupKind) -> Collection[str]:
         """The API versions of a kind that no scan evaluated: those under which objects have named it as their controller."""
-        own = WORKLOADS.c
-        rows = self._connection.execute(select(own.api_version).where(own.kind == kind[1]).distinct()).scalars()
+        top = WORKLOADS.c
+        rows = self._connection.execute(select(top.api_version).where(top.kind == kind[1]).distinct()).scalars()
         versions = {api_version for api_version in rows if api_version.rpartition("/")[0] == kind[0]}
         self._versions[kind] = versions
         return versions
@@ -174,16 +178,16 @@ class WorkloadStates:
         places: defaultdict[tuple[GroupKind, str], list[_Top]] = defaultdict(list)
         for top in tops:
             places[top.group_kind, top.namespace].append(top)
-        own = OBJECTS.c
+        identity = OBJECTS.c
         for (group_kind, namespace), several in places.items():
             kinds = [number for number, kind in self._kinds.items() if kind == group_kind]
             by_name = {top.name: top for top in several}
             for portion in chunks(list(by_name)):
                 wanted = (
-                    select(own.id, own.name)
-                    .join(POPULATION, POPULATION.c.object == own.id)
-                    .where(own.cluster == self._cluster, own.kind.in_(kinds), own.namespace == namespace)
-                    .where(is_among(self._connection, own.name, portion), POPULATION.c.until == OPEN)
+                    select(identity.id, identity.name)
+                    .join(POPULATION, POPULATION.c.object == identity.id)
+                    .where(identity.cluster == self._cluster, identity.kind.in_(kinds), identity.namespace == namespace)
+                    .where(is_among(self._connection, identity.name, portion), POPULATION.c.until == OPEN)
                 )
                 for number, name in self._connection.execute(wanted):
                     yield by_name[name], number, group_kind
@@ -210,13 +214,13 @@ def _top_of(api_version: str, kind: str, namespace: str, name: str) -> _Top:
 
 def read_workload_kinds(connection: Connection, scan_id: str) -> frozenset[GroupKind]:
     """The kinds of the workloads of the open findings in the history to which a running scan belongs, by its id."""
-    own, interval, top = FINDINGS.c, POPULATION.c, WORKLOADS.c
+    finding, interval, top = FINDINGS.c, POPULATION.c, WORKLOADS.c
     cluster = select(SCANS.c.cluster).where(SCANS.c.id == scan_id).scalar_subquery()
     wanted = (
         select(top.api_version, top.kind)
-        .join_from(FINDINGS, POPULATION, interval.object == own.object)
+        .join_from(FINDINGS, POPULATION, interval.object == finding.object)
         .join(WORKLOADS, top.id == interval.workload)
-        .where(own.cluster == cluster, own.until == OPEN)
+        .where(finding.cluster == cluster, finding.until == OPEN)
         .distinct()
     )
     return frozenset((api_version.rpartition("/")[0], kind) for api_version, kind in connection.execute(wanted))

@@ -286,8 +286,8 @@ def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: Hi
     for page in pages:
         checks, kinds = history.checks.intern(page.checks), history.kinds.intern(page.kinds)
         ledger.add(page, checks, kinds)
-        own = slice(start, start + page.objects)
-        history.merge(page, checks, kinds, RecordedList(objects.ids[own], objects.workloads[own]))
+        place = slice(start, start + page.objects)
+        history.merge(page, checks, kinds, RecordedList(objects.ids[place], objects.workloads[place]))
         start += page.objects
 
 

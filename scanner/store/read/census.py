@@ -51,8 +51,8 @@ def count_seen_by_owner(
 
 def count_resolutions(connection: Connection, cluster: int, revision: int) -> dict[str, int]:
     """The numbers of the findings that the scan of a revision resolved, by reason."""
-    own = FINDINGS.c.resolution
-    counted = select(own, func.count()).where(was_resolved_in(cluster, revision)).group_by(own)
+    reason_column = FINDINGS.c.resolution
+    counted = select(reason_column, func.count()).where(was_resolved_in(cluster, revision)).group_by(reason_column)
     return {reason or "": number for reason, number in connection.execute(counted)}
 
 

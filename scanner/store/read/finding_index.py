@@ -123,29 +123,29 @@ def count_findings_by_object(connection: Connection, cluster: int, revision: int
 
 def _select_columns(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
     """The query of the columns of an index, followed by those of `_FactColumns` and `_PlaceColumns`; labels are those of the revision `at`."""
-    own, interval = FINDINGS.c, POPULATION.c
-    there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
+    finding, interval = FINDINGS.c, POPULATION.c
+    there = and_(interval.object == finding.object, interval.since <= at, interval.until > at)
     facts = (
-        *(own.check, own.verdict, own.event, own.since == revision),
+        *(finding.check, finding.verdict, finding.event, finding.since == revision),
         OPENED,
         FIRST == revision,
-        *(own.resolution, own.cause, own.end_cause),
+        *(finding.resolution, finding.cause, finding.end_cause),
     )
-    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept
+    places = finding.kind, OBJECTS.c.namespace, interval.workload, interval.kept
     return (
         select(
             *(
-                own.id,
+                finding.id,
                 PROBLEM,
-                func.substr(own.fingerprint, 1, _ID_BYTES),
-                own.object,
+                func.substr(finding.fingerprint, 1, _ID_BYTES),
+                finding.object,
                 OBJECTS.c.name,
             ),
             *(column.label(f"fact_{number}") for number, column in enumerate(facts)),
             *(column.label(f"place_{number}") for number, column in enumerate(places)),
         )
         .select_from(FINDINGS)
-        .join(OBJECTS, OBJECTS.c.id == own.object)
+        .join(OBJECTS, OBJECTS.c.id == finding.object)
         .outerjoin(POPULATION, there)
         .where(chosen)
     )
@@ -213,9 +213,9 @@ class _ReferredRows:
         """Workloads by id."""
         if not numbers:
             return {}
-        own = WORKLOADS.c
-        wanted = select(own.id, own.kind, own.namespace, own.name).where(
-            own.id.in_(select_numbers(self._connection, sorted(numbers)))
+        top = WORKLOADS.c
+        wanted = select(top.id, top.kind, top.namespace, top.name).where(
+            top.id.in_(select_numbers(self._connection, sorted(numbers)))
         )
         return {number: _TopColumns(*columns) for number, *columns in self._connection.execute(wanted)}
 
@@ -238,7 +238,7 @@ class _ReferredRows:
     def _read_verdicts(self, numbers: set[int]) -> None:
         if not numbers:
             return
-        own = VERDICTS.c
-        columns = (own[name] for name in _EffectColumns._fields)
-        wanted = select(own.id, *columns).where(own.id.in_(select_numbers(self._connection, sorted(numbers))))
+        verdict = VERDICTS.c
+        columns = (verdict[name] for name in _EffectColumns._fields)
+        wanted = select(verdict.id, *columns).where(verdict.id.in_(select_numbers(self._connection, sorted(numbers))))
         self._verdicts.update((row[0], _EffectColumns._make(row[1:])) for row in self._connection.execute(wanted))

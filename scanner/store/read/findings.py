@@ -120,10 +120,10 @@ _HISTORY, _FINDING, _CHECK, _KIND, _OBJECT = slices_of(*_COLUMNS)
 
 def select_findings() -> Select[*tuple[Any, ...]]:
     """The query of the rows for `FindingRow.from_row`, in no order."""
-    own = (FINDINGS.c[name] for name in ROW)
+    columns = (FINDINGS.c[name] for name in ROW)
     referred = *columns_of(CHECKS, CheckColumns), *columns_of(KINDS, KindColumns), *columns_of(OBJECTS, ObjectColumns)
     joined = FINDINGS.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-    return select(*own, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
+    return select(*columns, *referred).select_from(joined.join(OBJECTS, OBJECTS.c.id == FINDINGS.c.object))
 
 
 class FindingDetails(NamedTuple):
@@ -191,10 +191,10 @@ def read_findings_of_rows(
     shown = _FindingReader(connection, cluster, revision, unchecked, times)
     wanted = _select_details(revision).where(FINDINGS.c.cluster == cluster)
     for portion in chunks(list(ids)):
-        found = connection.execute(wanted.where(is_among(connection, FINDINGS.c.id, portion))).all()
-        rows = list(map(FindingRow.from_row, found))
+        records = connection.execute(wanted.where(is_among(connection, FINDINGS.c.id, portion))).all()
+        rows = list(map(FindingRow.from_row, records))
         numbers = [row.history.id for row in rows]
-        beside = {number: _build_details(*row[_DETAILS]) for number, row in zip(numbers, found, strict=True)}
+        beside = {number: _build_details(*row[_DETAILS]) for number, row in zip(numbers, records, strict=True)}
         beside.update(_build_details_of_gone(connection, rows, beside, revision))
         left = [number for number in numbers if number in unchecked]
         seen = group_by_last_seen(connection, cluster, left, before=revision) if left else {}
@@ -204,14 +204,14 @@ def read_findings_of_rows(
 
 def _select_details(revision: int) -> Select[*tuple[Any, ...]]:
     """The query of rows with what stands beside them, as the scan of a revision shows them: a resolved object as it was before."""
-    own, interval = FINDINGS.c, POPULATION.c
-    at = case((own.until == revision, revision - 1), else_=revision)
-    there = (interval.object == own.object) & (interval.since <= at) & (interval.until > at)
+    finding, interval = FINDINGS.c, POPULATION.c
+    at = case((finding.until == revision, revision - 1), else_=revision)
+    there = (interval.object == finding.object) & (interval.since <= at) & (interval.until > at)
     return (
         select_findings()
         .add_columns(EVIDENCE.c.reasons, EXCERPTS.c.text, interval.object, *INTERVAL)
-        .outerjoin(EVIDENCE, EVIDENCE.c.id == own.evidence)
-        .outerjoin(EXCERPTS, EXCERPTS.c.id == own.excerpt)
+        .outerjoin(EVIDENCE, EVIDENCE.c.id == finding.evidence)
+        .outerjoin(EXCERPTS, EXCERPTS.c.id == finding.excerpt)
         .outerjoin(POPULATION, there)
         .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
     )
@@ -297,8 +297,8 @@ def has_ended_in(cluster: int, revision: int) -> ColumnElement[bool]:
 
 def was_resolved_in(cluster: int, revision: int) -> ColumnElement[bool]:
     """The condition that a scan resolved a finding. One that moved to another problem is open."""
-    own = FINDINGS.c.resolution
-    return has_ended_in(cluster, revision) & (own.is_(None) | (own != MOVED))
+    reason = FINDINGS.c.resolution
+    return has_ended_in(cluster, revision) & (reason.is_(None) | (reason != MOVED))
 
 
 def status_of(event: str, *, begins: bool) -> _Status:
@@ -449,8 +449,8 @@ def _workload_of(row: FindingRow, interval: IntervalOfObject | None) -> Workload
     """The workload of the object of a row: the object itself if it has no other, None if it is not known."""
     if interval is None:
         return None
-    own = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
-    return interval.workload or Workload(*own)
+    itself = row.kind.api_version, row.kind.kind, row.identity.namespace, row.identity.name
+    return interval.workload or Workload(*itself)
 
 
 def _locate_object(row: FindingRow, interval: IntervalOfObject | None) -> PlaceOfObject | None:
@@ -498,10 +498,12 @@ def read_verdicts(connection: Connection, numbers: set[int]) -> Mapping[int, Ver
 def _read_texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
     """The texts in a column of a table, by id; empty for None."""
     texts: dict[int | None, str] = {None: ""}
-    own = column.table.c.id
+    number_column = column.table.c.id
     for portion in chunks(sorted(number for number in numbers if number is not None)):
         texts.update(
             (number, text)
-            for number, text in connection.execute(select(own, column).where(is_among(connection, own, portion)))
+            for number, text in connection.execute(
+                select(number_column, column).where(is_among(connection, number_column, portion))
+            )
         )
     return texts

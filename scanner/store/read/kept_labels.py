@@ -96,11 +96,11 @@ class KeptLabels:
 
     def _find_kept_ids(self, place: PlaceOfObject) -> tuple[int, int, int]:
         """The ids of `kept` of an object, its workload and its namespace. A Namespace is in itself."""
-        own = place.kept
-        top = self._of_workloads[place.workload] if place.workload else own
+        number = place.kept
+        top = self._of_workloads[place.workload] if place.workload else number
         if place.namespace:
-            return own, top, self._of_namespaces[place.namespace]
-        return own, top, own if place.kind in self._namespace_kinds else 0
+            return number, top, self._of_namespaces[place.namespace]
+        return number, top, number if place.kind in self._namespace_kinds else 0
 
     def _join(self, own: KeptMetadata, top: KeptMetadata, namespace: KeptMetadata) -> KeptOfObject:
         """The same object for the same three, which it keeps alive, so that no others get their ids."""
@@ -115,16 +115,16 @@ class KeptLabels:
 
     def _read_kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of workloads, 0 for those that were not examined."""
-        own, found = WORKLOADS.c, dict.fromkeys(missing, 0)
+        top, kept_ids = WORKLOADS.c, dict.fromkeys(missing, 0)
         for portion in chunks(missing):
             by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
-            wanted = select(own.id, own.api_version, own.kind).where(is_among(self.connection, own.id, portion))
+            wanted = select(top.id, top.api_version, top.kind).where(is_among(self.connection, top.id, portion))
             for number, api_version, kind in self.connection.execute(wanted):
                 by_kind[_group(api_version), kind].append(number)
             for group_kind, numbers in by_kind.items():
                 if kinds := self._kinds.get(group_kind):
-                    found.update(self._read_kept_of_workloads(kinds, numbers))
-        return found
+                    kept_ids.update(self._read_kept_of_workloads(kinds, numbers))
+        return kept_ids
 
     def _read_kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of examined workloads of a kind. Of objects of one name, the newest counts."""
@@ -145,7 +145,7 @@ class KeptLabels:
 
     def _read_kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
         """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
-        identity, interval, found = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
+        identity, interval, kept_ids = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
         for portion in chunks(missing):
             wanted = (
                 select(identity.name, interval.kept)
@@ -155,8 +155,8 @@ class KeptLabels:
                 .where(is_among(self.connection, identity.name, portion))
                 .order_by(identity.id)
             )
-            found.update((name, kept) for name, kept in self.connection.execute(wanted))
-        return found
+            kept_ids.update((name, kept) for name, kept in self.connection.execute(wanted))
+        return kept_ids
 
     def _is_of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
         """The conditions of the objects of some kinds at the revision."""
@@ -172,11 +172,11 @@ class KeptLabels:
         )
 
     def _read_kept(self, missing: Sequence[int]) -> Mapping[int, KeptMetadata]:
-        own, found = KEPT.c, dict[int, KeptMetadata]()
+        kept, metadata = KEPT.c, dict[int, KeptMetadata]()
         for portion in chunks(missing):
-            wanted = select(own.id, own.labels, own.annotations).where(is_among(self.connection, own.id, portion))
-            found.update((number, self._build_kept(*both)) for number, *both in self.connection.execute(wanted))
-        return found
+            wanted = select(kept.id, kept.labels, kept.annotations).where(is_among(self.connection, kept.id, portion))
+            metadata.update((number, self._build_kept(*both)) for number, *both in self.connection.execute(wanted))
+        return metadata
 
     def _build_kept(self, labels: str | None, annotations: str | None) -> KeptMetadata:
         both = self._decode_pairs(labels), self._decode_pairs(annotations)
@@ -280,16 +280,24 @@ def _read_portions(
     labels: KeptLabels, chosen: Select[Any] | None
 ) -> Iterator[list[tuple[int, PlaceOfObject, KeptTexts]]]:
     """Portions of rows: the ids of objects, their places, and their own labels."""
-    own = POPULATION.c
+    interval = POPULATION.c
     wanted = (
-        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept, KEPT.c.labels, KEPT.c.annotations)
-        .join(OBJECTS, OBJECTS.c.id == own.object)
-        .outerjoin(KEPT, KEPT.c.id == own.kept)
-        .where(own.cluster == labels.cluster, own.since <= labels.revision, own.until > labels.revision)
+        select(
+            interval.object,
+            interval.kind,
+            OBJECTS.c.namespace,
+            interval.workload,
+            interval.kept,
+            KEPT.c.labels,
+            KEPT.c.annotations,
+        )
+        .join(OBJECTS, OBJECTS.c.id == interval.object)
+        .outerjoin(KEPT, KEPT.c.id == interval.kept)
+        .where(interval.cluster == labels.cluster, interval.since <= labels.revision, interval.until > labels.revision)
         .execution_options(yield_per=CHUNK)
     )
     connection: Connection = labels.connection
-    with connection.execute(wanted if chosen is None else wanted.where(own.object.in_(chosen))) as result:
+    with connection.execute(wanted if chosen is None else wanted.where(interval.object.in_(chosen))) as result:
         for portion in result.partitions():
             yield [
                 (number, PlaceOfObject(kind, namespace, workload, kept), (names, annotations))

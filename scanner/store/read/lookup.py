@@ -232,18 +232,18 @@ def explain_findings(connection: Connection, cluster: int, rows: Sequence[Findin
     read: dict[int, ReadFinding] = {}
     for revision in set(seen.values()):
         of_revision = [row for row in rows if seen[row.history.id] == revision]
-        found = read_findings(connection, of_revision, KeptLabels(connection, cluster, revision))
-        read.update((each.row.history.id, each) for each in found)
+        findings = read_findings(connection, of_revision, KeptLabels(connection, cluster, revision))
+        read.update((each.row.history.id, each) for each in findings)
     histories = read_histories(connection, cluster, [row.history.fingerprint for row in rows])
     scans_at = _read_scans(connection, cluster, set(seen.values()))
     policy = cache(partial(_read_policy, connection))
 
     def finding(row: FindingRow) -> ExplainedFinding:
         history = row.history
-        scan, own = scans_at[seen[history.id]], read[history.id]
-        used, reading = policy(scan.id, own.finding.policy_key)
+        scan, read_finding = scans_at[seen[history.id]], read[history.id]
+        used, reading = policy(scan.id, read_finding.finding.policy_key)
         events = tuple(_list_events(connection, history, times, histories))
-        return ExplainedFinding(_build_finding(own, times, seen[history.id]), scan, used, reading, events)
+        return ExplainedFinding(_build_finding(read_finding, times, seen[history.id]), scan, used, reading, events)
 
     return list(map(finding, rows))
 
@@ -278,9 +278,9 @@ def _build_finding(read: ReadFinding, times: Times, seen: int) -> StoredFinding:
 
 def read_histories(connection: Connection, cluster: int, fingerprints: Sequence[bytes]) -> Histories:
     """The rows of some findings of a cluster. All rows of the cluster are read for them: no index has earlier rows by fingerprint."""
-    own = FINDINGS.c
-    chosen = own.cluster == cluster, is_among(connection, own.fingerprint, fingerprints)
-    wanted = select(*columns_of(FINDINGS, HistoryColumns)).where(*chosen).order_by(own.since)
+    finding = FINDINGS.c
+    chosen = finding.cluster == cluster, is_among(connection, finding.fingerprint, fingerprints)
+    wanted = select(*columns_of(FINDINGS, HistoryColumns)).where(*chosen).order_by(finding.since)
     rows: defaultdict[bytes, list[HistoryColumns]] = defaultdict(list)
     for row in map(HistoryColumns._make, connection.execute(wanted)):
         rows[bytes(row.fingerprint)].append(row)
@@ -412,9 +412,9 @@ def _read_problem_rows(connection: Connection, number: int, cluster: str | int |
 
     An outdated finding was never open: its row explains a problem without other rows alone.
     """
-    own = FINDINGS.c
-    latest = is_last_in_problem() | own.event.in_(SINGLE_SCAN_EVENTS)
-    wanted = select_findings().where(own.problem == number, latest).order_by(own.since)
+    finding = FINDINGS.c
+    latest = is_last_in_problem() | finding.event.in_(SINGLE_SCAN_EVENTS)
+    wanted = select_findings().where(finding.problem == number, latest).order_by(finding.since)
     if isinstance(cluster, str) and cluster:
         named = find_cluster(connection, cluster)
         wanted = wanted.where(FINDINGS.c.cluster == (named.id if named else None))

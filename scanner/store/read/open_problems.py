@@ -104,10 +104,10 @@ def count_problem_groups(connection: Connection, place: ScanPlace, waived: froze
         "outcome": _rank_outcome(VERDICTS.c.outcome),
     }
     columns = (func.max(fact).label(name) for name, fact in facts.items())
-    own = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
-    group = CHECKS.c.language, CHECKS.c.policy, own.c.action, own.c.outcome
-    numbers = func.count(), count_where(own.c.refused == 1), count_where(is_new(own.c, place.revision))
-    wanted = select(*group, *numbers).join_from(own, CHECKS, CHECKS.c.id == own.c.check).group_by(*group)
+    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
+    group = CHECKS.c.language, CHECKS.c.policy, problems.c.action, problems.c.outcome
+    numbers = func.count(), count_where(problems.c.refused == 1), count_where(is_new(problems.c, place.revision))
+    wanted = select(*group, *numbers).join_from(problems, CHECKS, CHECKS.c.id == problems.c.check).group_by(*group)
     rows = connection.execute(wanted).all()
     return tuple(
         sorted(
@@ -141,14 +141,14 @@ def _count_groups(
     connection: Connection, place: ScanPlace, waived: frozenset[int], group: ColumnElement[Any]
 ) -> Iterator[tuple[Any, int, OpenProblems]]:
     """The groups; the problems of each in as many parts as there are numbers of groups that a problem is in."""
-    own = _select_parts(connection, place, waived, group).subquery()
-    of_problem = {"partition_by": own.c.problem}
+    problem_parts = _select_parts(connection, place, waived, group).subquery()
+    of_problem = {"partition_by": problem_parts.c.problem}
     parts = select(
-        own.c.part,
+        problem_parts.c.part,
         func.count().over(**of_problem).label("size"),
-        func.max(own.c.refused).over(**of_problem).label("refused"),
-        func.min(own.c.first).over(**of_problem).label("first"),
-        func.min(own.c.opened).over(**of_problem).label("opened"),
+        func.max(problem_parts.c.refused).over(**of_problem).label("refused"),
+        func.min(problem_parts.c.first).over(**of_problem).label("first"),
+        func.min(problem_parts.c.opened).over(**of_problem).label("opened"),
     ).subquery()
     numbers = func.count(), count_where(parts.c.refused == 1), count_where(is_new(parts.c, place.revision))
     wanted = select(parts.c.part, parts.c.size, *numbers).group_by(parts.c.part, parts.c.size)
@@ -188,9 +188,9 @@ class OpenWorkload(NamedTuple):
 
 def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenWorkload]:
     """The workloads with open problems of a scan, by policy, in no order; waived, excepted and unchecked findings count nowhere."""
-    own = FINDINGS.c
+    finding = FINDINGS.c
     # All objects of a problem belong to one workload.
-    columns = func.max(own.check).label("check"), func.max(own.object).label("object")
+    columns = func.max(finding.check).label("check"), func.max(finding.object).label("object")
     problem = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
     there = and_(
         POPULATION.c.object == problem.object,

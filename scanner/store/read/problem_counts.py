@@ -59,8 +59,8 @@ def count_problems(
         return ProblemCounts()
     of_scan = _select_problems(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
     counted = of_scan.where(*_exclude_policies(connection, below))
-    own = counted.subquery()
-    sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
+    problems = counted.subquery()
+    sums = [func.count(), *(func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()
     before = _find_baseline(connection, scan_id, baseline) if ids is None else None
     if ids is None and before is None:
@@ -198,10 +198,10 @@ def _find_new_since(
     _, other, revision = _locate_scan(connection, before.id)
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
-    own = counted.subquery()
+    problems = counted.subquery()
     then = select(PROBLEM).where(is_in_problem_at(cluster, revision))
     then = then.where(*exclude_rows(connection, RowIdSet(waived)))
-    new = connection.execute(select(own.c.problem).where(own.c.problem.not_in(then))).scalars().all()
+    new = connection.execute(select(problems.c.problem).where(problems.c.problem.not_in(then))).scalars().all()
     moved = _find_moves(connection, cluster, now) if new else {}
     earlier = {problem for several in moved.values() for problem in several}
     was_open = frozenset(connection.execute(then.where(PROBLEM.in_(select_numbers(connection, earlier)))).scalars())
@@ -213,30 +213,32 @@ def _find_moves(connection: Connection, cluster: int, revision: int) -> Mapping[
 
     A finding that goes on as another one, or moves again, keeps the beginning of its episode.
     """
-    own = FINDINGS.c
-    ended = own.cluster == cluster, own.resolution == MOVED, own.until <= revision
+    finding = FINDINGS.c
+    ended = finding.cluster == cluster, finding.resolution == MOVED, finding.until <= revision
     left: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for problem, opened, earlier in connection.execute(
-        select(own.moved_to, own.opened, own.problem).where(*ended).distinct()
+        select(finding.moved_to, finding.opened, finding.problem).where(*ended).distinct()
     ):
         left[problem, opened].add(earlier)
-    reached = select(own.moved_to).where(*ended)
+    reached = select(finding.moved_to).where(*ended)
     still_open = (
-        select(own.problem, own.opened).where(is_open_in(cluster, revision), own.problem.in_(reached)).distinct()
+        select(finding.problem, finding.opened)
+        .where(is_open_in(cluster, revision), finding.problem.in_(reached))
+        .distinct()
     )
     before: defaultdict[int, set[int]] = defaultdict(set)
     for problem, opened in connection.execute(still_open):
         pending, known = [problem], before[problem]
         while pending:
-            found = left[pending.pop(), opened] - known
-            known |= found
-            pending += found
+            unknown = left[pending.pop(), opened] - known
+            known |= unknown
+            pending += unknown
     return {problem: frozenset(several) for problem, several in before.items()}
 
 
 def _read_numbers(connection: Connection, counted: Select[Any]) -> Iterator[int]:
-    own = counted.subquery()
-    with connection.execute(select(own.c.problem).execution_options(yield_per=_PORTION)) as rows:
+    problems = counted.subquery()
+    with connection.execute(select(problems.c.problem).execution_options(yield_per=_PORTION)) as rows:
         yield from rows.scalars()
 
 
@@ -272,26 +274,26 @@ def count_totals(
         else:
             worst.append(number)
     resolved, fixed = _count_resolved(connection, place)
-    found = tuple(_read_findings(connection, place, worst))
-    return ProblemTotals(totals.open, totals.refused, totals.new, totals.reopened, resolved, fixed), found
+    findings = tuple(_read_findings(connection, place, worst))
+    return ProblemTotals(totals.open, totals.refused, totals.new, totals.reopened, resolved, fixed), findings
 
 
 def _select_totals(
     connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
 ) -> Any:
     rank = func.min(_rank_policy(connection, ranks)).label("rank")
-    own = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, rank).cte("own")
+    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, rank).cte("own")
     totals = select(
         literal(_TOTALS),
         func.count(),
-        count_where(own.c.refused == 1),
-        count_where(is_new(own.c, place.revision)),
-        count_where(is_reopened(own.c, place.revision)),
-    ).select_from(own)
+        count_where(problems.c.refused == 1),
+        count_where(is_new(problems.c, place.revision)),
+        count_where(is_reopened(problems.c, place.revision)),
+    ).select_from(problems)
     # A clock may have been set back between two scans: the older problem is that with the earlier date.
-    opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == own.c.opened)
-    order = own.c.refused.desc(), own.c.rank, SCANS.c.finished_at, own.c.problem
-    worst = select(own.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
+    opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == problems.c.opened)
+    order = problems.c.refused.desc(), problems.c.rank, SCANS.c.finished_at, problems.c.problem
+    worst = select(problems.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
     nothing = (literal(0) for _ in range(3))
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
 

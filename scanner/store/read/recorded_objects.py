@@ -46,16 +46,16 @@ def read_intervals(connection: Connection, objects: Collection[int], revision: i
 
     An object of which no interval is known, such as one of an older version's scan, is left out.
     """
-    own = POPULATION.c
-    wanted = select(own.object, *INTERVAL).outerjoin(WORKLOADS, WORKLOADS.c.id == own.workload)
-    at = wanted.where(own.since <= revision, own.until > revision)
-    last = wanted.where(own.until <= revision).order_by(own.since)
+    interval = POPULATION.c
+    wanted = select(interval.object, *INTERVAL).outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
+    at = wanted.where(interval.since <= revision, interval.until > revision)
+    last = wanted.where(interval.until <= revision).order_by(interval.since)
     intervals: dict[int, IntervalOfObject] = {}
     for portion in chunks(sorted({*objects})):
-        rows = connection.execute(at.where(is_among(connection, own.object, portion)))
+        rows = connection.execute(at.where(is_among(connection, interval.object, portion)))
         intervals.update((object_id, interval_of(*columns)) for object_id, *columns in rows)
     for portion in chunks(sorted({*objects} - intervals.keys())):
-        rows = connection.execute(last.where(is_among(connection, own.object, portion)))
+        rows = connection.execute(last.where(is_among(connection, interval.object, portion)))
         intervals.update((object_id, interval_of(*columns)._replace(kept=None)) for object_id, *columns in rows)
     return intervals
 
@@ -85,12 +85,12 @@ def read_population(connection: Connection, cluster: int, scan: int, revision: i
 
 def read_namespaces(connection: Connection, cluster: int, revision: int) -> Iterator[str]:
     """The namespaces that are known at a revision: those of objects, and those of which a scan has seen the Namespace."""
-    own, interval = OBJECTS.c, POPULATION.c
+    identity, interval = OBJECTS.c, POPULATION.c
     at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
-    there = own.id == interval.object
-    of_objects = select(own.namespace).join(POPULATION, there).where(*at, own.namespace != "")
+    there = identity.id == interval.object
+    of_objects = select(identity.namespace).join(POPULATION, there).where(*at, identity.namespace != "")
     kinds = select(KINDS.c.id).where(KINDS.c.api_version == "v1", KINDS.c.kind == "Namespace")
-    of_kind = select(own.name).join(POPULATION, there).where(*at, interval.kind.in_(kinds))
+    of_kind = select(identity.name).join(POPULATION, there).where(*at, interval.kind.in_(kinds))
     yield from connection.execute(of_objects.union(of_kind)).scalars()
 
 
@@ -98,14 +98,14 @@ def _read_objects(
     connection: Connection, cluster: int, kind: tuple[str, str], examined: RowIdSet, revision: int
 ) -> Iterator[RecordedObject]:
     """One ordered stream of all intervals at the revision, of which the examined objects are taken."""
-    own, interval = OBJECTS.c, POPULATION.c
+    identity, interval = OBJECTS.c, POPULATION.c
     at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
     wanted = (
-        select(own.id, own.namespace, own.name, own.uid, KEPT.c.labels, KEPT.c.annotations)
-        .join_from(POPULATION, OBJECTS, own.id == interval.object)
+        select(identity.id, identity.namespace, identity.name, identity.uid, KEPT.c.labels, KEPT.c.annotations)
+        .join_from(POPULATION, OBJECTS, identity.id == interval.object)
         .outerjoin(KEPT, KEPT.c.id == interval.kept)
         .where(*at, interval.kind.in_(select(KINDS.c.id).where(KINDS.c.kind == kind[1])))
-        .order_by(own.namespace, own.name, own.uid)
+        .order_by(identity.namespace, identity.name, identity.uid)
         .execution_options(yield_per=_CHUNK)
     )
     with connection.execute(wanted) as result:
@@ -187,19 +187,19 @@ def read_population_page(
     counts = count_objects(connection, [kinds[place].everything for place in chosen])
     total = sum(counts[kinds[place].everything] for place in chosen)
     names = _ObjectReader(connection, of, min(limit + 1, _PORTION))
-    found: list[tuple[PlaceOfPage, CountedObject]] = []
+    counted: list[tuple[PlaceOfPage, CountedObject]] = []
     for place in chosen:
         if after is not None and place < after.kind:
             continue
         begin = names.find_name(after.object) if after is not None and place == after.kind else None
         sets = read_sets(connection, kinds[place])
-        objects = islice(names.read_objects(kinds[place], sets.examined, begin), limit + 1 - len(found))
+        objects = islice(names.read_objects(kinds[place], sets.examined, begin), limit + 1 - len(counted))
         numbers = _CheckCounter(sets)
-        found += ((PlaceOfPage(place, each.id), numbers.count_checks(each)) for each in objects)
-        if len(found) > limit:
+        counted += ((PlaceOfPage(place, each.id), numbers.count_checks(each)) for each in objects)
+        if len(counted) > limit:
             break
-    shown = found[:limit]
-    return ObjectPage(tuple(each for _, each in shown), total, shown[-1][0] if len(found) > limit else None)
+    shown = counted[:limit]
+    return ObjectPage(tuple(each for _, each in shown), total, shown[-1][0] if len(counted) > limit else None)
 
 
 class _ObjectReader:
@@ -210,8 +210,10 @@ class _ObjectReader:
 
     def find_name(self, number: int) -> _ObjectPlace:
         """The name of an object of the cluster. Raises UsageError."""
-        own = OBJECTS.c
-        wanted = select(own.namespace, own.name, own.uid).where(own.id == number, own.cluster == self._of.cluster)
+        identity = OBJECTS.c
+        wanted = select(identity.namespace, identity.name, identity.uid).where(
+            identity.id == number, identity.cluster == self._of.cluster
+        )
         row = self._connection.execute(wanted).one_or_none() if 0 <= number <= _HIGHEST else None
         if row is None:
             raise UsageError("The population has no object at this place. Begin with its first page.")
@@ -236,13 +238,13 @@ class _ObjectReader:
 
 
 def _select_objects(of: PopulationOfScan, version: int, begin: _ObjectPlace | None) -> Select[Any]:
-    own, interval = OBJECTS.c, POPULATION.c
-    names = own.namespace, own.name, own.uid
+    identity, interval = OBJECTS.c, POPULATION.c
+    names = identity.namespace, identity.name, identity.uid
     wanted = (
-        select(*names, own.id, KEPT.c.labels, KEPT.c.annotations)
-        .join_from(OBJECTS, POPULATION, own.id == interval.object)
+        select(*names, identity.id, KEPT.c.labels, KEPT.c.annotations)
+        .join_from(OBJECTS, POPULATION, identity.id == interval.object)
         .outerjoin(KEPT, KEPT.c.id == interval.kept)
-        .where(own.cluster == of.cluster, own.kind == version)
+        .where(identity.cluster == of.cluster, identity.kind == version)
         .where(interval.since <= of.revision, interval.until > of.revision)
         .order_by(*names)
     )
@@ -286,11 +288,11 @@ def find_clusters_with(
     kinds = connection.execute(select(KINDS.c.id).where(func.lower(KINDS.c.kind) == kind.lower())).scalars().all()
     if not kinds or not clusters:
         return frozenset()
-    own = OBJECTS.c
+    identity = OBJECTS.c
     wanted = (
-        select(own.cluster)
-        .join(POPULATION, (POPULATION.c.object == own.id) & (POPULATION.c.until == OPEN))
-        .where(is_among(connection, own.cluster, sorted(clusters)), is_among(connection, own.kind, kinds))
-        .where(own.namespace == namespace, own.name == name)
+        select(identity.cluster)
+        .join(POPULATION, (POPULATION.c.object == identity.id) & (POPULATION.c.until == OPEN))
+        .where(is_among(connection, identity.cluster, sorted(clusters)), is_among(connection, identity.kind, kinds))
+        .where(identity.namespace == namespace, identity.name == name)
     )
     return frozenset(connection.execute(wanted).scalars())

@@ -148,8 +148,8 @@ def compare_scans(
         ]
 
         def problems_of(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
-            with as_store_error(address), engine.connect() as own:
-                yield from _list_problems(own, reading, index, kind, limit)
+            with as_store_error(address), engine.connect() as separate:
+                yield from _list_problems(separate, reading, index, kind, limit)
 
         return ScanDiff(
             before=scans[0],
@@ -288,12 +288,19 @@ class _ComparedSides:
 
 
 def _find_moved(connection: Connection, cluster: int, period: Period) -> frozenset[bytes]:
-    own, later = FINDINGS.c, FINDINGS.alias("later").c
-    ended = own.cluster == cluster, own.until > period.before, own.until <= period.now, own.resolution == MOVED
+    finding, later = FINDINGS.c, FINDINGS.alias("later").c
+    ended = (
+        finding.cluster == cluster,
+        finding.until > period.before,
+        finding.until <= period.now,
+        finding.resolution == MOVED,
+    )
     still_open = later.cluster == cluster, later.since <= period.now, later.until > period.now
-    moved = select(own.fingerprint).where(*ended)
-    found = connection.execute(select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))).scalars()
-    return frozenset(map(bytes, found))
+    moved = select(finding.fingerprint).where(*ended)
+    open_moved = connection.execute(
+        select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))
+    ).scalars()
+    return frozenset(map(bytes, open_moved))
 
 
 def _read_unchecked(connection: Connection, number: int) -> RowIdSet:
@@ -307,11 +314,13 @@ def _read_gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
 
 def _make_scope_test(connection: Connection, number: int) -> Callable[[UnseenFinding], bool]:
     """Return whether a finding is in the scope of a scan, however much of its scope the scan could list."""
-    own = COVERAGE.c
+    coverage = COVERAGE.c
     scope = codec.from_text(
         Scope, connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
     )
-    wanted = select(own.api_version, own.kind).where(own.scan == number, own.state != CoverageState.SKIPPED.value)
+    wanted = select(coverage.api_version, coverage.kind).where(
+        coverage.scan == number, coverage.state != CoverageState.SKIPPED.value
+    )
     kinds = frozenset((_group(row.api_version), row.kind) for row in connection.execute(wanted))
     some = bool(scope.kinds or scope.skip_kinds)
     reach = compute_listing_reach(scope, (), ())
@@ -429,7 +438,7 @@ def _build_problem(
     by_number = {row.finding.number: row for row in rows}
     row = by_number[_first_finding(difference).number]
     place, check = row.place, row.check
-    own = Workload(place.api_version, place.kind, place.coordinates.namespace, place.name)
+    itself = Workload(place.api_version, place.kind, place.coordinates.namespace, place.name)
     before, now = _choose_messages(difference)
     was_checked = sum(not each.unchecked_before for each in difference.before)
     is_checked = sum(not each.unchecked for each in difference.now)
@@ -441,7 +450,7 @@ def _build_problem(
         language=check.language,
         policy=check.policy,
         check=check.make_check(),
-        workload=places.workloads.get(place.object_id) or own,
+        workload=places.workloads.get(place.object_id) or itself,
         first_seen=times[min(each.finding.problem_first for each in rows)],
         resolved_at=times[difference.end] if difference.end else None,
         resolution=difference.resolution,
@@ -459,9 +468,9 @@ def _choose_messages(difference: ProblemDifference) -> tuple[ComparedFinding | N
     return _choose_message(before, now), _choose_message(now, before)
 
 
-def _choose_message(own: Sequence[ComparedFinding], others: Sequence[ComparedFinding]) -> ComparedFinding | None:
+def _choose_message(findings: Sequence[ComparedFinding], others: Sequence[ComparedFinding]) -> ComparedFinding | None:
     messages = {each.effect.message for each in others}
-    return next((each for each in own if each.effect.message not in messages), own[0] if own else None)
+    return next((each for each in findings if each.effect.message not in messages), findings[0] if findings else None)
 
 
 def _build_state(
@@ -483,17 +492,17 @@ def _build_state(
 
 def _read_problems(connection: Connection, reading: _ComparedSides) -> Iterator[list[_ComparedRow]]:
     """The rows of each problem of which a row begins or ends between the scans, or was not checked, ordered by policy and object."""
-    own = FINDINGS.c
+    finding = FINDINGS.c
     before, now = reading.period
     reaching = (
-        own.cluster == reading.cluster,
-        own.until > before,
-        own.since <= now,
-        own.event.not_in(SINGLE_SCAN_EVENTS),
+        finding.cluster == reading.cluster,
+        finding.until > before,
+        finding.since <= now,
+        finding.event.not_in(SINGLE_SCAN_EVENTS),
     )
-    differs = (own.since > before) | (own.until <= now)
+    differs = (finding.since > before) | (finding.until <= now)
     if reading.unchecked.count:
-        differs |= own.id.in_(select_numbers(connection, reading.unchecked))
+        differs |= finding.id.in_(select_numbers(connection, reading.unchecked))
     differing = select(_PROBLEM).where(*reaching, differs)
     names = (func.min(column).over(partition_by=_PROBLEM) for column in (OBJECTS.c.namespace, OBJECTS.c.name))
     ordered = (
@@ -504,8 +513,8 @@ def _read_problems(connection: Connection, reading: _ComparedSides) -> Iterator[
             CHECKS.c.language,
             *names,
             _PROBLEM,
-            own.since,
-            own.id,
+            finding.since,
+            finding.id,
         )
         .execution_options(yield_per=CHUNK)
     )
@@ -527,18 +536,27 @@ def _read_rows(connection: Connection, reading: _ComparedSides, numbers: Sequenc
 
 def _select_rows(reading: _ComparedSides) -> Select[Any]:
     """The query of the rows for `_build_rows`, in no order."""
-    own, of_object = FINDINGS.c, OBJECTS.c
-    history = own.id, own.fingerprint, own.continues, own.since, own.until, own.first, own.opened, own.moved_to
+    finding, of_object = FINDINGS.c, OBJECTS.c
+    history = (
+        finding.id,
+        finding.fingerprint,
+        finding.continues,
+        finding.since,
+        finding.until,
+        finding.first,
+        finding.opened,
+        finding.moved_to,
+    )
     return (
-        select(_PROBLEM, *history, func.coalesce(own.problem_first, own.first), own.resolution)
-        .add_columns(own.object, own.resource_version, own.verdict, own.check)
+        select(_PROBLEM, *history, func.coalesce(finding.problem_first, finding.first), finding.resolution)
+        .add_columns(finding.object, finding.resource_version, finding.verdict, finding.check)
         .add_columns(KINDS.c.api_version, KINDS.c.kind, of_object.namespace, of_object.name)
-        .add_columns(_has_existed(reading.period.before), _has_existed(reading.period.now), _has_existed(own.until))
+        .add_columns(_has_existed(reading.period.before), _has_existed(reading.period.now), _has_existed(finding.until))
         .add_columns(*columns_of(CHECKS, CheckColumns))
         .select_from(
-            FINDINGS.join(CHECKS, CHECKS.c.id == own.check)
-            .join(KINDS, KINDS.c.id == own.kind)
-            .join(OBJECTS, of_object.id == own.object)
+            FINDINGS.join(CHECKS, CHECKS.c.id == finding.check)
+            .join(KINDS, KINDS.c.id == finding.kind)
+            .join(OBJECTS, of_object.id == finding.object)
         )
     )
 
@@ -620,22 +638,22 @@ def find_rule_differences(
 
 
 def _read_policies(connection: Connection, scan: int, keys: Collection[PolicyKey]) -> dict[PolicyKey, _Text]:
-    used, own = SCAN_POLICIES.c, POLICIES.c
-    wanted = select(own.document).join(SCAN_POLICIES).where(used.scan == read_owners(connection, scan).policies)
+    used, columns = SCAN_POLICIES.c, POLICIES.c
+    wanted = select(columns.document).join(SCAN_POLICIES).where(used.scan == read_owners(connection, scan).policies)
     specs: dict[PolicyKey, _Text] = {}
     for names in chunks(sorted({name for _, name in keys})):
-        for document in connection.execute(wanted.where(is_among(connection, own.name, names))).scalars():
+        for document in connection.execute(wanted.where(is_among(connection, columns.name, names))).scalars():
             policy = codec.from_text(Policy, document)
             specs[policy.key] = _spec_of(policy.manifest)
     return specs
 
 
 def _read_bindings(connection: Connection, scan: int, keys: Collection[BindingKey]) -> dict[BindingKey, _Text]:
-    used, own = SCAN_BINDINGS.c, BINDINGS.c
-    wanted = select(own.document).join(SCAN_BINDINGS).where(used.scan == read_owners(connection, scan).bindings)
+    used, columns = SCAN_BINDINGS.c, BINDINGS.c
+    wanted = select(columns.document).join(SCAN_BINDINGS).where(used.scan == read_owners(connection, scan).bindings)
     specs: dict[BindingKey, _Text] = {}
     for names in chunks(sorted({name for _, _, name in keys})):
-        for document in connection.execute(wanted.where(is_among(connection, own.name, names))).scalars():
+        for document in connection.execute(wanted.where(is_among(connection, columns.name, names))).scalars():
             binding = codec.from_text(Binding, document)
             specs[binding.key] = _spec_of(binding.manifest)
     return specs

@@ -81,14 +81,14 @@ class SearchRequest(NamedTuple):
         """The place of a hit with some names: 0 for the text itself, 1 if its names end as the words do, else 2."""
         if self.text in {name.casefold() for name in names}:
             return 0
-        own = frozenset(list_name_entries(*names))
+        entries = frozenset(list_name_entries(*names))
         beginnings = (begin for word in self.words for begin in word.beginnings)
-        return 1 if own.issuperset(beginnings) else 2
+        return 1 if entries.issuperset(beginnings) else 2
 
 
-def search(connection: Connection, asked: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
+def search(connection: Connection, query: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
     """The hits of a text, at most `limit` of each kind. `owners` are the labels and annotations that name owners."""
-    words = split_words(asked)
+    words = split_words(query)
     clusters = {cluster.id: cluster for cluster in stored_clusters(connection)}
     request = SearchRequest(words, clusters, limit)
     hits = SearchHits()
@@ -114,37 +114,37 @@ def search(connection: Connection, asked: str, limit: int, owners: Iterable[Owne
     )
 
 
-def _search_policies(connection: Connection, asked: SearchRequest) -> Hits[PolicyHit]:
+def _search_policies(connection: Connection, request: SearchRequest) -> Hits[PolicyHit]:
     """The policies with each word in their name, title or category, or in a check: its binding, its param or its expression."""
     named, chosen = set[PolicyKey](), set[PolicyKey]()
-    for place, word in enumerate(asked.words):
+    for place, word in enumerate(request.words):
         by_name = _find_policy_keys(connection, POLICIES, "name", word)
-        found = by_name | _find_policy_keys(connection, CHECKS, "policy", word)
-        named, chosen = (named & by_name, chosen & found) if place else (by_name, found)
+        matching = by_name | _find_policy_keys(connection, CHECKS, "policy", word)
+        named, chosen = (named & by_name, chosen & matching) if place else (by_name, matching)
     titles = _read_titles(connection, chosen)
-    clusters = _find_clusters_of_policies(connection, asked.clusters, chosen)
+    clusters = _find_clusters_of_policies(connection, request.clusters, chosen)
 
     def order(key: PolicyKey) -> tuple[Any, ...]:
-        return not clusters[key], asked.rank(titles[key], key[1]), key not in named, key[1], key[0]
+        return not clusters[key], request.rank(titles[key], key[1]), key not in named, key[1], key[0]
 
     hits = [PolicyHit(*key, titles[key], tuple(clusters[key])) for key in sorted(chosen, key=order)]
-    return cut_hits(hits, asked.limit)
+    return cut_hits(hits, request.limit)
 
 
 def _find_policy_keys(connection: Connection, table: Table, column: str, word: SearchWord) -> set[PolicyKey]:
-    own = build_row_condition(connection, table, WordQuery((word,)))
-    found = text(f"SELECT DISTINCT language, {column} FROM {table.name} WHERE {own.sql}")  # noqa: S608 - constants
-    return {(language, name) for language, name in connection.execute(found, own.values)}
+    condition = build_row_condition(connection, table, WordQuery((word,)))
+    query = text(f"SELECT DISTINCT language, {column} FROM {table.name} WHERE {condition.sql}")  # noqa: S608 - constants
+    return {(language, name) for language, name in connection.execute(query, condition.values)}
 
 
 def _read_titles(connection: Connection, keys: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
     """The titles of policies, as their newest version has them."""
-    own = POLICIES.c
+    policy = POLICIES.c
     titles = {key: key[1] for key in keys}
     if not titles:
         return {}
-    newest = select(func.max(own.id)).group_by(own.language, own.name).scalar_subquery()
-    wanted = select(own.language, own.name, own.document).where(own.id.in_(newest))
+    newest = select(func.max(policy.id)).group_by(policy.language, policy.name).scalar_subquery()
+    wanted = select(policy.language, policy.name, policy.document).where(policy.id.in_(newest))
     for language, name, document in connection.execute(wanted):
         if (language, name) in titles:
             titles[language, name] = describe_policy(language, name, document).title
@@ -155,23 +155,23 @@ def _find_clusters_of_policies(
     connection: Connection, clusters: Clusters, keys: Iterable[PolicyKey]
 ) -> dict[PolicyKey, list[StoredCluster]]:
     """The clusters whose newest merged scans have policies."""
-    found: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
-    if not found:
+    by_policy: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
+    if not by_policy:
         return {}
     newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
     of_newest = (SCANS.c.cluster == newest.c.cluster) & (SCANS.c.revision == newest.c.revision)
-    own = POLICIES.c
+    policy = POLICIES.c
     wanted = (
-        select(SCANS.c.cluster, own.language, own.name)
+        select(SCANS.c.cluster, policy.language, policy.name)
         .distinct()
         .select_from(SCANS.join(newest, of_newest).join(SCAN_POLICIES, SCAN_POLICIES.c.scan == select_policy_owner()))
-        .join(POLICIES, own.id == SCAN_POLICIES.c.policy)
-        .where(is_among(connection, own.name, sorted({name for _, name in found})))
+        .join(POLICIES, policy.id == SCAN_POLICIES.c.policy)
+        .where(is_among(connection, policy.name, sorted({name for _, name in by_policy})))
     )
     for cluster, language, name in connection.execute(wanted):
-        if (language, name) in found:
-            found[language, name].append(clusters[cluster])
-    return {key: _sort_clusters(each) for key, each in found.items()}
+        if (language, name) in by_policy:
+            by_policy[language, name].append(clusters[cluster])
+    return {key: _sort_clusters(each) for key, each in by_policy.items()}
 
 
 def _sort_clusters(clusters: Iterable[StoredCluster]) -> list[StoredCluster]:
@@ -188,21 +188,21 @@ class _Candidates(NamedTuple):
 def _find_candidates(
     connection: Connection,
     table: Table,
-    asked: SearchRequest,
+    request: SearchRequest,
     kinds: Mapping[str, Sequence[int]],
     *,
     workloads: bool = False,
 ) -> _Candidates:
     """The newest rows that match: exact ones in any case, and others."""
-    found = find_newest_rows(
-        connection, table, WordQuery(asked.words, kinds=kinds, workload_kinds=workloads), CANDIDATES
+    newest = find_newest_rows(
+        connection, table, WordQuery(request.words, kinds=kinds, workload_kinds=workloads), CANDIDATES
     )
-    if len(found) < CANDIDATES:
-        return _Candidates(found, more=False)
+    if len(newest) < CANDIDATES:
+        return _Candidates(newest, more=False)
     exact = find_newest_rows(
-        connection, table, WordQuery(asked.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
+        connection, table, WordQuery(request.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
     )
-    return _Candidates(list(dict.fromkeys([*exact, *found])), more=True)
+    return _Candidates(list(dict.fromkeys([*exact, *newest])), more=True)
 
 
 def _read_rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[RowMapping]:
@@ -215,17 +215,19 @@ def _read_rows(connection: Connection, table: Table, rows: Sequence[int]) -> lis
 _WorkloadKey: TypeAlias = tuple[str, str, str, str]
 
 
-def _search_workloads(connection: Connection, asked: SearchRequest) -> Hits[WorkloadHit]:
-    several = sum(len(word.beginnings) for word in asked.words) > 1
-    found = _find_candidates(connection, WORKLOADS, asked, {}, workloads=several)
+def _search_workloads(connection: Connection, request: SearchRequest) -> Hits[WorkloadHit]:
+    several = sum(len(word.beginnings) for word in request.words) > 1
+    candidates = _find_candidates(connection, WORKLOADS, request, {}, workloads=several)
     keys = dict.fromkeys(
         (row["api_version"], row["kind"], row["namespace"], row["name"])
-        for row in _read_rows(connection, WORKLOADS, found.rows)
+        for row in _read_rows(connection, WORKLOADS, candidates.rows)
     )
-    best = sorted(keys, key=lambda key: (asked.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
-    best = best[: asked.limit + 1]
-    clusters = _find_clusters_of_workloads(connection, asked.clusters, best)
-    return cut_hits([WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], asked.limit, more=found.more)
+    best = sorted(keys, key=lambda key: (request.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
+    best = best[: request.limit + 1]
+    clusters = _find_clusters_of_workloads(connection, request.clusters, best)
+    return cut_hits(
+        [WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], request.limit, more=candidates.more
+    )
 
 
 def _find_clusters_of_workloads(
@@ -235,15 +237,15 @@ def _find_clusters_of_workloads(
     if not keys:
         return {}
     digests = {digest((*key, derived)): key for key in keys for derived in (False, True)}
-    own = WORKLOADS.c
+    top = WORKLOADS.c
     of_row = {
         row.id: digests[bytes(row.digest)]
-        for row in connection.execute(select(own.id, own.digest).where(own.digest.in_(digests)))
+        for row in connection.execute(select(top.id, top.digest).where(top.digest.in_(digests)))
     }
-    found: defaultdict[_WorkloadKey, set[StoredCluster]] = defaultdict(set)
+    by_workload: defaultdict[_WorkloadKey, set[StoredCluster]] = defaultdict(set)
     for row, cluster in _read_uses(connection, POPULATION.c.workload, of_row):
-        found[of_row[row]].add(clusters[cluster])
-    return {key: _sort_clusters(each) for key, each in found.items()}
+        by_workload[of_row[row]].add(clusters[cluster])
+    return {key: _sort_clusters(each) for key, each in by_workload.items()}
 
 
 def _read_uses(connection: Connection, column: Any, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -255,22 +257,22 @@ def _read_uses(connection: Connection, column: Any, rows: Iterable[int]) -> Iter
 
 
 def _search_objects(
-    connection: Connection, asked: SearchRequest, kinds: Mapping[str, Sequence[int]]
+    connection: Connection, request: SearchRequest, kinds: Mapping[str, Sequence[int]]
 ) -> Hits[ObjectHit]:
-    found = _find_candidates(connection, OBJECTS, asked, kinds)
-    own = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
+    candidates = _find_candidates(connection, OBJECTS, request, kinds)
+    kinds_by_id = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
 
     def order(row: RowMapping) -> tuple[Any, ...]:
-        names = row["name"], row["namespace"], own[row["kind"]][1]
-        return asked.rank(*names), *names, row["cluster"]
+        names = row["name"], row["namespace"], kinds_by_id[row["kind"]][1]
+        return request.rank(*names), *names, row["cluster"]
 
-    rows = sorted(_read_rows(connection, OBJECTS, found.rows), key=order)[: asked.limit + 1]
+    rows = sorted(_read_rows(connection, OBJECTS, candidates.rows), key=order)[: request.limit + 1]
     still = POPULATION.c.object.in_(select_numbers(connection, [row["id"] for row in rows])), POPULATION.c.until == OPEN
     present = frozenset(connection.execute(select(POPULATION.c.object).where(*still)).scalars())
     hits = [
         ObjectHit(
-            asked.clusters[row["cluster"]],
-            *own[row["kind"]],
+            request.clusters[row["cluster"]],
+            *kinds_by_id[row["kind"]],
             row["namespace"],
             row["name"],
             row["uid"],
@@ -278,30 +280,30 @@ def _search_objects(
         )
         for row in rows
     ]
-    return cut_hits(hits, asked.limit, more=found.more)
+    return cut_hits(hits, request.limit, more=candidates.more)
 
 
 _KINDS: Final = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
 
 
-def _search_owners(connection: Connection, asked: SearchRequest, keys: frozenset[tuple[str, str]]) -> Hits[OwnerHit]:
+def _search_owners(connection: Connection, request: SearchRequest, keys: frozenset[tuple[str, str]]) -> Hits[OwnerHit]:
     """The owners whose names match every word."""
-    own = build_row_condition(connection, KEPT, WordQuery(asked.words))
+    condition = build_row_condition(connection, KEPT, WordQuery(request.words))
     rows: defaultdict[str, list[int]] = defaultdict(list)
     matching: dict[str, bool] = {}
-    wanted = text(f"SELECT id, labels, annotations FROM kept WHERE {own.sql}")  # noqa: S608 - constants
-    for number, labels, other in connection.execute(wanted, own.values):
+    wanted = text(f"SELECT id, labels, annotations FROM kept WHERE {condition.sql}")  # noqa: S608 - constants
+    for number, labels, other in connection.execute(wanted, condition.values):
         for owner in _list_owners(labels, other, keys):
             if owner not in matching:
-                matching[owner] = all(word.matches(list_entries(owner)) for word in asked.words)
+                matching[owner] = all(word.matches(list_entries(owner)) for word in request.words)
             if matching[owner]:
                 rows[owner].append(number)
-    best = sorted(rows, key=lambda owner: (asked.rank(owner), owner))[: asked.limit + 1]
-    return cut_hits(list(_build_owner_hits(connection, asked, best, rows)), asked.limit)
+    best = sorted(rows, key=lambda owner: (request.rank(owner), owner))[: request.limit + 1]
+    return cut_hits(list(_build_owner_hits(connection, request, best, rows)), request.limit)
 
 
 def _build_owner_hits(
-    connection: Connection, asked: SearchRequest, owners: Sequence[str], rows: Mapping[str, Sequence[int]]
+    connection: Connection, request: SearchRequest, owners: Sequence[str], rows: Mapping[str, Sequence[int]]
 ) -> Iterator[OwnerHit]:
     numbers = {number for owner in owners for number in rows[owner]}
     of_row: defaultdict[int, set[int]] = defaultdict(set)
@@ -309,21 +311,21 @@ def _build_owner_hits(
         of_row[number].add(cluster)
     for owner in owners:
         clusters = {cluster for number in rows[owner] for cluster in of_row[number]}
-        yield OwnerHit(owner, tuple(_sort_clusters(asked.clusters[cluster] for cluster in clusters)))
+        yield OwnerHit(owner, tuple(_sort_clusters(request.clusters[cluster] for cluster in clusters)))
 
 
 def _list_owners(labels: str, annotations: str, keys: frozenset[tuple[str, str]]) -> Iterator[str]:
-    for source, own in (("label", labels), ("annotation", annotations)):
-        for key, value in decode_pairs(own):
+    for source, pairs in (("label", labels), ("annotation", annotations)):
+        for key, value in decode_pairs(pairs):
             if (source, key) in keys and value.strip():
                 yield value.strip()
 
 
-def _search_messages(connection: Connection, asked: SearchRequest) -> Hits[MessageHit]:
-    found = _find_candidates(connection, VERDICTS, asked, {})
+def _search_messages(connection: Connection, request: SearchRequest) -> Hits[MessageHit]:
+    candidates = _find_candidates(connection, VERDICTS, request, {})
     texts = {
         row["id"]: fill_template(row["message"], NAME, NAMESPACE)
-        for row in _read_rows(connection, VERDICTS, found.rows)
+        for row in _read_rows(connection, VERDICTS, candidates.rows)
         if row["outcome"] != "wouldChange"
     }
     use, check = VERDICT_USES.c, CHECKS.c
@@ -332,10 +334,10 @@ def _search_messages(connection: Connection, asked: SearchRequest) -> Hits[Messa
     )
     clusters: defaultdict[tuple[str, str, str], set[StoredCluster]] = defaultdict(set)
     for row in connection.execute(wanted.where(use.verdict.in_(select_numbers(connection, texts)))):
-        clusters[texts[row.verdict], row.language, row.policy].add(asked.clusters[row.cluster])
-    best = sorted(clusters, key=lambda key: (asked.rank(key[0]), key[0], key[2], key[1]))
+        clusters[texts[row.verdict], row.language, row.policy].add(request.clusters[row.cluster])
+    best = sorted(clusters, key=lambda key: (request.rank(key[0]), key[0], key[2], key[1]))
     hits = [MessageHit(*key, tuple(_sort_clusters(clusters[key]))) for key in best]
-    return cut_hits(hits, asked.limit, more=found.more)
+    return cut_hits(hits, request.limit, more=candidates.more)
 
 
 # Finds findings, problems, checks and scans by the beginning of an id.
@@ -366,9 +368,9 @@ def find_findings(connection: Connection, clusters: Clusters, begin: str, limit:
     if not _FINGERPRINT.fullmatch(begin):
         return Hits()
     low, high = bytes.fromhex(begin.ljust(64, "0")), bytes.fromhex(begin.ljust(64, "f"))
-    own = FINDINGS.c
-    wanted = select_findings().where(own.fingerprint.between(low, high), own.superseded.is_(None))
-    ordered = wanted.order_by(own.fingerprint, own.cluster).limit(limit + 1)
+    finding = FINDINGS.c
+    wanted = select_findings().where(finding.fingerprint.between(low, high), finding.superseded.is_(None))
+    ordered = wanted.order_by(finding.fingerprint, finding.cluster).limit(limit + 1)
     rows = map(FindingRow.from_row, connection.execute(ordered))
     return cut_hits([_build_finding_hit(row, clusters) for row in rows], limit)
 
@@ -392,11 +394,16 @@ def find_problems(connection: Connection, clusters: Clusters, begin: str, limit:
     digits = _parse_digits("p-", begin)
     if not digits:
         return Hits()
-    own = FINDINGS.c
+    finding = FINDINGS.c
     low, high = int(digits.ljust(_DIGITS, "0"), 16), int(digits.ljust(_DIGITS, "f"), 16)
-    columns = own.problem, own.cluster, func.max(own.until).label("until"), func.min(own.check).label("check")
-    wanted = select(*columns).where(own.problem.between(low, high)).group_by(own.problem, own.cluster)
-    rows = connection.execute(wanted.order_by(own.problem, own.cluster).limit(limit + 1)).all()
+    columns = (
+        finding.problem,
+        finding.cluster,
+        func.max(finding.until).label("until"),
+        func.min(finding.check).label("check"),
+    )
+    wanted = select(*columns).where(finding.problem.between(low, high)).group_by(finding.problem, finding.cluster)
+    rows = connection.execute(wanted.order_by(finding.problem, finding.cluster).limit(limit + 1)).all()
     policies = _read_policies(connection, {row.check for row in rows})
     return cut_hits(
         [
@@ -408,8 +415,8 @@ def find_problems(connection: Connection, clusters: Clusters, begin: str, limit:
 
 
 def _read_policies(connection: Connection, checks: set[int]) -> dict[int, _Policy]:
-    own = CHECKS.c
-    wanted = select(own.id, own.language, own.policy).where(own.id.in_(sorted(checks)))
+    check = CHECKS.c
+    wanted = select(check.id, check.language, check.policy).where(check.id.in_(sorted(checks)))
     return {row.id: _Policy(row.language, row.policy) for row in connection.execute(wanted)}
 
 
@@ -418,10 +425,12 @@ def find_checks(connection: Connection, clusters: Clusters, begin: str, limit: i
     digits = _parse_digits("c-", begin)
     if not digits:
         return Hits()
-    own = CHECK_NAMES.c
+    check_name = CHECK_NAMES.c
     low, high = f"c-{digits.ljust(_DIGITS, '0')}", f"c-{digits.ljust(_DIGITS, 'f')}"
-    wanted = select(own.name, own.cluster, own.digest).where(own.name >= low, own.name <= high)
-    ordered = connection.execute(wanted.order_by(own.name, own.cluster, own.since)).all()
+    wanted = select(check_name.name, check_name.cluster, check_name.digest).where(
+        check_name.name >= low, check_name.name <= high
+    )
+    ordered = connection.execute(wanted.order_by(check_name.name, check_name.cluster, check_name.since)).all()
     digests = {(row.name, row.cluster): bytes(row.digest) for row in ordered}
     policies = _read_policies_by_digest(connection) if digests else {}
     return cut_hits(
@@ -435,8 +444,8 @@ def find_checks(connection: Connection, clusters: Clusters, begin: str, limit: i
 
 def _read_policies_by_digest(connection: Connection) -> dict[bytes, _Policy]:
     """The policies of the checks that findings and tallies have, by the digest in `check_names`."""
-    own = CHECKS.c
-    wanted = select(own.language, own.policy, own.kind, own.expression).distinct()
+    check = CHECKS.c
+    wanted = select(check.language, check.policy, check.kind, check.expression).distinct()
     return {
         digest_key(CheckKey(row.language, row.policy, row.kind, row.expression.strip(), ordinal)): _Policy(
             row.language, row.policy
@@ -450,9 +459,9 @@ def find_scans(connection: Connection, clusters: Clusters, begin: str, limit: in
     """The scans whose ids begin so, the newest first."""
     if len(begin) < FEWEST:
         return Hits()
-    own = SCANS.c
-    columns = own.id, own.cluster, own.started_at, own.state
-    wanted = select(*columns).where(own.id >= begin, own.id < begin + _AFTER).order_by(own.number.desc())
+    scan = SCANS.c
+    columns = scan.id, scan.cluster, scan.started_at, scan.state
+    wanted = select(*columns).where(scan.id >= begin, scan.id < begin + _AFTER).order_by(scan.number.desc())
     rows = connection.execute(wanted.limit(limit + 1))
     return cut_hits([ScanHit(row.id, clusters[row.cluster], row.started_at, row.state) for row in rows], limit)
 

@@ -78,9 +78,9 @@ def find_newest_rows(connection: Connection, table: Table, query: WordQuery, mos
     """The ids of the newest rows of a table that match, at most `most`, the newest first."""
     if not query.beginnings:
         return []
-    own = build_condition(connection, query)
-    rows = f"SELECT rowid AS place FROM {NAME} WHERE {own.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
-    values = {**own.values, "most": most}
+    condition = build_condition(connection, query)
+    rows = f"SELECT rowid AS place FROM {NAME} WHERE {condition.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
+    values = {**condition.values, "most": most}
     plain = build_object_condition(connection, query) if table is OBJECTS else None
     if plain is not None:
         rows += f" UNION ALL SELECT id::bigint << 3 FROM objects WHERE {plain.sql}"  # noqa: S608 - constants
@@ -164,9 +164,9 @@ def _to_pattern(begin: str) -> str:
 
 def build_row_condition(connection: Connection, table: Table, query: WordQuery) -> SqlCondition:
     """The condition that a row of a table, but not of `objects`, matches."""
-    own = build_condition(connection, query)
-    places = f"SELECT rowid >> 3 FROM {NAME} WHERE {own.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
-    return SqlCondition(f"{table.name}.id IN ({places})", own.values)
+    condition = build_condition(connection, query)
+    places = f"SELECT rowid >> 3 FROM {NAME} WHERE {condition.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
+    return SqlCondition(f"{table.name}.id IN ({places})", condition.values)
 
 
 # The rows that match each word of a search in one cluster: a list of findings, which has the ids of these rows, is
@@ -189,12 +189,12 @@ class WordMatches(NamedTuple):
     kept: frozenset[int]
 
 
-def search_words(connection: Connection, cluster: int, asked: str, scan_id: str = "") -> tuple[WordMatches, ...]:
+def search_words(connection: Connection, cluster: int, query: str, scan_id: str = "") -> tuple[WordMatches, ...]:
     """The rows that match each word, for a cluster by its id. Titles of policies are those of a scan: by default, of the newest.
 
     Words beyond the limits of `search_entries` are left out, and a word without a letter and without a digit matches nothing.
     """
-    words = split_words(asked)
+    words = split_words(query)
     policies = _read_policies(connection, cluster, scan_id) if words else frozenset()
     return tuple(_match_word(connection, cluster, word, policies) for word in words)
 
@@ -213,12 +213,14 @@ def _match_word(connection: Connection, cluster: int, word: SearchWord, policies
 
 def _find_rows(connection: Connection, cluster: int, query: WordQuery) -> dict[Table, list[int]]:
     """The ids of all rows that match, by table; of objects, those of a cluster."""
-    own = build_condition(connection, query)
+    condition = build_condition(connection, query)
     of_cluster = f"(SELECT cluster FROM objects WHERE id = {NAME}.rowid >> 3) = :cluster"  # noqa: S608 - a constant
-    found = f"SELECT rowid FROM {NAME} WHERE {own.sql} AND (rowid & 7 <> {SOURCES[OBJECTS].number} OR {of_cluster})"  # noqa: S608 - constants
+    statement = (
+        f"SELECT rowid FROM {NAME} WHERE {condition.sql} AND (rowid & 7 <> {SOURCES[OBJECTS].number} OR {of_cluster})"  # noqa: S608 - constants
+    )
     tables = {source.number: table for table, source in SOURCES.items()}
     rows: defaultdict[Table, list[int]] = defaultdict(list)
-    for place in connection.execute(text(found), {**own.values, "cluster": cluster}).scalars():
+    for place in connection.execute(text(statement), {**condition.values, "cluster": cluster}).scalars():
         number, row = decode_place(place)
         rows[tables[number]].append(row)
     plain = build_object_condition(connection, query)
@@ -243,8 +245,8 @@ def _read_policies(connection: Connection, cluster: int, scan_id: str) -> frozen
     number = connection.execute(newest).scalar()
     if number is None:
         return frozenset()
-    own = SCAN_POLICIES.c.scan == read_owners(connection, number).policies
-    return frozenset(connection.execute(select(SCAN_POLICIES.c.policy).where(own)).scalars())
+    of_scan = SCAN_POLICIES.c.scan == read_owners(connection, number).policies
+    return frozenset(connection.execute(select(SCAN_POLICIES.c.policy).where(of_scan)).scalars())
 
 
 def _find_checks(connection: Connection, policies: Iterable[int]) -> frozenset[int]:

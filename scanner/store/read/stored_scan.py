@@ -130,8 +130,8 @@ def read_scan(engine: Engine, address: Address, scan_id: str, now: datetime) -> 
 
 def _read_coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
     """The coverage of a scan. Older versions recorded no digests of pages."""
-    own = (COVERAGE.c[item.name] for item in fields(Coverage))
-    rows = connection.execute(select(*own).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
+    columns = (COVERAGE.c[item.name] for item in fields(Coverage))
+    rows = connection.execute(select(*columns).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
     coverage = (Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
     return tuple(replace(each, page_digests=bytes(each.page_digests or b"")) for each in coverage)
 
@@ -192,9 +192,9 @@ def _read_bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
 
 
 def _build_policy_record(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
-    own = tuple(item for item in bindings if item.policy_key == policy.key)
-    actions = {action for binding in own for action in binding.actions}
-    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
+    of_policy = tuple(item for item in bindings if item.policy_key == policy.key)
+    actions = {action for binding in of_policy for action in binding.actions}
+    return PolicyRecord(policy, of_policy, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
 
 # A scan that is stored in the database: each question is a query over a connection of its own.
@@ -329,9 +329,9 @@ class SqlScan(StoredScan):
         """The workloads with open problems."""
         return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, waived)))
 
-    def candidates(self, near: CandidateFilter) -> Iterator[Candidate]:
+    def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: read_candidates(connection, *place, near))
+        return self._stream(lambda connection, place: read_candidates(connection, *place, candidate_filter))
 
     def count_open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
         """See `StoredScan`."""
@@ -412,16 +412,16 @@ def _read_days(connection: Connection, cluster: int, until: date) -> Iterator[Da
 
 def _read_lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
     """The newest scans up to one of them, the newest first."""
-    own = SCANS.c
-    scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
+    table = SCANS.c
+    scope = connection.execute(select(table.scope).where(table.number == scan)).scalar_one()
     columns = (
-        *(own[name] for name in _FIELDS),
-        (own.scope == scope).label("alike"),
-        own.policy_set_digest,
-        own.preview,
+        *(table[name] for name in _FIELDS),
+        (table.scope == scope).label("alike"),
+        table.policy_set_digest,
+        table.preview,
     )
-    wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
-    rows = connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()
+    wanted = select(*columns).where(table.cluster == cluster, table.number <= scan)
+    rows = connection.execute(wanted.order_by(table.number.desc()).limit(NEWEST)).all()
     lines: list[ScanLine] = []
     digest = ""
     for row in reversed(rows):

@@ -72,7 +72,7 @@ def _read_by_id(
     wanted = select(table.c.id, *columns_of(table, columns)).where(
         table.c.id.in_(select_numbers(connection, sorted(ids)))
     )
-    return {number: columns(*own) for number, *own in connection.execute(wanted)}
+    return {number: columns(*values) for number, *values in connection.execute(wanted)}
 
 
 def _invocation_of(check: CheckColumns) -> tuple[str, str, str, str]:
@@ -193,17 +193,17 @@ def _group_findings(
     connection: Connection, chosen: ColumnElement[bool], owners: ObjectOwners
 ) -> Iterator[tuple[int, int, OutcomeName, int, int]]:
     """Some findings: the ids of check and kind, the outcome, the number of the owner, and how many of them there are."""
-    own, verdict = FINDINGS.c, VERDICTS.c
+    finding, verdict = FINDINGS.c, VERDICTS.c
     facts = (
         select(
-            own.check.label("check"),
-            own.kind.label("kind"),
+            finding.check.label("check"),
+            finding.kind.label("kind"),
             verdict.outcome.label("outcome"),
             verdict.would_deny.label("would_deny"),
             (verdict.excepted_by != "").label("excepted"),
-            owners.number_column(own.object).label("owner"),
+            owners.number_column(finding.object).label("owner"),
         )
-        .join(VERDICTS, verdict.id == own.verdict)
+        .join(VERDICTS, verdict.id == finding.verdict)
         .where(chosen)
         .subquery()
     )

@@ -63,12 +63,12 @@ def _read_days(connection: Connection, cluster: int, since: date, until: date) -
     """The recorded days by their numbers."""
     changes = _count_changes(connection, cluster)
     before = _read_version_before(connection, cluster, since)
-    own = DAYS.c
-    wanted = select(own.number, own.day, SCANS.c.id, SCANS.c.findings, SCANS.c.preview, *_VERSION).join(
-        SCANS, SCANS.c.number == own.scan
+    columns = DAYS.c
+    wanted = select(columns.number, columns.day, SCANS.c.id, SCANS.c.findings, SCANS.c.preview, *_VERSION).join(
+        SCANS, SCANS.c.number == columns.scan
     )
-    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
-    wanted = wanted.where(own.cluster == cluster, *of_period).order_by(own.day)
+    of_period = columns.day >= since.isoformat(), columns.day <= until.isoformat()
+    wanted = wanted.where(columns.cluster == cluster, *of_period).order_by(columns.day)
     recorded: dict[int, Day] = {}
     for number, day, scan, findings, preview, *version in connection.execute(wanted):
         now = RulesVersion(*version)
@@ -96,9 +96,9 @@ def read_trend(
 
 
 def _read_tallies(connection: Connection, day: int, places: Mapping[int, int]) -> Tallies:
-    own = DAILY.c
-    pair = cast(own.key, String) + _SEPARATOR + cast(own.count, String)
-    text = connection.execute(select(func.aggregate_strings(pair, _SEPARATOR)).where(own.day == day)).scalar()
+    daily = DAILY.c
+    pair = cast(daily.key, String) + _SEPARATOR + cast(daily.count, String)
+    text = connection.execute(select(func.aggregate_strings(pair, _SEPARATOR)).where(daily.day == day)).scalar()
     numbers = list(map(int, text.split())) if text else []
     pairs = zip(map(places.get, numbers[::2]), numbers[1::2], strict=True)
     return sorted((place, count) for place, count in pairs if place is not None)
@@ -118,11 +118,13 @@ def count_failing_by_policy(
     """
     key = DAILY_KEYS.c
     marked = select(key.id, key.policy, cast(key.outcome.in_(sorted(failing)), Integer).label("fails")).subquery()
-    own = marked.c.policy, DAYS.c.day
-    added = select(*own, func.sum(DAILY.c.count * marked.c.fails)).join_from(DAILY, marked, marked.c.id == DAILY.c.key)
+    group = marked.c.policy, DAYS.c.day
+    added = select(*group, func.sum(DAILY.c.count * marked.c.fails)).join_from(
+        DAILY, marked, marked.c.id == DAILY.c.key
+    )
     counts: dict[str, dict[date, int]] = {}
     for policy, day, count in connection.execute(
-        _restrict_days(added, cluster, since, until).group_by(*own).order_by(*own)
+        _restrict_days(added, cluster, since, until).group_by(*group).order_by(*group)
     ):
         counts.setdefault(policy, {})[date.fromisoformat(day)] = int(count)
     return counts
@@ -133,27 +135,27 @@ def count_outcomes_by_day(
 ) -> dict[date, dict[tuple[str, bool], int]]:
     """The numbers of outcomes of policies by day, and by outcome and whether it depends on the requester."""
     key = DAILY_KEYS.c
-    own = DAYS.c.day, key.outcome, key.requester
-    added = select(*own, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
+    group = DAYS.c.day, key.outcome, key.requester
+    added = select(*group, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
     added = _restrict_days(added, cluster, since, until).where(is_among(connection, key.policy, sorted(names)))
     counts: dict[date, dict[tuple[str, bool], int]] = {}
-    for day, outcome, requester, count in connection.execute(added.group_by(*own)):
+    for day, outcome, requester, count in connection.execute(added.group_by(*group)):
         counts.setdefault(date.fromisoformat(day), {})[outcome, requester] = int(count)
     return counts
 
 
 def _restrict_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: date) -> Select[*tuple[Any, ...]]:
-    own = DAYS.c
-    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
-    return query.join(DAYS, own.number == DAILY.c.day).where(own.cluster == cluster, *of_period)
+    day = DAYS.c
+    of_period = day.day >= since.isoformat(), day.day <= until.isoformat()
+    return query.join(DAYS, day.number == DAILY.c.day).where(day.cluster == cluster, *of_period)
 
 
 def _read_version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
     """The rules of the last recorded day before a date whose scan is no preview."""
-    own = DAYS.c
-    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == own.scan)
-    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat(), ~SCANS.c.preview)
-    earlier = earlier.order_by(own.day.desc()).limit(1)
+    day = DAYS.c
+    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == day.scan)
+    earlier = earlier.where(day.cluster == cluster, day.day < since.isoformat(), ~SCANS.c.preview)
+    earlier = earlier.order_by(day.day.desc()).limit(1)
     row = connection.execute(earlier).one_or_none()
     return None if row is None else RulesVersion(*row)
 
@@ -179,8 +181,8 @@ def read_policy_days(connection: Connection, cluster: int, until: date, policy: 
     fails = cast(key.outcome.in_(_FAILING), Integer)
     chosen = () if policy is None else (key.language == policy[0], key.policy == policy[1])
     marked = select(key.id, key.language, key.policy, fails.label("fails")).where(*chosen).subquery()
-    own = marked.c.language, marked.c.policy, day.day
-    wanted = select(*own, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
+    group = marked.c.language, marked.c.policy, day.day
+    wanted = select(*group, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
     wanted = wanted.join(marked, marked.c.id == DAILY.c.key).join(DAYS, day.number == DAILY.c.day)
     first = until - timedelta(days=RECENT - 1)
     if policy is not None:  # the keys of a policy have near ids, which the index of the tallies finds
@@ -188,6 +190,6 @@ def read_policy_days(connection: Connection, cluster: int, until: date, policy: 
         wanted = wanted.where(DAILY.c.key.between(low or 0, high or 0))
     of_days = wanted.where(day.cluster == cluster, day.day >= first.isoformat(), day.day <= until.isoformat())
     lines: defaultdict[PolicyKey, list[DayCounts]] = defaultdict(list)
-    for language, name, recorded, number in connection.execute(of_days.group_by(*own).order_by(*own)):
+    for language, name, recorded, number in connection.execute(of_days.group_by(*group).order_by(*group)):
         lines[language, name].append(DayCounts(date.fromisoformat(recorded), int(number), 0, 0))
     return {each: tuple(days) for each, days in lines.items()}

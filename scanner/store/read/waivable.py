@@ -32,33 +32,35 @@ _PORTION: Final = 5000
 
 
 def read_candidates(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, near: CandidateFilter
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, candidate_filter: CandidateFilter
 ) -> Iterator[Candidate]:
     """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
-    if not near.policies:
+    if not candidate_filter.policies:
         return
     of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
-        CHECKS.c.policy.in_(sorted(near.policies))
+        CHECKS.c.policy.in_(sorted(candidate_filter.policies))
     )
     checks = {number: _build_check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
     of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
     kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
     labels: dict[str | None, Pairs] = {None: ()}
-    own, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
-    interval = and_(POPULATION.c.object == own.object, POPULATION.c.since <= revision, POPULATION.c.until > revision)
+    finding, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
+    interval = and_(
+        POPULATION.c.object == finding.object, POPULATION.c.since <= revision, POPULATION.c.until > revision
+    )
     wanted = (
         select(
-            own.id, own.problem, own.check, own.kind, own.event, place.namespace, place.name,
+            finding.id, finding.problem, finding.check, finding.kind, finding.event, place.namespace, place.name,
             verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
             top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
         )
         .select_from(FINDINGS)
-        .join(VERDICTS, verdict.id == own.verdict)
-        .join(OBJECTS, place.id == own.object)
+        .join(VERDICTS, verdict.id == finding.verdict)
+        .join(OBJECTS, place.id == finding.object)
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(is_open_in(cluster, revision), own.check.in_(select_numbers(connection, checks)), *_match_names(connection, near, cluster, revision))
+        .where(is_open_in(cluster, revision), finding.check.in_(select_numbers(connection, checks)), *_match_names(connection, candidate_filter, cluster, revision))
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
@@ -98,13 +100,13 @@ def read_candidates(
 
 
 def _match_names(
-    connection: Connection, near: CandidateFilter, cluster: int, revision: int
+    connection: Connection, candidate_filter: CandidateFilter, cluster: int, revision: int
 ) -> Iterator[ColumnElement[bool]]:
     """The condition that an object has one of the names or labels, unless any finding may be waived.
 
     The objects are chosen before their findings are read: there are fewer of them, and each is examined once.
     """
-    if near.any:
+    if candidate_filter.any:
         return
     identity, interval = OBJECTS.c, POPULATION.c
     at = and_(interval.object == identity.id, interval.since <= revision, interval.until > revision)
@@ -115,10 +117,12 @@ def _match_names(
         .where(
             identity.cluster == cluster,
             or_(
-                identity.name.in_(select_texts(connection, near.objects)),
-                func.coalesce(WORKLOADS.c.name, identity.name).in_(select_texts(connection, near.workloads)),
-                identity.namespace.in_(select_texts(connection, near.namespaces)),
-                interval.kept.in_(select_numbers(connection, _find_kept_ids(connection, near.labels))),
+                identity.name.in_(select_texts(connection, candidate_filter.objects)),
+                func.coalesce(WORKLOADS.c.name, identity.name).in_(
+                    select_texts(connection, candidate_filter.workloads)
+                ),
+                identity.namespace.in_(select_texts(connection, candidate_filter.namespaces)),
+                interval.kept.in_(select_numbers(connection, _find_kept_ids(connection, candidate_filter.labels))),
             ),
         )
     )

@@ -68,13 +68,13 @@ def add_up(
     encoder: Encoder, part: LogicalPart, rows: Sequence[RawRow], scan_of: Callable[[RawRow], int]
 ) -> dict[SumKey, Sum]:
     """The sums of raw rows, which have all columns of their table; rows that are none of the part are left out."""
-    own = part.select_rows(rows)
+    chosen = part.select_rows(rows)
     place = part.place_of(part.block) if part.block else None
-    blocks = [_NO_BLOCK] * len(own) if place is None else [row[place] >> BITS for row in own]
-    digests = encoder.compute_digests(part, own)
+    blocks = [_NO_BLOCK] * len(chosen) if place is None else [row[place] >> BITS for row in chosen]
+    digests = encoder.compute_digests(part, chosen)
     sums: dict[SumKey, Sum] = {}
     # Rows are in the order of their ids nearly always, so those of a block follow each other.
-    for (block, scan), run in groupby(zip(blocks, map(scan_of, own), strict=True)):
+    for (block, scan), run in groupby(zip(blocks, map(scan_of, chosen), strict=True)):
         several = list(islice(digests, sum(1 for _ in run)))
         key = SumKey(part.name, block, scan)
         sums[key] = sums.get(key, NO_ROWS).add(len(several), sum(several))
@@ -135,8 +135,10 @@ def insert_sums(connection: Connection, sums: Mapping[SumKey, Sum]) -> None:
 
 def read_sums(connection: Connection, *conditions: ColumnElement[bool]) -> dict[SumKey, Sum]:
     """The sums in the table that fit some conditions."""
-    own = CLOSING_SUMS.c
-    wanted = select(own.part, own.block, own.scan, own.rows, own.sum).where(*conditions)
+    closing_sum = CLOSING_SUMS.c
+    wanted = select(closing_sum.part, closing_sum.block, closing_sum.scan, closing_sum.rows, closing_sum.sum).where(
+        *conditions
+    )
     return {
         SumKey(part, block, scan): Sum(rows, int.from_bytes(bytes(total)))
         for part, block, scan, rows, total in connection.execute(wanted)
@@ -145,21 +147,23 @@ def read_sums(connection: Connection, *conditions: ColumnElement[bool]) -> dict[
 
 def find_summed_scans(connection: Connection) -> frozenset[int]:
     """The numbers of the scans with sums."""
-    own = CLOSING_SUMS.c
-    return frozenset(connection.execute(select(own.scan).where(own.part == SCANS_BEGUN.name)).scalars())
+    closing_sum = CLOSING_SUMS.c
+    return frozenset(connection.execute(select(closing_sum.scan).where(closing_sum.part == SCANS_BEGUN.name)).scalars())
 
 
 def forget_sums(connection: Connection, part: LogicalPart, scans: Collection[int]) -> None:
     """Delete the sums of a part of some scans, whose rows are deleted."""
-    own = CLOSING_SUMS.c
+    closing_sum = CLOSING_SUMS.c
     for portion in chunks(list(scans)):
-        connection.execute(delete(CLOSING_SUMS).where(own.part == part.name, is_among(connection, own.scan, portion)))
+        connection.execute(
+            delete(CLOSING_SUMS).where(closing_sum.part == part.name, is_among(connection, closing_sum.scan, portion))
+        )
 
 
 def hand_over(connection: Connection, part: LogicalPart, before: int, after: int) -> None:
     """Give the sum of a part to the scan that owns the rows now; without a sum, that of an older version, compute it."""
-    own = CLOSING_SUMS.c
-    moved = update(CLOSING_SUMS).where(own.part == part.name, own.scan == before).values(scan=after)
+    closing_sum = CLOSING_SUMS.c
+    moved = update(CLOSING_SUMS).where(closing_sum.part == part.name, closing_sum.scan == before).values(scan=after)
     if not connection.execute(moved).rowcount and after in find_summed_scans(connection):
         sums = ScanSums(connection, after)
         sums.read(part, part.table.c.scan == after)
@@ -168,9 +172,9 @@ def hand_over(connection: Connection, part: LogicalPart, before: int, after: int
 
 def replace_sums(connection: Connection, sums: Mapping[SumKey, Sum]) -> None:
     """Replace sums by others; a sum of no rows is deleted."""
-    own = CLOSING_SUMS.c
+    closing_sum = CLOSING_SUMS.c
     for key, each in sums.items():
-        place = own.part == key.part, own.block == key.block, own.scan == key.scan
+        place = closing_sum.part == key.part, closing_sum.block == key.block, closing_sum.scan == key.scan
         connection.execute(delete(CLOSING_SUMS).where(*place))
         if each.rows:
             insert_sums(connection, {key: each})
@@ -183,8 +187,8 @@ class SumUpdater:
         """The connection is in the transaction that changes the rows."""
         self._connection = connection
         self._summed = find_summed_scans(connection)
-        own = SCANS.c
-        merged = select(own.cluster, own.revision, own.number).where(own.revision.is_not(None))
+        scan = SCANS.c
+        merged = select(scan.cluster, scan.revision, scan.number).where(scan.revision.is_not(None))
         self._numbers = {(cluster, revision): number for cluster, revision, number in connection.execute(merged)}
 
     @contextmanager
@@ -213,9 +217,9 @@ class SumUpdater:
         }
 
     def _apply(self, changes: Mapping[SumKey, Sum]) -> None:
-        own = CLOSING_SUMS.c
+        closing_sum = CLOSING_SUMS.c
         for key, change in changes.items():
-            place = own.part == key.part, own.block == key.block, own.scan == key.scan
+            place = closing_sum.part == key.part, closing_sum.block == key.block, closing_sum.scan == key.scan
             present = read_sums(self._connection, *place).get(key, NO_ROWS)
             replace_sums(self._connection, {key: present.add(*change)})
 
@@ -254,19 +258,23 @@ def compute_report_sums(connection: Connection, scans: Sequence[int], *, stored:
     return {
         SumKey(REPORTS.name, _NO_BLOCK, number): Sum(
             1,
-            digest_of([REPORTS.name, *own, *([shared[key].rows, f"{shared[key].total:064x}"] for key in keys[number])]),
+            digest_of(
+                [REPORTS.name, *report, *([shared[key].rows, f"{shared[key].total:064x}"] for key in keys[number])]
+            ),
         )
-        for number, own, _ in rows
+        for number, report, _ in rows
     }
 
 
 def _read_shared_sums(connection: Connection, keys: Collection[SumKey], *, stored: bool) -> dict[SumKey, Sum]:
     """The sums of shared rows. Rows of an older version have no stored sum."""
-    own = CLOSING_SUMS.c
+    closing_sum = CLOSING_SUMS.c
     parts, owners = {key.part for key in keys}, sorted({key.scan for key in keys})
     sums = {}
     if stored:
-        there = read_sums(connection, own.part.in_(sorted(parts)), is_among(connection, own.scan, owners))
+        there = read_sums(
+            connection, closing_sum.part.in_(sorted(parts)), is_among(connection, closing_sum.scan, owners)
+        )
         sums = {key: each for key, each in there.items() if key in keys}
     for part in parts:
         missing = sorted(key.scan for key in keys if key.part == part and key not in sums)

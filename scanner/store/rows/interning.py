@@ -25,11 +25,11 @@ def reserve_ids(connection: Connection, table: Table, count: int) -> range:
     """Reserve `count` consecutive row ids of a table. The connection is in a transaction that writes."""
     if not count:
         return range(0)
-    with committing_immediately(connection) as own:
-        given = {"name": table.name, "count": count}
-        last: int | None = own.execute(_RAISE_LAST_ID, given).scalar()
+    with committing_immediately(connection) as separate:
+        parameters = {"name": table.name, "count": count}
+        last: int | None = separate.execute(_RAISE_LAST_ID, parameters).scalar()
         if last is None:
-            last = own.execute(_first_ids_statement(table), given).scalar_one()
+            last = separate.execute(_first_ids_statement(table), parameters).scalar_one()
     return range(last - count + 1, last + 1)
 
 

@@ -310,8 +310,8 @@ class Encoder:
             return
         chosen = is_among(self._connection, table.c.id, numbers)
         if table is OBJECTS:
-            own = OBJECTS.c
-            wanted = select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
+            identity = OBJECTS.c
+            wanted = select(identity.id, identity.kind, identity.namespace, identity.name, identity.uid).where(chosen)
             yield from self._encode_identities(self._connection.execute(wanted).all())
             return
         if table is WAIVER_SETS:

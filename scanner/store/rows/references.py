@@ -137,6 +137,6 @@ def _read_contents(connection: Connection) -> Iterator[tuple[set[int], set[int]]
 
 def decode_references(content: bytes) -> tuple[set[int], set[int]]:
     """The ids of the sets and of the checks in the content of a list of sets."""
-    everything, own = orjson.loads(zlib.decompress(content))
-    checks = {check for _, several in own for group in several for check, _ in group}
-    return {everything, *(number for number, _ in own)}, checks
+    everything, sets = orjson.loads(zlib.decompress(content))
+    checks = {check for _, several in sets for group in several for check, _ in group}
+    return {everything, *(number for number, _ in sets)}, checks

@@ -73,21 +73,21 @@ def list_entries(*texts: str) -> list[str]:
 
 def list_name_entries(*names: str) -> list[str]:
     """The entries of names of objects: those of `list_entries`, sooner."""
-    own: list[str] = []
+    entries: list[str] = []
     for name in names:
         if not _PLAIN.fullmatch(name) or len(name) > _LENGTH:
-            own += list_entries(name)
+            entries += list_entries(name)
             continue
         joined = name.replace(".", "-")
         if joined.count("-") >= _PARTS:
-            own += list_entries(name)
+            entries += list_entries(name)
             continue
-        own.append(joined)
+        entries.append(joined)
         place = joined.find("-")
         while place >= 0:
-            own.append(joined[place + 1 :])
+            entries.append(joined[place + 1 :])
             place = joined.find("-", place + 1)
-    return own
+    return entries
 
 
 def _list_entries_of_name(name: str) -> list[str]:
@@ -170,8 +170,8 @@ def _list_verdict_entries(outcome: str, message: str, excepted_by: str) -> Seque
 def _list_kept_entries(labels: str, annotations: str) -> Sequence[str]:
     """The entries of the values of labels and annotations: owners are among them."""
     values = (value for pairs in (labels, annotations) if pairs for _, value in orjson.loads(pairs))
-    own = ((_list_text_entries if len(value) <= _SHORT else list_entries)(value) for value in values)
-    return list(dict.fromkeys(chain.from_iterable(own)))[:MOST_ENTRIES]
+    entries = ((_list_text_entries if len(value) <= _SHORT else list_entries)(value) for value in values)
+    return list(dict.fromkeys(chain.from_iterable(entries)))[:MOST_ENTRIES]
 
 
 def _list_policy_entries(language: str, name: str, document: str) -> Sequence[str]:

@@ -141,7 +141,7 @@ def read_documents(connection: Connection, table: Table, after: int = 0) -> Iter
     while True:
         rows = connection.execute(query, {"after": after, "portion": PORTION}).all()
         if rows:
-            yield [(number, source.entries(*own)) for number, *own in rows]
+            yield [(number, source.entries(*texts)) for number, *texts in rows]
         if len(rows) < PORTION:
             return
         after = rows[-1][0]
@@ -166,7 +166,7 @@ def _forget_documents(connection: Connection, table: Table, numbers: Sequence[in
     """Delete the entries of rows, which FTS5 must be given as they were."""
     last, source = read_last_indexed(connection, table), SOURCES[table]
     chosen = select(*(table.c[name] for name in ("id", *source.columns))).where(table.c.id.in_(numbers))
-    rows = [(number, source.entries(*own)) for number, *own in connection.execute(chosen) if number <= last]
+    rows = [(number, source.entries(*texts)) for number, *texts in connection.execute(chosen) if number <= last]
     gone = [("delete", source.encode_place(number), " ".join(entries)) for number, entries in rows if entries]
     if gone:
         connection.exec_driver_sql(f"INSERT INTO {NAME} ({NAME}, rowid, {ENTRIES}) VALUES (?, ?, ?)", gone)  # noqa: S608 - constants
@@ -219,10 +219,10 @@ class VerdictUses:
 
 def forget_unused(connection: Connection, cluster: int) -> int:
     """Delete the uses without a finding of a cluster; return their number. The connection holds the lock of the cluster's history."""
-    own = VERDICT_USES.c
+    use = VERDICT_USES.c
     stale = connection.execute(select_uses(VERDICT_USES, cluster).except_(select_uses(FINDINGS, cluster))).all()
     for row in stale:
-        gone = own.cluster == cluster, own.verdict == row.verdict, own.check == row.check
+        gone = use.cluster == cluster, use.verdict == row.verdict, use.check == row.check
         connection.execute(delete(VERDICT_USES).where(*gone))
     return len(stale)
 
@@ -230,9 +230,9 @@ def forget_unused(connection: Connection, cluster: int) -> int:
 def rebuild_uses(connection: Connection) -> None:
     """Make the uses of all clusters anew from the findings."""
     connection.execute(delete(VERDICT_USES))
-    own = VERDICT_USES.c
+    use = VERDICT_USES.c
     used = select(FINDINGS.c.verdict, FINDINGS.c.cluster, FINDINGS.c.check).distinct()
-    connection.execute(insert(VERDICT_USES).from_select([own.verdict, own.cluster, own.check], used))
+    connection.execute(insert(VERDICT_USES).from_select([use.verdict, use.cluster, use.check], used))
 
 
 def select_uses(table: Table, cluster: int) -> Select[tuple[int, int]]:

@@ -121,7 +121,7 @@ def _read_bytes(connection: Connection) -> dict[str, int]:
 
 
 def _read_cluster_sizes(connection: Connection) -> tuple[ClusterSize, ...]:
-    own = SCANS.c
-    counts = func.count(), func.count(own.pruned_at), func.min(own.started_at), func.max(own.started_at)
+    scan = SCANS.c
+    counts = func.count(), func.count(scan.pruned_at), func.min(scan.started_at), func.max(scan.started_at)
     wanted = select(CLUSTERS.c.name, *counts).join(CLUSTERS).group_by(CLUSTERS.c.id, CLUSTERS.c.name)
     return tuple(ClusterSize(*row) for row in connection.execute(wanted.order_by(CLUSTERS.c.name, CLUSTERS.c.id)))

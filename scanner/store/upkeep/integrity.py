@@ -181,8 +181,8 @@ def _check_owners(connection: Connection) -> Iterator[DatabaseProblem]:
         wrong = owner.c.number.is_(None) | (owner.c[f"{rows}_of"] != 0) | (owner.c.cluster != SCANS.c.cluster)
         if rows not in EVALUATION_ROWS:
             wrong |= and_(owner.c.pruned_at.is_not(None), SCANS.c.pruned_at.is_(None))
-        found = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(SHOWN)
-        for scan in connection.execute(found).scalars():
+        wrong_scans = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(SHOWN)
+        for scan in connection.execute(wrong_scans).scalars():
             yield DatabaseProblem(f"the scan shares {rows} of a scan that has none", f"scan {scan}", _RESTORE)
 
 

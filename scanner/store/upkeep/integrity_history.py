@@ -101,11 +101,24 @@ def _read_revisions(connection: Connection, cluster: int) -> _Revisions:
 def _check_findings(
     connection: Connection, cluster: int, revisions: _Revisions
 ) -> Iterator[tuple[IntervalProblem, str]]:
-    own = FINDINGS.c
-    columns = own.id, own.fingerprint, own.since, own.until, own.superseded, own.first, own.event, own.last_seen
-    wanted = select(*columns, own.continues).where(own.cluster == cluster, own.event.not_in(SINGLE_SCAN_EVENTS))
-    ordered = wanted.order_by(own.fingerprint, own.since, own.id).execution_options(yield_per=1000)
-    continuing = select(own.continues, own.since, own.id).where(own.cluster == cluster, own.continues.is_not(None))
+    finding = FINDINGS.c
+    columns = (
+        finding.id,
+        finding.fingerprint,
+        finding.since,
+        finding.until,
+        finding.superseded,
+        finding.first,
+        finding.event,
+        finding.last_seen,
+    )
+    wanted = select(*columns, finding.continues).where(
+        finding.cluster == cluster, finding.event.not_in(SINGLE_SCAN_EVENTS)
+    )
+    ordered = wanted.order_by(finding.fingerprint, finding.since, finding.id).execution_options(yield_per=1000)
+    continuing = select(finding.continues, finding.since, finding.id).where(
+        finding.cluster == cluster, finding.continues.is_not(None)
+    )
     rows_of = {(bytes(before), since): number for before, since, number in connection.execute(continuing)}
     continuations = _Continuations(frozenset(rows_of))
     with connection.execute(ordered) as rows:
@@ -184,9 +197,9 @@ def _split_chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
 def _check_population(
     connection: Connection, cluster: int, revisions: _Revisions
 ) -> Iterator[tuple[IntervalProblem, str]]:
-    own = POPULATION.c
-    wanted = select(own.object, own.since, own.until).where(own.cluster == cluster)
-    ordered = wanted.order_by(own.object, own.since).execution_options(yield_per=1000)
+    interval = POPULATION.c
+    wanted = select(interval.object, interval.since, interval.until).where(interval.cluster == cluster)
+    ordered = wanted.order_by(interval.object, interval.since).execution_options(yield_per=1000)
     with connection.execute(ordered) as rows:
         before = -1, 0
         # An object in a list that is older than that of a scan which ended first can be there for one scan alone, once more.
@@ -269,5 +282,5 @@ def find_clock_problems(connection: Connection) -> Iterator[tuple[str, str]]:
 def _report_rows(
     connection: Connection, what: str, table: str, rows: Select[tuple[object]]
 ) -> Iterator[tuple[str, str]]:
-    if found := connection.execute(rows.limit(SHOWN)).scalars().all():
-        yield what, f"{table} {', '.join(map(str, found))}"
+    if numbers := connection.execute(rows.limit(SHOWN)).scalars().all():
+        yield what, f"{table} {', '.join(map(str, numbers))}"

@@ -52,13 +52,13 @@ def _find_unindexed(connection: Connection) -> Iterator[IndexDifference]:
 
 def _check_sample(connection: Connection, sample: int) -> Iterator[IndexDifference]:
     """Look for the newest rows by their own entries."""
-    found = text(f"SELECT count(*) FROM {NAME} WHERE {NAME} MATCH :match AND rowid = :place")  # noqa: S608 - constants
+    lookup = text(f"SELECT count(*) FROM {NAME} WHERE {NAME} MATCH :match AND rowid = :place")  # noqa: S608 - constants
     for table, source in SOURCES.items():
         wrong: list[str] = []
         for number, entries in chain.from_iterable(_read_newest(connection, table, sample)):
             match = " AND ".join(f'"{entry}"' for entry in entries[:_SHOWN])
             values = {"match": match, "place": source.encode_place(number)}
-            if entries and not connection.execute(found, values).scalar():
+            if entries and not connection.execute(lookup, values).scalar():
                 wrong.append(str(number))
         if wrong:
             yield IndexDifference(_DIFFER, _describe_rows(table, wrong))
@@ -104,9 +104,9 @@ def _read_stored_entries(connection: Connection) -> Iterator[tuple[str, int]]:
 def _compare_on_postgresql(connection: Connection, table: Table, sample: int | None) -> Iterator[int]:
     """The ids of rows whose entries are others in the table, or are not there."""
     source = SOURCES[table]
-    given = "unnest(CAST(:places AS bigint[]), CAST(:texts AS text[])) AS given (place, entries)"
+    expected = "unnest(CAST(:places AS bigint[]), CAST(:texts AS text[])) AS given (place, entries)"
     compared = text(
-        f"SELECT place FROM {given} LEFT JOIN {NAME} ON rowid = place"  # noqa: S608 - constants
+        f"SELECT place FROM {expected} LEFT JOIN {NAME} ON rowid = place"  # noqa: S608 - constants
         f" WHERE {NAME}.entries IS DISTINCT FROM CAST(given.entries AS tsvector) ORDER BY place"
     )
     for portion in _read_newest(connection, table, sample):

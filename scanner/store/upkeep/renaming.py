@@ -134,9 +134,13 @@ def _reject_running(connection: Connection, clusters: Sequence[StoredCluster], n
     """Raise UsageError while a process scans one of the clusters: its output and its notifications have the old name."""
     dead = [scan.number for scan in find_abandoned_scans(connection, now)]
     for cluster in clusters:
-        own = SCANS.c
-        open_scans = own.cluster == cluster.id, own.state == ScanState.RUNNING.value, own.number.not_in(dead)
-        scan = connection.execute(select(own.id).where(*open_scans).limit(1)).scalar()
+        columns = SCANS.c
+        open_scans = (
+            columns.cluster == cluster.id,
+            columns.state == ScanState.RUNNING.value,
+            columns.number.not_in(dead),
+        )
+        scan = connection.execute(select(columns.id).where(*open_scans).limit(1)).scalar()
         if scan is not None:
             raise UsageError(
                 f"Scan {scan} of {cluster.name} is running: run the command again when the scan has ended, or end it."

@@ -112,12 +112,12 @@ def _plan(connection: Connection, rule: RetentionRule, now: datetime) -> PrunePl
     for cluster in stored_clusters(connection):
         of_cluster = read_scans(connection, cluster.id, dead)
         going = list_prunable(of_cluster, rule, now)
-        found = find_unneeded(connection, cluster.id, of_cluster, going)
+        unneeded = find_unneeded(connection, cluster.id, of_cluster, going)
         for portion in chunks(going):
             chosen = select_scans().where(SCANS.c.number.in_(portion)).order_by(SCANS.c.number)
             scans += (scan_of(row) for row in connection.execute(chosen))
         rows.update(count_rows(connection, going))
-        rows.update({"findings": found.findings.count, "population": len(found.objects)})
+        rows.update({"findings": unneeded.findings.count, "population": len(unneeded.objects)})
     known = {size.name: size for size in read_table_sizes(connection)}
     per_row = {name: size.bytes / size.rows for name, size in known.items() if size.bytes is not None and size.rows}
     freed = int(sum(count * per_row.get(name, 0) for name, count in rows.items())) if per_row else None

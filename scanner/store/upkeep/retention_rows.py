@@ -60,11 +60,20 @@ EVALUATION_ROWS: Final = frozenset({"policies", "bindings", "rules"})
 
 def read_scans(connection: Connection, cluster: int, dead: Collection[int] = ()) -> list[RetainedScan]:
     """The scans of a cluster. Those with the numbers `dead` have failed, even if the database does not record it yet."""
-    own = SCANS.c
-    question = own.source, own.scope, own.requester
-    owners = (own[f"{name}_of"] for name in RowOwners._fields)
-    columns = own.number, own.revision, own.state, own.finished_at, own.base, own.pruned_at, own.preview, own.method
-    wanted = select(*columns, *question, *owners).where(own.cluster == cluster).order_by(own.number)
+    scan = SCANS.c
+    question = scan.source, scan.scope, scan.requester
+    owners = (scan[f"{name}_of"] for name in RowOwners._fields)
+    columns = (
+        scan.number,
+        scan.revision,
+        scan.state,
+        scan.finished_at,
+        scan.base,
+        scan.pruned_at,
+        scan.preview,
+        scan.method,
+    )
+    wanted = select(*columns, *question, *owners).where(scan.cluster == cluster).order_by(scan.number)
     modes: dict[str, tuple[object, ...]] = {}
     rows: list[RetainedScan] = []
     for number, revision, state, finished_at, base, pruned_at, preview, method, *rest in connection.execute(wanted):
@@ -132,11 +141,11 @@ class BodyPruner:
     def _delete_own(self, numbers: Sequence[int]) -> int:
         """Delete the rows that scans have alone."""
         deleted = self._delete(COVERAGE, numbers) + self._delete(SCAN_PLACES, numbers)
-        asked = [number for number in numbers if number in self._asked]
+        seen_last = [number for number in numbers if number in self._asked]
         others = [number for number in numbers if number not in self._asked]
         deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)
-        deleted += self._delete_some(GAPS, asked, GAPS.c.kind != GapKind.DOCUMENT.value)
-        return deleted + self._delete_some(TALLIES, asked, ~TALLIES.c.requester)
+        deleted += self._delete_some(GAPS, seen_last, GAPS.c.kind != GapKind.DOCUMENT.value)
+        return deleted + self._delete_some(TALLIES, seen_last, ~TALLIES.c.requester)
 
     def _delete_shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
         """Delete the rows of a table, or give them to the oldest scan that stays and shares them."""
@@ -176,9 +185,11 @@ class BodyPruner:
     def _trim_unchecked(self, numbers: Sequence[int]) -> None:
         """Of the findings that a pruned scan left unchecked, keep those that are still open: others have a time of their own."""
         still_open: RowIdSet | None = None
-        own = UNCHECKED.c
+        unchecked = UNCHECKED.c
         for portion in chunks(numbers):
-            wanted = select(own.scan, own.findings).where(is_among(self._connection, own.scan, portion))
+            wanted = select(unchecked.scan, unchecked.findings).where(
+                is_among(self._connection, unchecked.scan, portion)
+            )
             for scan, data in self._connection.execute(wanted).all():
                 if still_open is None:
                     still_open = RowIdSet(self._connection.execute(select_open_findings(self._cluster)).scalars())
@@ -186,7 +197,7 @@ class BodyPruner:
                 left = intersection(still_open, before)
                 if left.count == before.count:
                     continue
-                self._connection.execute(delete(UNCHECKED).where(own.scan == scan))
+                self._connection.execute(delete(UNCHECKED).where(unchecked.scan == scan))
                 if left.count:
                     self._connection.execute(insert(UNCHECKED).values(scan=scan, findings=left.pack()))
 
@@ -236,73 +247,75 @@ def find_unneeded(
     reported = sorted(
         scan.revision for scan in scans if scan.revision is not None and not scan.pruned and scan.number not in gone
     )
-    found = UnneededRows()
+    unneeded = UnneededRows()
     compared = sorted({*reported, *list_baselines(scans, gone)})
-    _find_findings(connection, cluster, NeededRevisions(reported), NeededRevisions(compared), found)
+    _find_findings(connection, cluster, NeededRevisions(reported), NeededRevisions(compared), unneeded)
     # A report shows the workload of a resolved object as of the revision before, and an open finding that of its last scan.
-    asked = {
+    shown = {
         *reported,
         *(revision - 1 for revision in reported),
         *find_last_seeing_revisions(connection, cluster, scans),
     }
-    _find_intervals(connection, cluster, NeededRevisions(sorted(asked)), found)
-    return found
+    _find_intervals(connection, cluster, NeededRevisions(sorted(shown)), unneeded)
+    return unneeded
 
 
 def _find_findings(
-    connection: Connection, cluster: int, reported: NeededRevisions, compared: NeededRevisions, found: UnneededRows
+    connection: Connection, cluster: int, reported: NeededRevisions, compared: NeededRevisions, unneeded: UnneededRows
 ) -> None:
-    own = FINDINGS.c
+    finding = FINDINGS.c
     later = FINDINGS.alias("later").c
     latest = select(later.problem).where(
         later.cluster == cluster, later.superseded.is_(None), later.problem.is_not(None)
     )
     # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
-    alone = and_(own.event.not_in(SINGLE_SCAN_EVENTS), own.problem.is_not(None), own.problem.not_in(latest)).label(
-        "alone"
-    )
+    alone = and_(
+        finding.event.not_in(SINGLE_SCAN_EVENTS), finding.problem.is_not(None), finding.problem.not_in(latest)
+    ).label("alone")
     columns = (
-        own.id,
-        own.since,
-        own.until,
-        own.superseded,
-        own.last_seen,
-        own.continues,
-        own.evidence,
-        own.excerpt,
+        finding.id,
+        finding.since,
+        finding.until,
+        finding.superseded,
+        finding.last_seen,
+        finding.continues,
+        finding.evidence,
+        finding.excerpt,
         alone,
         is_last_in_problem().label("last"),
     )
-    ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
+    ended = select(*columns).where(finding.cluster == cluster, finding.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
         for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock, last in rows:
             # The report of the scan that resolved a finding shows the finding.
             if reported.overlap(since, until if last_seen is None else until + 1):
                 continue
             # A comparison of two scans gives the reason of a resolution between them, and follows what was continued.
-            asked = (last_seen is not None and reported.overlap(until, superseded or until)) or (
+            explains = (last_seen is not None and reported.overlap(until, superseded or until)) or (
                 continues is not None and reported.overlap(0, since)
             )
-            needed = keeps_clock or asked or last or compared.overlap(since, until)
+            needed = keeps_clock or explains or last or compared.overlap(since, until)
             if superseded is not None and not needed:
-                found.findings.add(number)
+                unneeded.findings.add(number)
             elif evidence is not None or excerpt is not None:
-                found.evidence.add(number)
+                unneeded.evidence.add(number)
 
 
-def _find_intervals(connection: Connection, cluster: int, asked: NeededRevisions, found: UnneededRows) -> None:
-    own = POPULATION.c
-    ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
-    ordered = ended.order_by(own.object, own.since).execution_options(yield_per=1000)
+def _find_intervals(connection: Connection, cluster: int, shown: NeededRevisions, unneeded: UnneededRows) -> None:
+    interval = POPULATION.c
+    ended = select(interval.object, interval.since, interval.until).where(
+        interval.cluster == cluster, interval.until != OPEN
+    )
+    ordered = ended.order_by(interval.object, interval.since).execution_options(yield_per=1000)
     with connection.execute(ordered) as rows, connection.execute(_select_needed_intervals(cluster)) as of_findings:
-        needed = ((row.object, row.since) for row in of_findings if row.id not in found.findings)
+        needed = ((row.object, row.since) for row in of_findings if row.id not in unneeded.findings)
         following = next(needed, None)
         for object_id, since, until in rows:
             while following is not None and following < (object_id, since):
                 following = next(needed, None)
-            if following != (object_id, since) and not asked.overlap(since, until):
-                found.objects.append(object_id)
-                found.since.append(since)
+            if following != (object_id, since) and not shown.overlap(since, until):
+                unneeded.objects.append(object_id)
+                unneeded.since.append(since)
 
 
 def _select_needed_intervals(cluster: int) -> Select[tuple[int, int, int]]:
@@ -311,27 +324,30 @@ def _select_needed_intervals(cluster: int) -> Select[tuple[int, int, int]]:
     They are the intervals as the last scans with ended findings saw the objects, and the last ones of objects that were gone while
     their findings were open, because no scan checked them.
     """
-    own, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
+    finding, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
     as_last_seen = and_(
-        *(own.last_seen.is_not(None), is_last_in_problem()),
-        *(interval.since < own.until, interval.until > own.last_seen),
+        *(finding.last_seen.is_not(None), is_last_in_problem()),
+        *(interval.since < finding.until, interval.until > finding.last_seen),
     )
     goes_on = exists().where(later.object == interval.object, later.since == interval.until)
     gone_before = and_(
-        own.event.not_in(SINGLE_SCAN_EVENTS), interval.until > own.since, interval.until < own.until, ~goes_on
+        finding.event.not_in(SINGLE_SCAN_EVENTS),
+        interval.until > finding.since,
+        interval.until < finding.until,
+        ~goes_on,
     )
-    wanted = select(own.id, interval.object, interval.since).join_from(
-        FINDINGS, POPULATION, and_(interval.object == own.object, or_(as_last_seen, gone_before))
+    wanted = select(finding.id, interval.object, interval.since).join_from(
+        FINDINGS, POPULATION, and_(interval.object == finding.object, or_(as_last_seen, gone_before))
     )
-    ordered = wanted.where(own.cluster == cluster).order_by(interval.object, interval.since)
+    ordered = wanted.where(finding.cluster == cluster).order_by(interval.object, interval.since)
     return ordered.execution_options(yield_per=1000)
 
 
 def delete_unneeded(engine: Engine, cluster: int) -> int:
     """Delete the rows of a cluster that no report needs, in portions; return their number. Safe to interrupt and to repeat."""
     with engine.connect() as connection:
-        found = find_unneeded(connection, cluster, read_scans(connection, cluster))
-    for portion in _split_portions(found.findings):
+        unneeded = find_unneeded(connection, cluster, read_scans(connection, cluster))
+    for portion in _split_portions(unneeded.findings):
         with writing(engine) as connection:
             lock_history(connection, cluster)
             sums = SumUpdater(connection)
@@ -339,7 +355,7 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
                 chosen = is_among(connection, FINDINGS.c.id, numbers)
                 with sums.updating(FINDING_PARTS, chosen):
                     connection.execute(delete(FINDINGS).where(chosen))
-    for portion in _split_portions(found.evidence):
+    for portion in _split_portions(unneeded.evidence):
         with writing(engine) as connection:
             lock_history(connection, cluster)
             sums = SumUpdater(connection)
@@ -351,17 +367,17 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
     one = delete(POPULATION).where(
         POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
     )
-    for start in range(0, len(found.objects), PORTION):
-        own, since = found.objects[start : start + PORTION], found.since[start : start + PORTION]
+    for start in range(0, len(unneeded.objects), PORTION):
+        objects_of_portion, since = unneeded.objects[start : start + PORTION], unneeded.since[start : start + PORTION]
         with writing(engine) as connection:
             lock_history(connection, cluster)
-            keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
+            keys = [{"of_object": each, "begin": begin} for each, begin in zip(objects_of_portion, since, strict=True)]
             sums = SumUpdater(connection)
             for some in chunks(keys):
                 objects = sorted({key["of_object"] for key in some})
                 with sums.updating(POPULATION_PARTS, is_among(connection, POPULATION.c.object, objects)):
                     connection.execute(one, some)
-    return found.rows
+    return unneeded.rows
 
 
 def _split_portions(numbers: Iterable[int]) -> Iterator[list[int]]:

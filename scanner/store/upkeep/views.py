@@ -203,9 +203,9 @@ def _problem_id(problem: _Sql, fingerprint: _Sql) -> _Sql:
     return case((problem.is_not(None), ProblemId(problem)), else_=_finding_id(fingerprint))
 
 
-def _known_workload(column: str, own: _Sql) -> _Sql:
+def _known_workload(column: str, part_of_object: _Sql) -> _Sql:
     """A part of the workload of an object, which may be the object itself; null if no interval of the object is stored."""
-    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], own))
+    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], part_of_object))
 
 
 _OWN_WORKLOAD: Final[Mapping[str, _Sql]] = {
@@ -242,21 +242,21 @@ def _join_scan(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClaus
 
 def _is_unchecked() -> _Sql:
     """The condition that the newest scan left an open finding unchecked."""
-    own, part = FINDINGS.c, UNCHECKED_NOW.c
-    of_finding = part.cluster == own.cluster, part.part == own.id.bitwise_rshift(5)
-    bit = part.bits.bitwise_rshift(own.id.bitwise_and(31)).bitwise_and(1)
+    finding, part = FINDINGS.c, UNCHECKED_NOW.c
+    of_finding = part.cluster == finding.cluster, part.part == finding.id.bitwise_rshift(5)
+    bit = part.bits.bitwise_rshift(finding.id.bitwise_and(31)).bitwise_and(1)
     return exists().where(*of_finding, bit == 1)
 
 
 def _select_open_findings() -> Select[Any]:
-    own, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
-    first, of_first = _join_scan("first_scan", own.cluster, own.first)
-    opened, of_opened = _join_scan("opening_scan", own.cluster, own.opened)
-    begins = own.since == _NEWEST.c.revision
+    finding, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
+    first, of_first = _join_scan("first_scan", finding.cluster, finding.first)
+    opened, of_opened = _join_scan("opening_scan", finding.cluster, finding.opened)
+    begins = finding.since == _NEWEST.c.revision
     columns = {
-        "finding": _finding_id(own.fingerprint),
-        "problem": _problem_id(own.problem, own.fingerprint),
-        "status": case((and_(begins, own.event.in_(("new", "reopened"))), own.event), else_="open"),
+        "finding": _finding_id(finding.fingerprint),
+        "problem": _problem_id(finding.problem, finding.fingerprint),
+        "status": case((and_(begins, finding.event.in_(("new", "reopened"))), finding.event), else_="open"),
         "first_seen": UtcText(first.c.finished_at),
         "opened_at": UtcText(opened.c.finished_at),
         "language": check.language,
@@ -284,17 +284,17 @@ def _select_open_findings() -> Select[Any]:
         "checked": _fact(~_is_unchecked()),
     }
     joined = _join_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
-    joined = joined.outerjoin(CAUSES, CAUSES.c.id == own.cause)
-    return _select_labelled(_CLUSTER, columns).select_from(joined).where(own.until == OPEN)
+    joined = joined.outerjoin(CAUSES, CAUSES.c.id == finding.cause)
+    return _select_labelled(_CLUSTER, columns).select_from(joined).where(finding.until == OPEN)
 
 
 def _select_latest() -> FromClause:
     """The latest row of each finding in a problem with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
-    own = FINDINGS.c
+    finding = FINDINGS.c
     names = "cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem", "resolution", "moved_to"
-    columns = [own[name] for name in names]
-    last = func.max(own.until).over(partition_by=(own.cluster, PROBLEM))
-    first = func.min(FIRST).over(partition_by=(own.cluster, PROBLEM))
+    columns = [finding[name] for name in names]
+    last = func.max(finding.until).over(partition_by=(finding.cluster, PROBLEM))
+    first = func.min(FIRST).over(partition_by=(finding.cluster, PROBLEM))
     counted = last.label("last"), first.label("first"), OPENED.label("opened")
     rows = select(PROBLEM.label("number"), *columns, *counted).where(is_last_in_problem())
     return rows.subquery("latest")
@@ -303,18 +303,18 @@ def _select_latest() -> FromClause:
 def _select_deciding() -> FromClause:
     """The problems: one row for each, made of its open findings, or of those that ended last."""
     latest = _select_latest()
-    own, check, verdict = latest.c, CHECKS.c, VERDICTS.c
-    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=own.resolution))
+    row, check, verdict = latest.c, CHECKS.c, VERDICTS.c
+    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=row.resolution))
     columns = {
         "newest": func.max(_NEWEST.c.revision),
-        "problem": func.min(_problem_id(own.problem, own.fingerprint)),
-        "until": func.max(own.until),
-        "first": func.min(own.first),
-        "opened": func.min(own.opened),
+        "problem": func.min(_problem_id(row.problem, row.fingerprint)),
+        "until": func.max(row.until),
+        "first": func.min(row.first),
+        "opened": func.min(row.opened),
         "findings": func.count(),
         "excepted": func.sum(_fact(verdict.excepted_by != "")),
         "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
-        "moved_to": func.min(case((own.resolution == MOVED, own.moved_to))),
+        "moved_to": func.min(case((row.resolution == MOVED, row.moved_to))),
         "language": func.min(check.language),
         "policy": func.min(check.policy),
         "check_kind": func.min(check.kind),
@@ -327,35 +327,35 @@ def _select_deciding() -> FromClause:
             for name, column in _OWN_WORKLOAD.items()
         },
     }
-    grouped = _select_labelled(_CLUSTER, columns).select_from(_join_content(latest)).where(own.until == own.last)
-    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, own.number).subquery("problems")
+    grouped = _select_labelled(_CLUSTER, columns).select_from(_join_content(latest)).where(row.until == row.last)
+    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, row.number).subquery("problems")
 
 
 def _select_problems() -> Select[Any]:
     problems = _select_deciding()
-    own = problems.c
-    first, of_first = _join_scan("first_scan", own.cluster_id, own.first)
-    opened, of_opened = _join_scan("opening_scan", own.cluster_id, own.opened)
-    resolved, of_resolved = _join_scan("last_scan", own.cluster_id, own.until)
-    is_open = own.until == OPEN
-    appeared = case((own.first == own.newest, "new"), else_="reopened")
+    problem = problems.c
+    first, of_first = _join_scan("first_scan", problem.cluster_id, problem.first)
+    opened, of_opened = _join_scan("opening_scan", problem.cluster_id, problem.opened)
+    resolved, of_resolved = _join_scan("last_scan", problem.cluster_id, problem.until)
+    is_open = problem.until == OPEN
+    appeared = case((problem.first == problem.newest, "new"), else_="reopened")
     columns = {
-        "problem": own.problem,
-        "status": case((~is_open, "resolved"), (own.opened == own.newest, appeared), else_="open"),
+        "problem": problem.problem,
+        "status": case((~is_open, "resolved"), (problem.opened == problem.newest, appeared), else_="open"),
         "first_seen": UtcText(first.c.finished_at),
         "opened_at": UtcText(opened.c.finished_at),
         "resolved_at": UtcText(resolved.c.finished_at),
-        "resolution": own.resolution,
-        "findings": case((is_open, own.findings), else_=0),
-        "excepted": case((is_open, own.excepted), else_=0),
-        "action": own.action,
-        "denies": own.denies,
-        **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
-        **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
-        "moved_to": case((own.moved_to.is_not(None), ProblemId(own.moved_to))),
+        "resolution": problem.resolution,
+        "findings": case((is_open, problem.findings), else_=0),
+        "excepted": case((is_open, problem.excepted), else_=0),
+        "action": problem.action,
+        "denies": problem.denies,
+        **{name: problem[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
+        **{f"workload_{name}": problem[f"workload_{name}"] for name in _OWN_WORKLOAD},
+        "moved_to": case((problem.moved_to.is_not(None), ProblemId(problem.moved_to))),
     }
     joined = problems.join(first, of_first).join(opened, of_opened).outerjoin(resolved, of_resolved)
-    return _select_labelled((own.cluster, own.cluster_id), columns).select_from(joined)
+    return _select_labelled((problem.cluster, problem.cluster_id), columns).select_from(joined)
 
 
 _SCAN: Final[Mapping[str, _Sql]] = {
@@ -371,37 +371,37 @@ def _join_scans() -> FromClause:
 
 
 def _select_scans() -> Select[Any]:
-    own = SCANS.c
+    scan = SCANS.c
     counts = ("findings", "new", "reopened", "resolved", "unchecked")
     columns = {
-        "scan": own.id,
-        "state": own.state,
-        "started_at": UtcText(own.started_at),
+        "scan": scan.id,
+        "state": scan.state,
+        "started_at": UtcText(scan.started_at),
         "finished_at": _SCAN["finished_at"],
         "newest": _SCAN["newest"],
-        **{name: own[name] for name in counts},
-        "source": own.source,
-        "server_version": own.server_version,
-        "tool_version": own.tool_version,
-        "pruned": _fact(own.pruned_at.is_not(None)),
-        "pruned_at": UtcText(own.pruned_at),
+        **{name: scan[name] for name in counts},
+        "source": scan.source,
+        "server_version": scan.server_version,
+        "tool_version": scan.tool_version,
+        "pruned": _fact(scan.pruned_at.is_not(None)),
+        "pruned_at": UtcText(scan.pruned_at),
     }
     return _select_labelled(_CLUSTER, columns).select_from(_join_scans())
 
 
 def _select_coverage() -> Select[Any]:
-    own = COVERAGE.c
+    coverage = COVERAGE.c
     names = ("api_version", "kind", "state", "objects", "evaluated", "pages", "bytes", "seconds", "note")
-    joined = _join_scans().join(COVERAGE, own.scan == SCANS.c.number)
-    columns = {**_SCAN, **{name: own[name] for name in names}}
+    joined = _join_scans().join(COVERAGE, coverage.scan == SCANS.c.number)
+    columns = {**_SCAN, **{name: coverage[name] for name in names}}
     return _select_labelled(_CLUSTER, columns).select_from(joined).where(SCANS.c.pruned_at.is_(None))
 
 
 def _select_policy_health() -> Select[Any]:
-    own = HEALTH.c
+    health = HEALTH.c
     owner = case((SCANS.c.health_of == 0, SCANS.c.number), else_=SCANS.c.health_of)
-    joined = _join_scans().join(HEALTH, own.scan == owner)
-    columns = {**_SCAN, **{name: own[name] for name in ("kind", "language", "policy", "binding", "detail")}}
+    joined = _join_scans().join(HEALTH, health.scan == owner)
+    columns = {**_SCAN, **{name: health[name] for name in ("kind", "language", "policy", "binding", "detail")}}
     finished = SCANS.c.pruned_at.is_(None), SCANS.c.finished_at.is_not(None)
     return _select_labelled(_CLUSTER, columns).select_from(joined).where(*finished)
 
