@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.model.missing_right import missing_right
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.outcome import Gap
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
@@ -100,7 +100,7 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Re
     unread = {
         f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in deciding_kinds(language, kinds)
     }
-    gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
+    gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
     return RequiredPermissions(_merged(wanted), tuple(gaps))
 
 

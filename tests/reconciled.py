@@ -52,7 +52,7 @@ def recomputed(record: StoredScan) -> Outcomes:
         objects.setdefault((each.api_version, each.kind), []).append(each)
     findings = _findings(record)
     outcomes: Outcomes = Counter()
-    for evaluated in record.evaluated():
+    for evaluated in record.evaluated_objects():
         own = findings.pop(_checked(evaluated), {})
         here = objects[evaluated.api_version, evaluated.kind]
         outcomes.update(

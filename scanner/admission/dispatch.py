@@ -23,7 +23,7 @@ from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
 from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
-from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.resource import Kind, Resource
 
 Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
@@ -59,7 +59,7 @@ class BoundPolicy:
 
     compiled: CompiledPolicy
     bindings: tuple[Binding, ...]
-    reading: Reading = UNKNOWN
+    reading: Reading = UNKNOWN_READING
     requester: frozenset[Check] = frozenset()
     evaluator: Evaluator = ADMISSION
     combination: Combination | None = None

@@ -101,9 +101,9 @@ def schedule() -> Schedule | None:
     if not cron:
         return None
     from scanner.config.values import time_zone
-    from scanner.model.schedule import schedule_of
+    from scanner.model.schedule import parse_schedule
 
-    return schedule_of(cron, time_zone(zone or UTC_ZONE))
+    return parse_schedule(cron, time_zone(zone or UTC_ZONE))
 
 
 def expectation() -> RunExpectation | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from scanner.config.setting import PREFIX
 from scanner.errors import UsageError
-from scanner.model.nearest import nearest
+from scanner.model.nearest import find_nearest
 
 CONFIG: Final = "ASSAY_CONFIG"
 """The variable that names the file."""
@@ -45,6 +45,6 @@ def unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:
     choices = (*known, *_OWN)
     for name in names:
         if name not in choices:
-            alike = nearest(name.removeprefix(PREFIX), (choice.removeprefix(PREFIX) for choice in choices))
+            alike = find_nearest(name.removeprefix(PREFIX), (choice.removeprefix(PREFIX) for choice in choices))
             hint = f"Did you mean {PREFIX}{alike}?" if alike else "`assay config view` lists the names"
             yield UsageError(f"the environment variable {name} is unknown: unset it, or correct its name. {hint}")

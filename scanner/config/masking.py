@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from scanner.audit.sensitive_fields import MASK, without_named_secrets
 from scanner.errors import UsageError
 from scanner.model.json import Json
-from scanner.model.urls import origin_of, without_password
+from scanner.model.urls import origin_of, remove_password
 
 _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
 """A user without a password in a URL of HTTP, often a token."""
@@ -89,7 +89,7 @@ def _shown(showing: Visibility, value: str | float) -> Json:
         case Visibility.AS_WRITTEN:
             return masked(text)
         case Visibility.URL:
-            return masked(without_password(text))
+            return masked(remove_password(text))
         case Visibility.ORIGIN:
             return masked(origin_of(text)) or MASK
         case Visibility.DATABASE:
@@ -106,6 +106,6 @@ def _database(text: str) -> str:
     from scanner.store.database.address import address_of
 
     try:
-        return masked(address_of(text).shown)
+        return masked(address_of(text).text)
     except UsageError:
         return MASK

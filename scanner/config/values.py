@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
-from scanner.model.release import NEWEST, minor_of, shown
+from scanner.model.release import NEWEST, format_minor, minor_of
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -80,7 +80,7 @@ def kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
     Raises UsageError for another text.
     """
     if text and minor_of(text) is None:
-        raise UsageError(f"{flag} {text}: write a version such as {shown(NEWEST)}")
+        raise UsageError(f"{flag} {text}: write a version such as {format_minor(NEWEST)}")
     return text
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from scanner.documents.files import read_only
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
-from scanner.model.schedule import schedule_of
+from scanner.model.schedule import parse_schedule
 
 _FIELDS: Final = ("name", "kubeconfig", "context", "schedule", "timeZone")
 _NAME: Final = re.compile(r"[\w.:/@-]{1,253}", re.ASCII)
@@ -87,7 +87,7 @@ def _zone(fields: dict[str, Node]) -> str:
         fields["timeZone"].fail("must be a time zone: write a name such as Europe/Berlin")
     if "schedule" in fields:
         try:
-            schedule_of(fields["schedule"].string(), known)
+            parse_schedule(fields["schedule"].string(), known)
         except UsageError as error:
             fields["schedule"].fail(str(error))
     return zone

@@ -118,7 +118,7 @@ class _WaiverReader:
         self._reject_unkept(key, key.string())
         values = tuple(value.any_string() for value in fields["values"].items()) if "values" in fields else ()
         requirement = Requirement(key.string(), operator.choice(_Operator).value, values)
-        if fault := requirement.fault():
+        if fault := requirement.find_fault():
             node.fail(fault)
         return requirement
 

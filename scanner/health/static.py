@@ -79,7 +79,7 @@ def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
             "" if any(named) else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
         )
     selector = reference.selector
-    if selector is None or selector.fault():
+    if selector is None or selector.find_fault():
         return ""
     chosen = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
     return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"

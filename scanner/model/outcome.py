@@ -120,7 +120,7 @@ class Change:
     value: Json = None
     was: Json = field(default=None, compare=False)
 
-    def json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """The operation in the form of RFC 6902."""
         return {"op": self.op, "path": self.path, **({} if self.op == "remove" else {"value": self.value})}
 
@@ -170,9 +170,9 @@ class WouldChange:
         lines = [*map(str, self.patch)]
         if not self.converges:
             lines.append(_AGAIN)
-        return "\n".join([*lines, *self._with_others()])
+        return "\n".join([*lines, *self._describe_others()])
 
-    def _with_others(self) -> Iterator[str]:
+    def _describe_others(self) -> Iterator[str]:
         """The result of all policies together, if it differs."""
         others = f"{_OTHERS}{_ORDER if self.order_matters else ''}"
         if self.together:

@@ -127,7 +127,7 @@ ANONYMOUS = "system:anonymous"
 _ACCOUNT = "system:serviceaccount:"
 
 
-def named(
+def build_user_info(
     username: str,
     groups: tuple[str, ...] = (),
     *,
@@ -135,16 +135,16 @@ def named(
     extra: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> UserInfo:
     """The user info in a request, with the groups that a server adds."""
-    given = groups or tuple(_account_groups(username))
-    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(given) else (_group_of_all(username),)
-    return UserInfo(username, uid, (*given, *added), extra)
+    explicit = groups or tuple(_list_account_groups(username))
+    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(explicit) else (_group_of_all(username),)
+    return UserInfo(username, uid, (*explicit, *added), extra)
 
 
 def _group_of_all(username: str) -> str:
     return UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
 
 
-def _account_groups(username: str) -> Iterator[str]:
+def _list_account_groups(username: str) -> Iterator[str]:
     namespace, colon, name = username.removeprefix(_ACCOUNT).partition(":")
     if username.startswith(_ACCOUNT) and colon and namespace and name:
         yield "system:serviceaccounts"

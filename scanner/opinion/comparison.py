@@ -22,7 +22,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.audit.repeats import RepeatDetector
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scans.opinion import Disagreement, Limited, Opinion
+from scanner.model.scans.opinion import Disagreement, Limitation, Opinion
 from scanner.opinion.engine import AssayEngine, Engine, EngineAnswer, is_same_value
 from scanner.opinion.limits import LIMITS, find_limit, find_traits
 from scanner.policies.plan import KindPlan
@@ -129,7 +129,7 @@ class EngineComparison:
         """The result of the comparison."""
         tally = self._tally
         limits = (
-            Limited(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
+            Limitation(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
             for limit in LIMITS
             if tally.limited[limit.name]
         )

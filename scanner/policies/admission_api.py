@@ -88,7 +88,9 @@ class PolicyKind:
 
     def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
         """The binding that `--assume-bound` creates: it covers the whole policy, and has no param."""
-        return Binding.unwritten(policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True)
+        return Binding.create_without_manifest(
+            policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True
+        )
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """Compile a policy by the rules of a Kubernetes release."""

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, NamedTuple, cast
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
-from scanner.model.nearest import nearest
+from scanner.model.nearest import find_nearest
 from scanner.model.policy import (
     Action,
     AuditAnnotation,
@@ -32,7 +32,7 @@ from scanner.model.policy import (
     Rule,
     Validation,
 )
-from scanner.model.selector import selector_of
+from scanner.model.selector import parse_selector
 
 GROUP = "admissionregistration.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -95,8 +95,8 @@ def _match(value: Json) -> MatchResources | None:
     return MatchResources(
         rules=_rules(value.get("resourceRules")),
         exclude_rules=_rules(value.get("excludeResourceRules")),
-        namespace_selector=selector_of(value.get("namespaceSelector")),
-        object_selector=selector_of(value.get("objectSelector")),
+        namespace_selector=parse_selector(value.get("namespaceSelector")),
+        object_selector=parse_selector(value.get("objectSelector")),
         match_policy=as_text(value.get("matchPolicy")) or "Equivalent",
     )
 
@@ -129,7 +129,7 @@ def _param_ref(value: Json, *, missing: str) -> ParamRef | None:
     return ParamRef(
         name=as_text(value.get("name")),
         namespace=as_text(value.get("namespace")),
-        selector=None if selector is None else selector_of(selector),
+        selector=None if selector is None else parse_selector(selector),
         parameter_not_found_action=as_text(value.get("parameterNotFoundAction")) or missing,
     )
 
@@ -181,7 +181,7 @@ class UnknownField(NamedTuple):
 
 def unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
     """The unknown field `name` at a path, whose type has the `known` fields."""
-    return UnknownField(path, nearest(name, known))
+    return UnknownField(path, find_nearest(name, known))
 
 
 def shown(fields: Sequence[UnknownField]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scanner.model.json import JsonObject, as_text
-from scanner.model.release import Minor, shown
+from scanner.model.release import Minor, format_minor
 from scanner.model.resource import Kind
 from scanner.policies.manifest import GROUP, VERSIONS
 
@@ -59,10 +59,10 @@ class ServedVersions:
         served = [each.version for each in self.kinds if (each.group, each.kind) == (group, kind)]
         if version in served:
             return ""
-        return _sentence(f"this cluster of Kubernetes {shown(self.rules)} does not serve", version, served)
+        return _sentence(f"this cluster of Kubernetes {format_minor(self.rules)} does not serve", version, served)
 
     def _of_release(self, kind: str, version: str) -> str:
-        release = f"Kubernetes {shown(self.rules)}"
+        release = f"Kubernetes {format_minor(self.rules)}"
         served = tuple(self._versions(kind))
         if version not in served:
             return _sentence(f"{release} does not serve", version, [each for each in served if each == _STABLE])

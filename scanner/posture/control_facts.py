@@ -121,7 +121,7 @@ def collect_evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | N
     """
     assumed, objects = find_assumed_bindings(record), defaultdict[PolicyKey, int](int)
     known = not record.tallies
-    for each in record.evaluated():
+    for each in record.evaluated_objects():
         known = True
         if each.check.kind in _EVIDENCE and (each.language, each.policy, each.binding) not in assumed:
             objects[each.language, each.policy] |= each.evaluated.bits()

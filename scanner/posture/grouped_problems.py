@@ -47,7 +47,7 @@ def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, Ope
     sums: defaultdict[PolicyKey, OpenProblems] = defaultdict(OpenProblems)
     for group in groups:
         policy = group.language, group.policy
-        sums[policy] = sums[policy].plus(OpenProblems(group.number, group.refused, group.new))
+        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new))
     return dict(sums)
 
 
@@ -69,8 +69,8 @@ def join_groups(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProb
     groups: defaultdict[str, OpenProblems] = defaultdict(OpenProblems)
     of_size: defaultdict[int, OpenProblems] = defaultdict(OpenProblems)
     for name, size, numbers in counted:
-        groups[name] = groups[name].plus(numbers)
-        of_size[size] = of_size[size].plus(numbers)
+        groups[name] = groups[name].add(numbers)
+        of_size[size] = of_size[size].add(numbers)
     # Each of them was counted once for each of its groups.
     once = {size: OpenProblems(*(number // size for number in numbers)) for size, numbers in of_size.items()}
     return GroupedProblems(
@@ -94,7 +94,7 @@ def _places(
 def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
     total = NO_PROBLEMS
     for numbers in several:
-        total = total.plus(numbers)
+        total = total.add(numbers)
     return total
 
 

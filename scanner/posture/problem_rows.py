@@ -12,7 +12,7 @@ from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
-from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
@@ -96,7 +96,7 @@ def select_open(
 
 
 def _counts(each: ProblemFinding) -> bool:
-    return each.checked and each.stored.status not in ALONE and not each.stored.finding.excepted_by
+    return each.checked and each.stored.status not in SINGLE_SCAN_STATUSES and not each.stored.finding.excepted_by
 
 
 def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
@@ -105,7 +105,7 @@ def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFind
     They are no part of a problem of the same id that is open.
     """
     own = sorted(
-        (stored for stored in findings if stored.status in ALONE),
+        (stored for stored in findings if stored.status in SINGLE_SCAN_STATUSES),
         key=lambda each: (each.problem or each.id, each.status),
     )
     for _, group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
@@ -116,7 +116,7 @@ def join_findings(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Probl
     """The problem of some findings as a list shows it: findings of one scan alone, and unchecked ones, have statuses of their own."""
     first = group[0].stored
     problem = problem_of(first.problem or first.id, group, waiver_of)
-    if first.status in ALONE:
+    if first.status in SINGLE_SCAN_STATUSES:
         return replace(problem, status=first.status, waiver=None)
     return problem if any(each.checked for each in group) else replace(problem, status="unchecked")
 

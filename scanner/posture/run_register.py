@@ -197,12 +197,12 @@ def find_expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | Non
     """The last expected run at a moment, None if there was none within five years."""
     times: list[datetime] = []
     for period in _PERIODS:
-        times = list(schedule.between(moment - period, moment))
+        times = list(schedule.list_times(moment - period, moment))
         if len(times) > 1:
             break
     if not times:
         return None
-    following = schedule.after(moment)
+    following = schedule.find_next(moment)
     around = [*times[-2:], *([following] if following else [])]
     lengths = [later - earlier for earlier, later in pairwise(around)]
     return ExpectedRun(times[-1], following, max(lengths, default=None))
@@ -244,8 +244,8 @@ def find_silence(started: datetime, schedule: Schedule | None) -> datetime | Non
     """The moment from which a cluster is silent whose last run began at `started`; None if no further run is expected."""
     if schedule is None:
         return started + FACTOR * DAILY
-    expected = schedule.after(started)
-    following = schedule.after(expected) if expected else None
+    expected = schedule.find_next(started)
+    following = schedule.find_next(expected) if expected else None
     if expected is None or following is None:
         return None
     interval = following - expected

@@ -128,19 +128,19 @@ class Store(Protocol):
         """Record that a scan runs, with its policies, bindings, rules and method. Raises StoreError."""
         ...
 
-    def packed(self, result: PageResult) -> PageResult:
-        """The result in a form for `page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
+    def pack(self, result: PageResult) -> PageResult:
+        """The result in a form for `write_page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
         ...
 
     def beat(self, scan_id: str) -> None:
         """Record that the scan still runs; called often, and never raises."""
         ...
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """Commit the outcomes and the completion of one page together, packed or not. Raises StoreError."""
         ...
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep objects that were read for the workloads or owners of others alone, packed by `audit.population`.
 
         Of a kind that is evaluated, none is kept.

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from scanner.audit.population import examined
 from scanner.errors import ListFailed
-from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
+from scanner.model.population import Controller, ExaminedObject, GroupKind, KeptKeys
 from scanner.model.resource import Kind, Page
 from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
 from scanner.scan.lists import ScanLists, resources_of
@@ -27,7 +27,7 @@ class IntermediatePage:
     """A page of a metadata-only list, and the records of its objects, without those in excluded namespaces."""
 
     page: Page
-    objects: tuple[Examined, ...]
+    objects: tuple[ExaminedObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _not_needed(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[Intermedi
             yield replace(step, needed=False) if isinstance(step, IntermediateNote) else step
 
 
-def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:
+def _references(objects: Iterable[ExaminedObject]) -> dict[GroupKind, Controller]:
     return {record.controller.group_kind: record.controller for record in objects if record.controller}
 
 
@@ -115,7 +115,7 @@ def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
         yield IntermediateNote(kind, _note(kind, reasons))
 
 
-def _records(listing: ScanLists, page: Page) -> tuple[Examined, ...]:
+def _records(listing: ScanLists, page: Page) -> tuple[ExaminedObject, ...]:
     resources = resources_of(page, metadata_only=True)
     return tuple(examined(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace))
 

@@ -9,7 +9,7 @@ from scanner.audit.items import decode, item_fault
 from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.json import as_object
-from scanner.model.missing_right import missing_right
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import NAMESPACES, Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
@@ -170,7 +170,7 @@ def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     try:
         yield from pages
     except ListFailed as error:
-        if kind.resource == NAMESPACES.resource or not missing_right(error.why):
+        if kind.resource == NAMESPACES.resource or not parse_missing_right(error.why):
             raise
         remedy = f"or pass --skip-kind {kind.resource} to record the gap on purpose."
         raise ListFailed(error.state, f"{error.why}, {remedy}") from error

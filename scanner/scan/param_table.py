@@ -111,7 +111,7 @@ def _selects(reference: ParamRef, param: Resource) -> bool:
     if not _may_select(reference, param):
         return False
     selector = reference.selector
-    return selector is None or (not selector.fault() and selector.matches(param.labels))
+    return selector is None or (not selector.find_fault() and selector.matches(param.labels))
 
 
 # The rule objects of a scan: the params, exceptions, entries and namespace labels that decided with its policies.

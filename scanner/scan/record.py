@@ -26,7 +26,7 @@ from scanner.model.scans.scan import (
     ScanEnd,
     ScanState,
     ServerCounts,
-    emptiness,
+    find_emptiness,
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import ComparisonEngine, Progress, Store
@@ -104,7 +104,7 @@ class ScanRecorder:
             examined(resource_of(NAMESPACES, body), context.kept) for name, body in bodies if not listing.excludes(name)
         ]
         if objects:
-            self._store.controllers(self._scan_id, NAMESPACES, packed(objects))
+            self._store.write_controllers(self._scan_id, NAMESPACES, packed(objects))
 
     def record_controllers(self, plans: Iterable[KindPlan], listing: ScanLists, served: Iterable[Kind]) -> None:
         """List the kinds of controllers that were not evaluated, so that workloads can be resolved. Raises StoreError.
@@ -124,7 +124,7 @@ class ScanRecorder:
                     self._metadata_kinds.discard((step.kind.group, step.kind.kind))
                     continue
                 self._add_controllers(controllers_of(step.objects))
-                self._store.controllers(self._scan_id, step.page.kind, packed(step.objects))
+                self._store.write_controllers(self._scan_id, step.page.kind, packed(step.objects))
                 self._metadata_kinds.add((step.page.kind.group, step.page.kind.kind))
         except KeyboardInterrupt:
             self.gaps.append(INTERRUPTION)
@@ -158,7 +158,7 @@ class ScanRecorder:
         """
         evaluation = prepared.evaluation
         objects = sum(coverage.objects for coverage in self._coverage)
-        empty = emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
+        empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
         incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
@@ -215,7 +215,7 @@ class ScanRecorder:
             result = workers.evaluate_page(page_result.job, repeated)
         self._repeats.add(result.identities)
         self._inconsistencies.extend(_inconsistencies(page, result))
-        self._store.page(self._scan_id, result)
+        self._store.write_page(self._scan_id, result)
         self._add_controllers(result.controllers)
         self.gaps.extend(result.gaps)
         self._counts.add(result)

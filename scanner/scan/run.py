@@ -83,7 +83,7 @@ def run(
             cluster.paused,
             count=processes,
             fork_after_bytes=fork_after_bytes,
-            packed=store.packed,
+            packed=store.pack,
             beat=beat,
         ) as pool,
     ):

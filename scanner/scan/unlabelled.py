@@ -75,7 +75,7 @@ def _read(
         return
     of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
     for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
-        yield from selector.undecided(known)
+        yield from selector.list_undecided_keys(known)
     yield from (key for key in bound.covered.keys if key not in known) if bound.covered else ()
     if reads_object:
         yield _EVERYTHING
@@ -105,7 +105,7 @@ def _reaches(match: MatchResources, kinds: Collection[Kind], operations: tuple[O
 
 def _may_select(selector: Selector, known: Mapping[str, str]) -> bool:
     """Return whether a selector matches the labels of a namespace, or may match them."""
-    return bool(selector.fault() or selector.undecided(known)) or selector.matches(known)
+    return bool(selector.find_fault() or selector.list_undecided_keys(known)) or selector.matches(known)
 
 
 def _paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:

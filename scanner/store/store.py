@@ -29,16 +29,16 @@ from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.store.catalog import clusters, every_cluster, notifications, places, rules, runs, scans, waivers
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan
-from scanner.store.catalog.scans import ScanPage, abandoned, mark_failed, pruned, with_current_state
+from scanner.store.catalog.scans import ScanPage, correct_state, find_abandoned_scans, find_pruned_scans, mark_failed
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import Clock, clock_of
 from scanner.store.database.engine import (
     close_connections,
     create_file,
-    engine_for,
+    make_engine,
+    make_reading_engine,
     merge_log,
-    reading_at_once,
-    reading_engine_for,
+    reading_snapshot,
     share_texts,
     writing,
     writing_shared,
@@ -49,7 +49,7 @@ from scanner.store.read.search import search
 from scanner.store.read.search_query import WordMatches, search_words
 from scanner.store.read.stored_scan import SqlScan
 from scanner.store.rows import sizes
-from scanner.store.upkeep.schema import Upgraded, check, migrate, prepare
+from scanner.store.upkeep.schema import UpgradeResult, check_schema, migrate, prepare_schema
 
 if TYPE_CHECKING:
     from scanner.posture.history.daily import Day, TimeToFix
@@ -70,30 +70,30 @@ class SqlReader:
         self._beat = datetime.min.replace(tzinfo=UTC)
 
     @property
-    def shown(self) -> str:
+    def address(self) -> str:
         """The address of the database, without a password."""
-        return self._address.shown
+        return self._address.text
 
-    def latest(self, cluster: str | None = None) -> Scan | None:
+    def latest_scan(self, cluster: str | None = None) -> Scan | None:
         """The newest complete or partial scan, of one cluster (by name, UID or identity) or of any.
 
         Raises UsageError if several clusters have the name.
         """
         with self._reading() as connection:
-            return lookup.latest(connection, cluster if cluster is None else clean(cluster))
+            return lookup.find_latest_scan(connection, cluster if cluster is None else clean(cluster))
 
     def scans(self, limit: int = 50) -> tuple[Scan, ...]:
         """The newest scans in any state, the newest first."""
         with self._reading() as connection:
-            dead = abandoned(connection, self._clock())
-            return tuple(with_current_state(scan, dead) for scan in lookup.scans(connection, limit))
+            dead = find_abandoned_scans(connection, self._clock())
+            return tuple(correct_state(scan, dead) for scan in lookup.list_scans(connection, limit))
 
-    def pruned(self, scans: Sequence[Scan]) -> frozenset[str]:
+    def find_pruned_scans(self, scans: Sequence[Scan]) -> frozenset[str]:
         """The ids of those scans that were pruned."""
         with self._reading() as connection:
-            return pruned(connection, [scan.id for scan in scans])
+            return find_pruned_scans(connection, [scan.id for scan in scans])
 
-    def runs(
+    def list_runs(
         self,
         limit: int | None = None,
         *,
@@ -108,33 +108,33 @@ class SqlReader:
         """
         with self._reading() as connection:
             name = cluster if cluster is None else clean(cluster)
-            return runs.runs(connection, self._clock(), limit=limit, cluster=name, since=since, before=before)
+            return runs.list_runs(connection, self._clock(), limit=limit, cluster=name, since=since, before=before)
 
-    def first_run(self, cluster: str | None = None) -> datetime | None:
-        """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `runs` does."""
+    def find_first_run(self, cluster: str | None = None) -> datetime | None:
+        """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `list_runs` does."""
         with self._reading() as connection:
-            return runs.first_run(connection, cluster if cluster is None else clean(cluster))
+            return runs.find_first_run(connection, cluster if cluster is None else clean(cluster))
 
-    def number_of_runs(self, *, cluster: str | None = None, since: datetime | None = None) -> int:
-        """The number of all runs that `runs` lists without a limit. Raises as `runs` does."""
+    def count_runs(self, *, cluster: str | None = None, since: datetime | None = None) -> int:
+        """The number of all runs that `list_runs` lists without a limit. Raises as `list_runs` does."""
         with self._reading() as connection:
-            return runs.number_of_runs(connection, cluster if cluster is None else clean(cluster), since)
+            return runs.count_runs(connection, cluster if cluster is None else clean(cluster), since)
 
-    def run_of_cluster(self, number: int, cluster: str) -> RunDetails | None:
+    def find_run_of_cluster(self, number: int, cluster: str) -> RunDetails | None:
         """The run of a cluster (by identity) with a number; None if it is none of its runs. Raises UsageError without any run."""
         with self._reading() as connection:
-            found = runs.runs(connection, self._clock(), cluster=clean(cluster), number=number)
-            return found[0] if found else None
+            matching = runs.list_runs(connection, self._clock(), cluster=clean(cluster), number=number)
+            return matching[0] if matching else None
 
-    def run(self, number: int) -> RunDetails:
+    def find_run(self, number: int) -> RunDetails:
         """The run with a number. Raises UsageError for an unknown one."""
         with self._reading() as connection:
-            return runs.run(connection, number, self._clock())
+            return runs.find_run(connection, number, self._clock())
 
-    def clusters_of_runs(self) -> tuple[str, ...]:
+    def list_clusters_of_runs(self) -> tuple[str, ...]:
         """The clusters that runs have scanned, by name, or by identity where several have the same name."""
         with self._reading() as connection:
-            return runs.clusters_of_runs(connection)
+            return runs.list_clusters_of_runs(connection)
 
     def object_counts(self, scan_id: str) -> tuple[ObjectCount, ...]:
         """The counts of the kinds of a scan, in the order of its coverage; empty for a scan of an older version."""
@@ -144,54 +144,56 @@ class SqlReader:
     def check_schema(self) -> None:
         """Raise StoreError unless the database answers and has the schema of this version."""
         with as_store_error(self._address):
-            check(self._engine, self._address)
+            check_schema(self._engine, self._address)
 
     def all_clusters(self) -> every_cluster.AllClusters:
         """The scans and runs of every cluster in numbers, also of clusters whose scans have all failed."""
         with self._reading() as connection:
-            return every_cluster.all_clusters(connection, self._clock())
+            return every_cluster.read_all_clusters(connection, self._clock())
 
     def clusters(self) -> tuple[clusters.StoredCluster, ...]:
         """The clusters that have a scan in history, the oldest first."""
         with self._reading() as connection:
-            return lookup.scanned_clusters(connection)
+            return lookup.list_scanned_clusters(connection)
 
     def cluster(self, name: str | None = None) -> StoredCluster:
         """The cluster with a name, a UID or an identity, else that of the newest scan. Raises UsageError if there is none."""
         with self._reading() as connection:
-            return clusters.chosen(connection, name if name is None else clean(name), lookup.latest(connection, None))
+            return clusters.choose_cluster(
+                connection, name if name is None else clean(name), lookup.find_latest_scan(connection, None)
+            )
 
     def days(self, cluster: int, since: date, until: date = date.max) -> tuple[Day, ...]:
         """The recorded days of a cluster, by its id, from a date to another one, the oldest first."""
         with self._reading() as connection:
-            return trends.days(connection, cluster, since, until)
+            return trends.read_days(connection, cluster, since, until)
 
     @contextmanager
     def trend(
         self, cluster: int, since: date, chosen: Callable[[str], bool] | None = None, *, until: date = date.max
-    ) -> Iterator[trends.Trend]:
+    ) -> Iterator[trends.StoredTrend]:
         """All daily tallies of a cluster, by its id, of some days, to be read inside the block; of some policies or of all."""
-        with self._reading_at_once() as connection:
-            names = None if chosen is None else list(filter(chosen, trends.policies(connection)))
-            yield trends.trend(connection, cluster, since, until, policies=names)
+        with self._reading_snapshot() as connection:
+            names = None if chosen is None else list(filter(chosen, trends.list_policies(connection)))
+            yield trends.read_trend(connection, cluster, since, until, policies=names)
 
     def trend_of_policies(
         self, cluster: int, since: date, failing: Collection[str], *, until: date = date.max
     ) -> trends.TrendOfPolicies:
         """The recorded days of a cluster, by its id, and the numbers of outcomes among `failing` of each policy."""
-        with self._reading_at_once() as connection:
-            recorded = trends.days(connection, cluster, since, until)
-            counts = trends.failing_by_policy(connection, cluster, since, until, failing=failing)
+        with self._reading_snapshot() as connection:
+            recorded = trends.read_days(connection, cluster, since, until)
+            counts = trends.count_failing_by_policy(connection, cluster, since, until, failing=failing)
             return trends.TrendOfPolicies(recorded, counts)
 
     def trend_of_days(
         self, cluster: int, since: date, chosen: Callable[[str], bool], *, until: date = date.max
     ) -> trends.TrendOfDays:
         """The recorded days of a cluster, by its id, and the outcomes of chosen policies on each."""
-        with self._reading_at_once() as connection:
-            recorded = trends.days(connection, cluster, since, until)
-            names = list(filter(chosen, trends.policies(connection)))
-            outcomes = trends.outcomes_by_day(connection, cluster, since, until, names=names)
+        with self._reading_snapshot() as connection:
+            recorded = trends.read_days(connection, cluster, since, until)
+            names = list(filter(chosen, trends.list_policies(connection)))
+            outcomes = trends.count_outcomes_by_day(connection, cluster, since, until, names=names)
             return trends.TrendOfDays(recorded, outcomes)
 
     def times_to_fix(self, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
@@ -199,105 +201,107 @@ class SqlReader:
         from scanner.store.history import daily
 
         with self._reading() as connection:
-            return daily.times_to_fix(connection, cluster, since, until)
+            return daily.read_times_to_fix(connection, cluster, since, until)
 
     def stats(self) -> sizes.Stats:
         """The size of the database."""
         with self._reading() as connection:
-            return sizes.stats(connection)
+            return sizes.read_stats(connection)
 
     def find_scan(self, text: str, cluster: str | None = None) -> Scan:
         """The scan with an id, the beginning of an id, `last` or `last~N`. Raises UsageError."""
         with self._reading() as connection:
             scan = lookup.find_scan(connection, clean(text), cluster if cluster is None else clean(cluster))
-            return with_current_state(scan, abandoned(connection, self._clock()))
+            return correct_state(scan, find_abandoned_scans(connection, self._clock()))
 
-    def scan_at(self, moment: datetime, cluster: str | None = None) -> Scan:
+    def find_scan_at(self, moment: datetime, cluster: str | None = None) -> Scan:
         """The complete or incomplete scan with the latest date up to a moment. Raises UsageError if there is none."""
         with self._reading() as connection:
-            return lookup.scan_at(connection, moment, cluster if cluster is None else clean(cluster))
+            return lookup.find_scan_at(connection, moment, cluster if cluster is None else clean(cluster))
 
-    def scan_of_cluster(self, cluster: int, scan_id: str) -> Scan | None:
+    def find_scan_of_cluster(self, cluster: int, scan_id: str) -> Scan | None:
         """The scan of a cluster, by its id, with a full id; None if there is none."""
         with self._reading() as connection:
-            scan = lookup.scan_of_cluster(connection, cluster, clean(scan_id))
-            return scan and with_current_state(scan, abandoned(connection, self._clock()))
+            scan = lookup.find_scan_of_cluster(connection, cluster, clean(scan_id))
+            return scan and correct_state(scan, find_abandoned_scans(connection, self._clock()))
 
-    def newest_of_cluster(self, cluster: int, until: datetime | None = None) -> Scan | None:
+    def find_newest_scan(self, cluster: int, until: datetime | None = None) -> Scan | None:
         """The newest complete or incomplete scan of a cluster, by its id; None if there is none.
 
         With a moment, the one with the latest date up to then.
         """
         with self._reading() as connection:
-            return lookup.newest_of_cluster(connection, cluster, until)
+            return lookup.find_newest_scan(connection, cluster, until)
 
-    def earlier_first(self, *scans: str) -> tuple[str, ...]:
+    def order_scans(self, *scans: str) -> tuple[str, ...]:
         """Scans of a cluster, by their full ids, in the order of its history."""
         with self._reading() as connection:
-            return lookup.earlier_first(connection, scans)
+            return lookup.order_scans(connection, scans)
 
     def newest_scans(self) -> tuple[ClusterScans, ...]:
         """The newest scans of every cluster, also of those without a finished scan, the oldest cluster first."""
         with self._reading() as connection:
-            return every_cluster.newest_scans(connection, self._clock())
+            return every_cluster.read_newest_scans(connection, self._clock())
 
     def runs_without_scan(self, most: int) -> tuple[RunsWithoutScan, ...]:
         """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
         with self._reading() as connection:
-            return every_cluster.runs_without_scan(connection, most)
+            return every_cluster.read_runs_without_scan(connection, most)
 
-    def clusters_with(self, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
+    def find_clusters_with(self, clusters: Collection[int], kind: str, namespace: str, name: str) -> frozenset[int]:
         """Those of some clusters, by id, in which the newest scan that could see an object saw it; case does not count in `kind`."""
         with self._reading() as connection:
-            return recorded_objects.clusters_with(connection, clusters, clean(kind), clean(namespace), clean(name))
+            return recorded_objects.find_clusters_with(connection, clusters, clean(kind), clean(namespace), clean(name))
 
     def policy_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[str, JsonObject]:
         """The specs of a policy by their digests, as scans recorded them."""
         with self._reading() as connection:
-            return rules.policy_specs(connection, policy, digests)
+            return rules.read_policy_specs(connection, policy, digests)
 
     def binding_specs(self, policy: PolicyKey, digests: Collection[str]) -> Mapping[tuple[str, str], JsonObject]:
         """The specs of the bindings of a policy by their names and digests, as scans recorded them."""
         with self._reading() as connection:
-            return rules.binding_specs(connection, policy, digests)
+            return rules.read_binding_specs(connection, policy, digests)
 
     def check(self) -> None:
         """Check the schema of the database again. Raises as `open_reader` does."""
         with as_store_error(self._address):
-            check(self._engine, self._address)
+            check_schema(self._engine, self._address)
 
-    def record(self, scan_id: str) -> SqlScan:
+    def read_scan(self, scan_id: str) -> SqlScan:
         """A finished scan, by its full id. Raises UsageError for an unknown id."""
         with as_store_error(self._address):
-            return stored_scan.record(self._engine, self._address, clean(scan_id), self._clock())
+            return stored_scan.read_scan(self._engine, self._address, clean(scan_id), self._clock())
 
-    def scans_of_cluster(self, cluster: int, *, before: int | None = None, limit: int) -> ScanPage:
+    def read_scan_page(self, cluster: int, *, before: int | None = None, limit: int) -> ScanPage:
         """The newest scans of a cluster, by its id, whose numbers are lower than `before`."""
         with self._reading() as connection:
-            return scans.scan_page(connection, cluster, self._clock(), before=before, limit=limit)
+            return scans.read_scan_page(connection, cluster, self._clock(), before=before, limit=limit)
 
-    def newest_of_clusters(self) -> Mapping[int, Scan]:
+    def find_newest_scan_of_clusters(self) -> Mapping[int, Scan]:
         """The newest complete or incomplete scan of every cluster, by the id of the cluster."""
         with self._reading() as connection:
-            return scans.newest_of_clusters(connection)
+            return scans.find_newest_scan_of_clusters(connection)
 
-    def population_page(
+    def read_population_page(
         self, scan_id: str, *, kind: str = "", after: PlaceOfPage | None = None, limit: int
     ) -> ObjectPage:
         """The objects of a finished scan, by its full id, that follow a place: of one kind, or of all. Raises UsageError."""
-        with self._reading_at_once() as connection:
-            stored = stored_scan.stored_scan(connection, clean(scan_id), abandoned(connection, self._clock()))
+        with self._reading_snapshot() as connection:
+            stored = stored_scan.read_scan_row(
+                connection, clean(scan_id), find_abandoned_scans(connection, self._clock())
+            )
             if stored.revision is None:
                 return ObjectPage((), 0, None)
             of = recorded_objects.PopulationOfScan(stored.cluster, stored.number, stored.revision)
-            return recorded_objects.population_page(connection, of, kind=kind, after=after, limit=limit)
+            return recorded_objects.read_population_page(connection, of, kind=kind, after=after, limit=limit)
 
-    def waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
+    def find_waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster stored, if it had ended at a moment; None if none did."""
         with self._reading() as connection:
-            return waivers.waivers_at(connection, clean(scan_id), moment)
+            return waivers.find_waivers_at(connection, clean(scan_id), moment)
 
-    def problem_counts(
+    def count_problems(
         self,
         scan_id: str,
         baseline: str = "",
@@ -313,9 +317,9 @@ class SqlReader:
         Problems of the policies in `below` do not count. Raises UsageError for a baseline of another cluster.
         """
         with self._reading() as connection:
-            return problem_counts.problem_counts(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
+            return problem_counts.count_problems(connection, scan_id, baseline, ids, waived=waived or {}, below=below)
 
-    def new_problems(
+    def find_new_problems(
         self,
         scan_id: str,
         baseline: str = "",
@@ -324,30 +328,30 @@ class SqlReader:
         waived: Mapping[str, frozenset[int]] | None = None,
         waived_ids: Collection[str] = (),
     ) -> NewProblems:
-        """The new ones of a finished scan's problems, as `problem_counts` counts them. Raises UsageError.
+        """The new ones of a finished scan's problems, as `count_problems` counts them. Raises UsageError.
 
         A problem that does not count, because it is waived, is new if it was neither open nor among `waived_ids`.
         """
         with self._reading() as connection:
-            return problem_counts.new_problems(
+            return problem_counts.find_new_problems(
                 connection, scan_id, baseline, ids, waived=waived or {}, waived_ids=waived_ids
             )
 
-    def newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
+    def find_newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""
         from scanner.store.read import scan_diff
 
         with self._reading() as connection:
-            return scan_diff.newest_scans_to_compare(connection, cluster.id, cluster.name)
+            return scan_diff.find_newest_scans_to_compare(connection, cluster.id, cluster.name)
 
-    def earlier_scan_to_compare(self, scan_id: str) -> str:
+    def find_earlier_scan_to_compare(self, scan_id: str) -> str:
         """The id of the newest earlier scan that is comparable with a scan, by its full id. Raises UsageError."""
         from scanner.store.read import scan_diff
 
         with self._reading() as connection:
-            return scan_diff.earlier_scan_to_compare(connection, scan_id, self._clock())
+            return scan_diff.find_earlier_scan_to_compare(connection, scan_id, self._clock())
 
-    def diff(self, before_id: str, now_id: str, owner_of: OwnerOf | None = None) -> ScanDiff:
+    def compare_scans(self, before_id: str, now_id: str, owner_of: OwnerOf | None = None) -> ScanDiff:
         """The difference of two scans of a cluster, by their full ids, the earlier one first.
 
         Problems have the owners that `owner_of` gives, by default none.
@@ -357,24 +361,24 @@ class SqlReader:
         from scanner.store.read import scan_diff
 
         with as_store_error(self._address):
-            return scan_diff.scan_diff(self._engine, self._address, before_id, now_id, self._clock(), owner_of)
+            return scan_diff.compare_scans(self._engine, self._address, before_id, now_id, self._clock(), owner_of)
 
-    def next_notification(self, scan_id: str, route: str) -> Notification | None:
+    def find_next_notification(self, scan_id: str, route: str) -> Notification | None:
         """The oldest notification of a route about the cluster of a scan that is not delivered yet, None without one."""
         with self._reading() as connection:
-            return notifications.oldest_pending(connection, scan_id, route)
+            return notifications.find_oldest_pending(connection, scan_id, route)
 
-    def notifications(self, scan_id: str) -> Mapping[tuple[str, str], int]:
+    def count_notifications(self, scan_id: str) -> Mapping[tuple[str, str], int]:
         """The numbers of notifications about the cluster of a scan that were to be delivered, by route and state."""
         with self._reading() as connection:
-            return notifications.counts_of_scan(connection, scan_id)
+            return notifications.count_of_cluster(connection, scan_id)
 
     def most_bytes(self) -> int | None:
         """The size that the database can reach, None if it is not known."""
         with self._reading() as connection:
-            return sizes.most_bytes(connection)
+            return sizes.read_most_bytes(connection)
 
-    def finding(self, text: str) -> lookup.ExplainedFinding:
+    def find_finding(self, text: str) -> lookup.ExplainedFinding:
         """The finding whose fingerprint begins with `text`, in its current state. Raises UsageError, NotFound without any."""
         with self._reading() as connection:
             return lookup.find_finding(connection, text)
@@ -385,7 +389,7 @@ class SqlReader:
         Titles of policies are those of a scan, by its full id; by default, of the newest scan in history. 256 characters and eight
         words count; a word without a letter and without a digit matches nothing.
         """
-        with self._reading_at_once() as connection:
+        with self._reading_snapshot() as connection:
             return search_words(connection, cluster, clean(text), clean(scan_id))
 
     def search(
@@ -396,10 +400,10 @@ class SqlReader:
         At most `limit` of each are returned, the exact ones first. `owners` are the labels and annotations that name owners.
         256 characters and eight words count.
         """
-        with self._reading_at_once() as connection:
+        with self._reading_snapshot() as connection:
             return search(connection, clean(text), limit, owners)
 
-    def problem(self, text: str, cluster: str | int | None = None) -> lookup.ExplainedProblem:
+    def find_problem(self, text: str, cluster: str | int | None = None) -> lookup.ExplainedProblem:
         """The problem whose id begins with `text`, of a cluster or of the one that a scan saw it in last. Raises UsageError."""
         with self._reading() as connection:
             named = clean(cluster) if isinstance(cluster, str) else cluster
@@ -427,9 +431,9 @@ class SqlReader:
             yield connection
 
     @contextmanager
-    def _reading_at_once(self) -> Iterator[Connection]:
+    def _reading_snapshot(self) -> Iterator[Connection]:
         """A connection whose queries all answer as of one moment."""
-        with as_store_error(self._address), reading_at_once(self._engine) as connection:
+        with as_store_error(self._address), reading_snapshot(self._engine) as connection:
             yield connection
 
 
@@ -481,11 +485,11 @@ class SqlStore(SqlReader):
             self._mark_dead_scans_failed()
             writer.begin(self._engine, self._address, start, self._clock())
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""
         from scanner.store.history import writer
 
-        return writer.packed(result)
+        return writer.pack_result(result)
 
     def beat(self, scan_id: str) -> None:
         """Record that a scan still runs while it waits; may be called at any time, and writes every ten seconds at most.
@@ -501,7 +505,7 @@ class SqlStore(SqlReader):
         with suppress(StoreError), as_store_error(self._address):
             writer.beat(self._engine, scan_id, now)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """Commit the results of a page together with its completion.
 
         Raises StoreError, also if the scan does not run.
@@ -511,7 +515,7 @@ class SqlStore(SqlReader):
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep objects that were read for the workloads of others alone, packed by `audit.population`.
 
         Raises StoreError, also if the scan does not run.
@@ -526,7 +530,7 @@ class SqlStore(SqlReader):
         from scanner.store.history import workload_states
 
         with self._reading() as connection:
-            return workload_states.workload_kinds(connection, scan_id)
+            return workload_states.read_workload_kinds(connection, scan_id)
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction.
@@ -546,14 +550,14 @@ class SqlStore(SqlReader):
     def plan_notifications(self, scan_id: str, routes: Collection[str]) -> None:
         """Record that the routes are to be notified about a finished scan, each once. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
-            notifications.plan(connection, scan_id, routes, self._clock())
+            notifications.plan_notifications(connection, scan_id, routes, self._clock())
 
     def end_notification(self, notification: Notification, state: NotificationState) -> None:
         """Record what became of a notification. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
-            notifications.end(connection, notification, state)
+            notifications.end_notification(connection, notification, state)
 
-    def place(self, scan_id: str, objects: Iterable[PlacedObject]) -> None:
+    def write_places(self, scan_id: str, objects: Iterable[PlacedObject]) -> None:
         """Store the files and lines of the objects of a scan, by its full id. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             share_texts(connection)
@@ -561,7 +565,7 @@ class SqlStore(SqlReader):
 
     def _mark_dead_scans_failed(self) -> None:
         with self._engine.connect() as connection:
-            dead = abandoned(connection, self._clock())
+            dead = find_abandoned_scans(connection, self._clock())
         if dead:
             with writing(self._engine) as connection:
                 mark_failed(connection, dead)
@@ -575,10 +579,10 @@ def open_store(url: str, clock: Clock | None = None) -> SqlStore:
     Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """
     address = address_of(url)
-    engine = _connected(address)
+    engine = _open_engine(address)
     try:
         with as_store_error(address):
-            prepare(engine, address)
+            prepare_schema(engine, address)
             return SqlStore(engine, address, clock or clock_of(engine))
     except BaseException:
         engine.dispose()
@@ -592,23 +596,23 @@ def open_reader(url: str, clock: Clock | None = None, *, most_seconds: float | N
     a limit of `most_seconds`: it raises QueryTooLong for a query that takes longer.
     """
     address = address_of(url)
-    engine = reading_engine_for(address, most_seconds)
+    engine = make_reading_engine(address, most_seconds)
     try:
         with as_store_error(address):
-            check(engine, address)
+            check_schema(engine, address)
             return SqlReader(engine, address, clock or clock_of(engine))
     except BaseException:
         engine.dispose()
         raise
 
 
-def upgrade(url: str, *, backup: bool = True) -> Upgraded:
+def upgrade(url: str, *, backup: bool = True) -> UpgradeResult:
     """Upgrade a database to the current schema. Raises as `open_store` does, and StoreError if it cannot be backed up.
 
     With `backup`, a SQLite file that has data is copied beside itself first.
     """
     address = address_of(url)
-    engine = _connected(address)
+    engine = _open_engine(address)
     try:
         with as_store_error(address):
             return migrate(engine, address, backup=backup)
@@ -616,7 +620,7 @@ def upgrade(url: str, *, backup: bool = True) -> Upgraded:
         engine.dispose()
 
 
-def _connected(address: Address) -> Engine:
+def _open_engine(address: Address) -> Engine:
     if address.path is not None:
         create_file(address.path)
-    return engine_for(address)
+    return make_engine(address)

@@ -86,8 +86,8 @@ def test_each_check_has_its_own_classes() -> None:
     annotations = [{"key": "k", "valueExpression": "request.userInfo.username"}]
     policy_reading = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
     assert [(), (REQUESTER,), (REQUESTER,)] == [check_reading.classes for check_reading in policy_reading.checks]
-    assert (REQUESTER,) == policy_reading.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
-    assert () == policy_reading.of(Check(CheckKind.CONFIGURATION))
+    assert (REQUESTER,) == policy_reading.classes_of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
+    assert () == policy_reading.classes_of(Check(CheckKind.CONFIGURATION))
 
 
 def test_messages_decide_no_outcome() -> None:

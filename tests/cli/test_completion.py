@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.store.completion import Names, ids, names, objects
+from scanner.store.completion import NameQuery, list_ids, list_names, list_objects
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
@@ -168,6 +168,6 @@ def test_postgresql_has_the_same_names(assay: Assay, tmp_path: Path, write: Writ
         assay("scan", "--from", "all.yaml", "-q", "--db", url)
         report = json.loads(assay("report", "-o", "json", "--db", url).stdout)["findings"][0]
 
-        assert ["strict-labels"] == names(url, Names.POLICIES)
-        assert ([report["problem"]], [report["id"]]) == (ids(url, "p-"), ids(url, report["id"][0]))
-        assert [["ConfigMap/one"], ["shop/one"]] == [objects(url, begin) for begin in ("ConfigMap/o", "shop/")]
+        assert ["strict-labels"] == list_names(url, NameQuery.POLICIES)
+        assert ([report["problem"]], [report["id"]]) == (list_ids(url, "p-"), list_ids(url, report["id"][0]))
+        assert [["ConfigMap/one"], ["shop/one"]] == [list_objects(url, begin) for begin in ("ConfigMap/o", "shop/")]

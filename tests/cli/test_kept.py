@@ -14,7 +14,7 @@ from tests.cli.conftest import Assay
 def test_keys_add_to_the_default() -> None:
     """Without a flag, the default is kept."""
     keys = kept_keys(["example.com/team"], ["Example.com/contact"])
-    assert DEFAULT_KEYS.with_keys(("example.com/team",), ("Example.com/contact",)) == keys
+    assert DEFAULT_KEYS.add_keys(("example.com/team",), ("Example.com/contact",)) == keys
     assert DEFAULT_KEYS == kept_keys([], []) == Options().kept
 
 

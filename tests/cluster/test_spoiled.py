@@ -276,7 +276,7 @@ def scan(api: FakeApi, folder: Path, store: SqlStore, name: str) -> int:
 def still_open(database: Path) -> int:
     """The number of findings that no scan has resolved."""
     with open_store(f"sqlite:///{database}") as store:
-        newest = store.latest()
+        newest = store.latest_scan()
         assert newest is not None
         return OBJECTS - sum(stored_scan.resolved for stored_scan in store.scans())
 

@@ -222,7 +222,7 @@ def test_every_outcome_can_be_computed_from_the_stored_objects(fixture: str, req
     """Matched objects without those not evaluated and those of findings pass, for every check of every language."""
     ran, database = request.getfixturevalue(fixture)
     with open_reader(f"sqlite:///{database}") as store:
-        record = store.record(str(dig(ran.report, "provenance", "scanId")))
+        record = store.read_scan(str(dig(ran.report, "provenance", "scanId")))
         assert counted(record) == recomputed(record)
         assert sum(line.objects for line in record.coverage) == len(list(record.population()))
         policies_by_outcome: dict[OutcomeName, set[str]] = {}

@@ -82,7 +82,9 @@ class PodLevels(PlainLanguage):
         raise InvalidManifest(("no document is a policy of this language",))
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
-        return Binding.unwritten(policy, f"assumed:{policy.name}", (action,), "--assume-bound", assumed=True)
+        return Binding.create_without_manifest(
+            policy, f"assumed:{policy.name}", (action,), "--assume-bound", assumed=True
+        )
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules

@@ -123,7 +123,7 @@ class Requirements(PlainLanguage):
         return BoundRequirements(bound, reads_advice=bool(self.options.advice_from))
 
     def _bound(self, policy: Policy, evaluator: RequirementEvaluator, context: BindingContext) -> BoundPolicy:
-        binding = Binding.unwritten(policy, "always", ("Deny",), policy.source)
+        binding = Binding.create_without_manifest(policy, "always", ("Deny",), policy.source)
         return bound_policy(self.compile(policy, context.rules), (binding,), context.operations, evaluator)
 
 

@@ -172,7 +172,7 @@ def test_page_numbers_stand_above_and_below(render: Render) -> None:
 def test_every_finding_has_one_place(render: Render) -> None:
     """Its address follows from its id alone: resolved findings have a place, too."""
     folder, record = render(small_record()), small_record()
-    stored = [*record.findings(), *record.resolved()]
+    stored = [*record.findings(), *record.resolved_findings()]
     assert sorted((f"{each.id[:3]}.html", f"f-{each.id}") for each in stored) == sorted(
         (path.name, identifier)
         for path in (folder / "f").iterdir()

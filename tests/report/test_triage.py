@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.population import Kept, KeptOfObject
+from scanner.model.population import KeptMetadata, KeptOfObject
 from scanner.model.scans.scan import HealthKind
 from scanner.posture.owners import PLACES, OwnerKey
 from scanner.posture.settings import Settings
@@ -23,7 +23,7 @@ kept = st.builds(
     KeptOfObject,
     *(
         st.builds(
-            Kept,
+            KeptMetadata,
             st.lists(
                 st.tuples(st.sampled_from(["team", "owner", "app"]), st.sampled_from(["blue", "red", ""])),
                 max_size=3,
@@ -63,7 +63,7 @@ def with_labels(labels: list[KeptOfObject | None]) -> ScanInMemory:
         replace(stored, kept=labels[place % len(labels)] if labels else None)
         for place, stored in enumerate(record.findings())
     ]
-    return with_findings(record, findings, tuple(record.resolved()))
+    return with_findings(record, findings, tuple(record.resolved_findings()))
 
 
 def total(*counts: FindingCounts) -> FindingCounts:
@@ -102,7 +102,7 @@ def test_owners_and_severities_add_up(labels: list[KeptOfObject | None], setting
 
 def test_unowned_objects_are_a_line_of_their_own() -> None:
     """Labels that are not known name no owner either."""
-    blue = KeptOfObject(Kept((("team", "blue"),)))
+    blue = KeptOfObject(KeptMetadata((("team", "blue"),)))
     document = document_of(with_labels([blue, None, KeptOfObject()]))
 
     assert [("blue", 2), ("", 4)] == [(section.owner, section.findings.total) for section in document.owners]
@@ -133,7 +133,7 @@ def test_the_worst_owner_comes_first() -> None:
     record = small_record()
     teams = {"max-replicas": "red", "require-limits": "blue"}
     findings = [
-        replace(stored, kept=KeptOfObject(Kept((("team", teams.get(stored.finding.policy, "")),))))
+        replace(stored, kept=KeptOfObject(KeptMetadata((("team", teams.get(stored.finding.policy, "")),))))
         for stored in record.findings()
     ]
     settings = Settings((DescriptionOverride("max-replicas", severity=Severity.CRITICAL),))

@@ -132,7 +132,7 @@ def test_a_text_is_the_cause_of_a_changed_finding(store: SqlStore, later: list[D
 
     assert {("open", *WEB): (cause,)} == facts(story.scan([*SPACES, BROKEN, *later]))
     if cause == "binding":
-        [problem] = store.diff("scan-1", "scan-2").list_problems(CauseKind.BINDING, None)
+        [problem] = store.compare_scans("scan-1", "scan-2").list_problems(CauseKind.BINDING, None)
         assert "changed" == problem.change
 
 
@@ -153,7 +153,7 @@ def test_a_difference_of_two_scans_shows_the_fix_and_the_text(store: SqlStore, l
     story.scan([*SPACES, BROKEN, *rules()])
     story.scan([*SPACES, CORRECTED, *later])
 
-    diff = store.diff("scan-1", "scan-2")
+    diff = store.compare_scans("scan-1", "scan-2")
     [problem] = diff.list_problems(CauseKind.OBJECT_CHANGED, None)
     assert ("resolved", "fixed", ()) == (problem.change.value, problem.resolution, problem.cause.also)
     assert {CauseKind.POLICY, CauseKind.BINDING}.intersection(diff.rules_changed)
@@ -246,5 +246,5 @@ def test_the_day_of_an_upgrade_has_fixes(old: str, later: Policy, expected: tupl
     with open_store(old, clock) as store:
         passing(Rules(own_policies=(later, policy_of("labels"))), store, 3)
 
-        [stored] = store.record("scan-3").resolved()
+        [stored] = store.read_scan("scan-3").resolved_findings()
         assert expected == (stored.resolution, stored.cause and stored.cause.kind.value)

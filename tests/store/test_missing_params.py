@@ -107,7 +107,7 @@ def test_a_difference_of_two_scans_names_the_missing_param(
 
 def differing(store: SqlStore, before: int, now: int) -> set[tuple[str, ...]]:
     """The change, the kind of the check, the resolution and the causes of each problem that differs."""
-    diff = store.diff(f"scan-{before}", f"scan-{now}")
+    diff = store.compare_scans(f"scan-{before}", f"scan-{now}")
     return {
         (each.change.value, each.check.kind.value, each.resolution, *(kind.value for kind in each.cause.kinds))
         for cause in diff.causes
@@ -206,7 +206,7 @@ def test_a_param_that_a_selector_no_longer_selects_is_lost(store: SqlStore) -> N
     relabelled["metadata"] = {**relabelled["metadata"], "labels": {"tier": "lax"}}
     record = story.scan([*own, bound, other, relabelled])
 
-    [lost] = record.resolved()
+    [lost] = record.resolved_findings()
     assert ("b", "rulesChanged", "param") == (
         lost.finding.binding,
         lost.resolution,

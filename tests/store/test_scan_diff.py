@@ -28,7 +28,7 @@ from scanner.posture.history.scan_diff import (
 )
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import execute
 from tests.store.made import Round, binding, ended, finding, listed, policy
 from tests.store.test_endings import UNBOUND, Known
@@ -41,7 +41,7 @@ SHOP = Scope(namespaces=("shop",))
 
 def diff(store: SqlStore, before: int, now: int) -> ScanDiff:
     """The difference of two scans by number."""
-    return store.diff(f"scan-{before}", f"scan-{now}")
+    return store.compare_scans(f"scan-{before}", f"scan-{now}")
 
 
 def problems(difference: ScanDiff) -> list[DifferingProblem]:
@@ -285,8 +285,8 @@ class TestChoice:
         Round((A,)).record(store, 4)
         Round((A,), scope=SHOP).record(store, 5)
 
-        assert ("scan-3", "scan-4") == store.newest_scans_to_compare(store.cluster())
-        assert "scan-3" == store.earlier_scan_to_compare("scan-4")
+        assert ("scan-3", "scan-4") == store.find_newest_scans_to_compare(store.cluster())
+        assert "scan-3" == store.find_earlier_scan_to_compare("scan-4")
 
     def test_no_comparable_scan_is_an_error(self, store: SqlStore) -> None:
         """The message explains the word comparable."""
@@ -294,20 +294,20 @@ class TestChoice:
         Round((A,), scope=SHOP).record(store, 2)
 
         with pytest.raises(UsageError, match="No two scans of prod are comparable"):
-            store.newest_scans_to_compare(store.cluster())
+            store.find_newest_scans_to_compare(store.cluster())
         with pytest.raises(UsageError, match="No scan before scan-2 is comparable"):
-            store.earlier_scan_to_compare("scan-2")
+            store.find_earlier_scan_to_compare("scan-2")
 
     def test_pruned_scans_are_left_out_and_cannot_be_named(self, store: SqlStore, url: str) -> None:
         """They have no report."""
         for number in (1, 2, 3, 4):
             Round((A,)).record(store, number)
-        prune(url, Rule(1), ended(5))
+        prune(url, RetentionRule(1), ended(5))
 
         with pytest.raises(UsageError, match=r"was pruned on .* and has no report any more"):
             diff(store, 1, 4)
         with pytest.raises(UsageError, match="No scan before scan-4"):
-            store.earlier_scan_to_compare("scan-4")
+            store.find_earlier_scan_to_compare("scan-4")
 
     @pytest.mark.parametrize(
         ("pair", "message"),
@@ -336,7 +336,7 @@ class TestChoice:
         )
         started = replace(other.start(2), requester=UserInfo("jane"))
         store.begin(started)
-        store.page("scan-2", other.page())
+        store.write_page("scan-2", other.page())
         store.finish("scan-2", other.end(2))
 
         assert ("scope", "operation", "requester", "mode") == diff(store, 1, 2).incomparable

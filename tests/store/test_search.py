@@ -11,12 +11,12 @@ import pytest
 from scanner.audit import population
 from scanner.model.outcome import Violated
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, Examined, Pairs
+from scanner.model.population import Controller, ExaminedObject, Pairs
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.posture.owners import OwnerKey
 from scanner.store import SqlStore, prune
 from scanner.store.read.search_hits import Hits, SearchHits
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import rows
 from tests.store.made import CHECK, PROD, Round, ended, finding, listed, page_of
 from tests.store.test_endings import Known
@@ -48,11 +48,11 @@ def record_pods(
     """Store a scan of pods with labels, which a Deployment controls."""
     each = Round(tuple(finding(pod, kind="Pod") for pod in pods), coverage=(listed("Pod"),), cluster=cluster)
     controller = Controller("apps/v1", "Deployment", workload, "")
-    examined = [Examined(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
+    examined = [ExaminedObject(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
     store.begin(each.start(number))
     if pods:
         page = replace(page_of(each.findings, "v1", "Pod"), examined=population.packed(examined))
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 
 
@@ -174,7 +174,7 @@ def test_a_message_without_findings_is_gone_after_a_prune(store: SqlStore, url: 
     for number, message in enumerate(("one reason", "another reason", "another reason")):
         Round((finding("web", outcome=Violated(message)),)).record(store, number)
     before = names(store.search("reason").messages, "message")
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
 
     assert (["another reason", "one reason"], ["another reason"]) == (
         before,
@@ -185,8 +185,8 @@ def test_a_message_without_findings_is_gone_after_a_prune(store: SqlStore, url: 
 def test_ids_are_found_by_their_beginnings(store: SqlStore) -> None:
     """Findings, problems, checks and scans, with their cluster and policy."""
     Known((finding("web"),), own_policies=(with_checks(CHECK.expression),)).record(store, 1)
-    [stored] = store.record("scan-1").findings()
-    check = store.record("scan-1").check_ids[(VALIDATING, "replicas"), CHECK]
+    [stored] = store.read_scan("scan-1").findings()
+    check = store.read_scan("scan-1").check_ids[(VALIDATING, "replicas"), CHECK]
     found: list[Hits[Any]] = [
         store.search(stored.id[:6].upper()).findings,
         store.search(stored.problem[:8]).problems,

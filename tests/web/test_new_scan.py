@@ -27,7 +27,7 @@ def pages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             scan_examples(url, home, "after")
             time.sleep(RECENT + 0.1)
             with opened.library.reading() as reader:
-                newest = reader.newest_of_cluster(opened.library.clusters()[0].id, None)
+                newest = reader.find_newest_scan(opened.library.clusters()[0].id, None)
             assert newest is not None
             yield opened, newest.id
 

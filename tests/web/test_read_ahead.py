@@ -69,9 +69,9 @@ def test_the_document_is_the_same(examples: str) -> None:
     """As that of a record that is read when it is needed."""
     library = ScanLibrary(examples)
     with library.reading() as reader:
-        scan = reader.newest_of_cluster(library.clusters()[0].id, None)
+        scan = reader.find_newest_scan(library.clusters()[0].id, None)
         assert scan is not None
-        record = reader.record(scan.id)
+        record = reader.read_scan(scan.id)
         triage = Triage(DEFAULT_SETTINGS, record)
         now, ahead = (
             document_of(record),

@@ -132,9 +132,9 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
 def _check_schedule(text: str, name: str) -> None:
     from zoneinfo import ZoneInfo
 
-    from scanner.model.schedule import schedule_of
+    from scanner.model.schedule import parse_schedule
 
-    _named(name, lambda: schedule_of(text, ZoneInfo("Etc/UTC")))
+    _named(name, lambda: parse_schedule(text, ZoneInfo("Etc/UTC")))
 
 
 def _check_selector(text: str, name: str) -> None:

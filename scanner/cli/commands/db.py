@@ -18,8 +18,8 @@ from scanner.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from scanner.store.rows.sizes import Stats
-    from scanner.store.upkeep.integrity import Problem
-    from scanner.store.upkeep.retention_plan import Rule
+    from scanner.store.upkeep.integrity import DatabaseProblem
+    from scanner.store.upkeep.retention_plan import RetentionRule
 
 _UNIT = 1024
 _CHECK_EPILOG = (
@@ -49,13 +49,13 @@ def upgrade(
     upgraded = run(url, backup=not no_backup)
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
-    sys.stderr.write(f"The database {place.shown} {result} the schema of this version.\n")
+    sys.stderr.write(f"The database {place.text} {result} the schema of this version.\n")
     if upgraded.backup:
         sys.stderr.write(
             f"A copy from before the upgrade is {upgraded.backup}. "
             "To go back: install the earlier version of Assay, end all scans, and run: "
-            f"rm -f {quote(f'{place.shown}-wal')} {quote(f'{place.shown}-shm')} && "
-            f"mv {quote(str(upgraded.backup))} {quote(place.shown)}\n"
+            f"rm -f {quote(f'{place.text}-wal')} {quote(f'{place.text}-shm')} && "
+            f"mv {quote(str(upgraded.backup))} {quote(place.text)}\n"
         )
     elif upgraded.migrated and not place.path:
         sys.stderr.write("To go back: install the earlier version of Assay, and restore the dump of pg_dump.\n")
@@ -87,12 +87,12 @@ def prune(
     ] = False,
 ) -> None:
     """Delete the bodies of old scans: their reports, objects and evidence."""
+    from scanner.store import plan_prune
     from scanner.store import prune as run
-    from scanner.store import would_prune
 
     rule = _rule(keep_days, keep_monthly)
     if dry_run:
-        planned = would_prune(database_address(db), rule)
+        planned = plan_prune(database_address(db), rule)
         if planned.scans:
             rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
             table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
@@ -214,15 +214,15 @@ def backup(
     text([f"The copy of the database is {copy}."])
 
 
-def _rule(days: int | None, months: int) -> Rule:
-    from scanner.store.upkeep.retention_plan import Rule
+def _rule(days: int | None, months: int) -> RetentionRule:
+    from scanner.store.upkeep.retention_plan import RetentionRule
 
     if days is None:
         raise UsageError("--keep-days is missing. Pass the number of days whose scans stay, such as --keep-days 90.")
-    return Rule(days, months)
+    return RetentionRule(days, months)
 
 
-def _print_problems(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[DatabaseProblem]) -> None:
     if not problems:
         text(["The database has no problem."])
         return

@@ -66,7 +66,7 @@ def command(
 ) -> None:
     """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
     with reader_at(db) as store:
-        diff = store.diff(*_scans(store, first, second, cluster_name))
+        diff = store.compare_scans(*_scans(store, first, second, cluster_name))
         text(_lines(diff, output, limit or None, _severity(store, diff), _waivers(store, diff)))
 
 
@@ -78,10 +78,10 @@ def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tupl
             name_chosen_cluster(store, cluster.name)
         cluster_name = cluster.identity
         if not first:
-            return store.newest_scans_to_compare(cluster)
+            return store.find_newest_scans_to_compare(cluster)
     named = store.find_scan(first, cluster_name or None).id
     if not second:
-        return store.earlier_scan_to_compare(named), named
+        return store.find_earlier_scan_to_compare(named), named
     return named, store.find_scan(second, cluster_name or None).id
 
 
@@ -90,7 +90,7 @@ def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
     from scanner.posture.severity import describe, describe_by_annotations
 
     overrides = settings().descriptions
-    used = (each.policy for scan in (diff.before, diff.now) for each in store.record(scan.id).policies)
+    used = (each.policy for scan in (diff.before, diff.now) for each in store.read_scan(scan.id).policies)
     severities = {policy.key: describe(policy, overrides).severity for policy in used}
     return lambda policy: severities.get(policy) or describe_by_annotations(policy, {}, overrides).severity
 
@@ -99,7 +99,7 @@ def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
     """The problems that the stored waivers cover in one of both scans only."""
     from scanner.posture.waivers.waiving import waiver_changes
 
-    before, now = (store.record(scan.id) for scan in (diff.before, diff.now))
+    before, now = (store.read_scan(scan.id) for scan in (diff.before, diff.now))
     posture = Posture(settings())
     return waiver_changes(before, now, posture.triage(store, before).waived, posture.triage(store, now).waived)
 

@@ -90,7 +90,7 @@ class _Explaining:
         match = _ID.fullmatch(subject)
         if match and match["problem"] and not (self.python or namespace):
             self._reject_scan()
-            return problem(self.store.problem(subject, self.cluster or None), self.screen)
+            return problem(self.store.find_problem(subject, self.cluster or None), self.screen)
         record = stored_scan(self.store, self.scan, self.cluster)
         if namespace:
             return self._workload(subject, namespace, record)
@@ -132,7 +132,7 @@ class _Explaining:
 
         begun = _begun(subject, record)
         try:
-            explained = self.store.finding(subject)
+            explained = self.store.find_finding(subject)
         except NotFound as error:
             if begun:
                 return self._policies(_only(subject, begun), record)

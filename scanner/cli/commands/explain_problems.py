@@ -124,7 +124,7 @@ class WorkloadExplanation:
         from scanner.model.scans.scan import ProblemFinding
 
         found: defaultdict[Named, list[ProblemFinding]] = defaultdict(list)
-        for each in self._record.by_problem():
+        for each in self._record.findings_by_problem():
             if named := _named(wanted, each.stored):
                 found[named].append(each)
         for stored in self._record.findings():
@@ -391,7 +391,7 @@ def _limits(explained: ExplainedFinding) -> Iterator[str]:
     from scanner.report.text import titles
 
     user = explained.scan.requester.username or "the user that scanned"
-    for auditability in explained.reading.of(explained.stored.finding.check):
+    for auditability in explained.reading.classes_of(explained.stored.finding.check):
         simulated = f" (here: {user})" if auditability is Auditability.REQUESTER else ""
         yield f"The check {titles.AUDITABILITY[auditability]}{simulated}: {titles.AUDITABILITY_MEANINGS[auditability]}"
 

@@ -21,7 +21,7 @@ from scanner.cli.flags.waivers import Posture, WaiversOption
 from scanner.cli.terminal.stdout import standard_output, table
 from scanner.config.current import settings
 from scanner.errors import UsageError
-from scanner.model.list_fields import Action, Sort, Status
+from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def command(
         ),
     ] = None,
     statuses: Annotated[
-        list[Status] | None,
+        list[FindingStatus] | None,
         typer.Option(
             "--status",
             metavar="STATUS",
@@ -111,7 +111,7 @@ def command(
         ),
     ] = None,
     actions: Annotated[
-        list[Action] | None,
+        list[ActionFilter] | None,
         typer.Option(
             "--action",
             help=(
@@ -138,7 +138,7 @@ def command(
         typer.Option("--min-severity", help="Only policies of this severity or a worse one.", show_default=False),
     ] = None,
     sort: Annotated[
-        Sort | None,
+        SortOrder | None,
         typer.Option("--sort", help="Order of the list. Default: by policy, namespace and name.", show_default=False),
     ] = None,
     problems: Annotated[
@@ -165,7 +165,8 @@ def command(
         owner=tuple(owners or ()),
         severity=tuple(severities or ()),
         action=tuple(action.value for action in actions or ()),
-        status=tuple(status.value for status in statuses or ()) or (() if begins else (Status.UNRESOLVED.value,)),
+        status=tuple(status.value for status in statuses or ())
+        or (() if begins else (FindingStatus.UNRESOLVED.value,)),
         workload=tuple(map(_workload, workloads or ())),
         kind=tuple(kinds or ()),
         min_severity=min_severity,

@@ -23,7 +23,7 @@ from scanner.cli.flags.waivers import WaiversNamespaceOption
 from scanner.cli.terminal.program import program
 from scanner.cli.terminal.stdout import Form, FormOption
 from scanner.config.values import kyverno_version
-from scanner.model.missing_right import missing_right
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermiss
             if missing
             else "All required permissions are granted",
             *_notes(need for need, allowed in answered if not allowed and need.optional),
-            *([_UNKNOWN] if any(missing_right(gap.why) for gap in needs.gaps) else []),
+            *([_UNKNOWN] if any(parse_missing_right(gap.why) for gap in needs.gaps) else []),
         ]
     )
 

@@ -121,7 +121,7 @@ def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> Regist
     from scanner.report.runs.document import list_recorded_runs
 
     return list_recorded_runs(
-        store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name
+        store.list_runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name
     )
 
 
@@ -133,13 +133,13 @@ def _register(
 
     expectation = RunExpectation(expect, zone.key, tolerance)
     _ = expectation.times  # an invalid schedule is reported before anything about runs
-    clusters = store.clusters_of_runs()
+    clusters = store.list_clusters_of_runs()
     if not cluster_name and len(clusters) > 1:
         raise UsageError(
             f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
         )
-    runs = store.runs(cluster=cluster_name or None, since=since)
-    period = RegisterPeriod(since, store.first_run(cluster_name or None))
+    runs = store.list_runs(cluster=cluster_name or None, since=since)
+    period = RegisterPeriod(since, store.find_first_run(cluster_name or None))
     return list_expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
 
 
@@ -147,8 +147,8 @@ def _sheet(store: SqlReader, number: int) -> RunSheet:
     """The sheet of a run, with the record of its scan if that has ended."""
     from scanner.report.runs.document import has_ended, sheet_of
 
-    details = store.run(number)
-    record = store.record(details.run.scan) if has_ended(details) else None
+    details = store.find_run(number)
+    record = store.read_scan(details.run.scan) if has_ended(details) else None
     return sheet_of(details, record, store.object_counts(details.run.scan))
 
 

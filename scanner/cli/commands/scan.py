@@ -422,7 +422,7 @@ def command(
             if saved:
                 _place_findings(store, scan.id, saved)
         interruption.recorded()
-        record: StoredScan = store.record(scan.id)
+        record: StoredScan = store.read_scan(scan.id)
         posture = replace(posture, given=options.waivers)
         notifications.scanned(record, posture)
         record, failure = compare_and_evaluate(store, record, fail_on or (), compared, posture, min_severity)
@@ -499,8 +499,8 @@ def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster) -> No
     from scanner.posture.deciding_fields import fields_by_object
 
     # Each object of a file of one line has the line of its fields.
-    findings = islice(store.record(scan_id).findings(), _MOST_PLACED) if files.has_lines() else ()
-    store.place(scan_id, files.places(fields_by_object(findings)))
+    findings = islice(store.read_scan(scan_id).findings(), _MOST_PLACED) if files.has_lines() else ()
+    store.write_places(scan_id, files.places(fields_by_object(findings)))
 
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:
@@ -593,7 +593,7 @@ def _run(
     version = f" ({identity.server_version})" if identity.server_version else ""
     if configuration := options.method.configuration.path:
         progress.print_line(f"Configuration {configuration}")
-    progress.print_line(f"Scanning {identity.name}{version} into {store.shown}")
+    progress.print_line(f"Scanning {identity.name}{version} into {store.address}")
     clock = SteadyClock(utc_now())
     dated = compare_clocks(cluster, store, clock)
     scan_id = f"{dated.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

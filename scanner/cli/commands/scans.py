@@ -18,7 +18,7 @@ def command(
     """List the stored scans, newest first."""
     with reader_at(db) as store:
         scans = store.scans(limit)
-        pruned = store.pruned(scans)
+        pruned = store.find_pruned_scans(scans)
     if not scans:
         sys.stderr.write("The database has no scans. Run: assay scan\n")
         return

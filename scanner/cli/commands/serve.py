@@ -205,7 +205,7 @@ def _output(server: ServerSettings, db: str) -> ServerOutput:
     def started(pages: str, metrics: str) -> None:
         for warning in _warnings(server):
             log(sys.stderr, f"assay: {warning}", {}, level="warning")
-        shown = address_of(db).shown
+        shown = address_of(db).text
         log(sys.stderr, f"Serving {shown} at {pages}, {_reading(server.access)}", {"address": pages})
         if metrics:
             log(sys.stderr, f"Serving metrics at {metrics}/metrics, without authentication", {"address": metrics})

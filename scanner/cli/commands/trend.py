@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scanner.posture.history.daily import Day, TimeToFix
     from scanner.store import SqlReader
-    from scanner.store.read.trends import Trend, TrendOfDays, TrendOfPolicies
+    from scanner.store.read.trends import StoredTrend, TrendOfDays, TrendOfPolicies
 
     Show: TypeAlias = Callable[[], None]
 
@@ -312,7 +312,7 @@ def _number(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_json(cluster: str, period: Period, recorded: StoredTrend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
@@ -338,7 +338,7 @@ def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Ite
         out.write("\n]}\n")
 
 
-def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_csv(cluster: str, period: Period, recorded: StoredTrend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one table: daily tallies, or times to fix alone."""
     if recorded is None:
         _print_fixes_csv(cluster, period, fixed)
@@ -346,7 +346,7 @@ def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iter
         _print_tallies_csv(cluster, recorded)
 
 
-def _print_tallies_csv(cluster: str, recorded: Trend) -> None:
+def _print_tallies_csv(cluster: str, recorded: StoredTrend) -> None:
     from scanner.report.formats import csv
 
     keys = [csv.line((*map(visible, key[:-1]), str(key.requester).lower())) for key in recorded.keys]

@@ -36,14 +36,14 @@ def _document() -> JsonObject:
     """The version, and what it was built from and runs on. The commit and the time of the build are null outside a release."""
     import platform
 
-    from scanner.model.release import NEWEST, shown
+    from scanner.model.release import NEWEST, format_minor
     from scanner.store.rows.tables import HEAD
 
     return {
         "version": __version__,
         **_build(),
         "schema": HEAD,
-        "kubernetes": shown(NEWEST),
+        "kubernetes": format_minor(NEWEST),
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
         "dependencies": dict(_dependencies()),

@@ -96,7 +96,7 @@ def explain(
     from scanner.cli.terminal.stdout import sentences
 
     with reader_at(db) as store:
-        sentences(_explained(store, store.finding(finding), Posture(settings(), waivers, at=at)))
+        sentences(_explained(store, store.find_finding(finding), Posture(settings(), waivers, at=at)))
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
@@ -188,7 +188,7 @@ def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Chec
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, posture.at)
         if posture.path is None and not posture.at:
-            posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
+            posture = replace(posture, given=store.find_waivers_at(record.scan.id, datetime.now(UTC)))
         return _Checked(waivers_of(Triage(posture.of(store, record), record, _day_of(posture))), record.scan)
 
 
@@ -270,7 +270,7 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
     from scanner.report.text.names import object_name
 
     stored, scan = explained.stored, explained.scan
-    record = store.record(scan.id)
+    record = store.read_scan(scan.id)
     triage = posture.triage(store, record)
     finding = stored.finding
     subject = subject_of(stored, record.check_ids.get((finding.policy_key, finding.check), ""))
@@ -307,7 +307,7 @@ def _open_problems(record: StoredScan, triage: Triage) -> Iterator[Problem]:
     """The problems without a waiver that gates would count."""
     from scanner.posture.problem_rows import problems
 
-    failing = (each for each in record.by_problem() if not each.stored.finding.excepted_by)
+    failing = (each for each in record.findings_by_problem() if not each.stored.finding.excepted_by)
     for problem in problems(failing, triage.waiver):
         if problem.status != "resolved" and problem.waiver is None:
             yield problem

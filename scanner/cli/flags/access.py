@@ -12,7 +12,7 @@ import typer
 
 from scanner.errors import UsageError
 from scanner.files import SECRET, read_text
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
@@ -226,7 +226,7 @@ def reject_insecure(url: str, flag: str) -> None:
     parts = _split(url, flag)
     if parts.scheme == "http" and not ListenAddress(parts.hostname or "", 0).is_loopback:
         raise UsageError(
-            f"{flag} {without_password(url)}: write an address that begins with https://; others could read and change what is sent"
+            f"{flag} {remove_password(url)}: write an address that begins with https://; others could read and change what is sent"
         )
 
 

@@ -20,37 +20,37 @@ _LARGEST: Final = 4_000_000
 
 def scans(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of scans, the newest first, and `last`."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: ["last", *names(_database(context), Names.SCANS)])
+    return _matching(incomplete, lambda: ["last", *list_names(_database(context), NameQuery.SCANS)])
 
 
 def clusters(context: typer.Context, incomplete: str) -> list[str]:
     """The names of the clusters of scans."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: names(_database(context), Names.CLUSTERS))
+    return _matching(incomplete, lambda: list_names(_database(context), NameQuery.CLUSTERS))
 
 
 def policies(context: typer.Context, incomplete: str) -> list[str]:
     """The names of policies."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: names(_database(context), Names.POLICIES))
+    return _matching(incomplete, lambda: list_names(_database(context), NameQuery.POLICIES))
 
 
 def ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of problems and findings that begin with what is typed; none before the first character."""
-    from scanner.store.completion import ids as stored
+    from scanner.store.completion import list_ids as stored
 
     return _matching(incomplete, lambda: stored(_database(context), incomplete) if incomplete else ())
 
 
 def subjects(context: typer.Context, incomplete: str) -> list[str]:
     """The subjects that a user can explain: policies, problems, findings, and objects after the slash."""
-    from scanner.store.completion import objects
+    from scanner.store.completion import list_objects
 
-    named = _matching(incomplete, lambda: objects(_database(context), incomplete))
+    named = _matching(incomplete, lambda: list_objects(_database(context), incomplete))
     return [*policies(context, incomplete), *ids(context, incomplete), *named]
 
 

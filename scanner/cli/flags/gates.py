@@ -179,7 +179,7 @@ def _compared(
     if baseline.scan_id == record.scan.id:
         raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
     report = baseline.report
-    new = store.new_problems(
+    new = store.find_new_problems(
         record.scan.id,
         baseline.scan_id,
         baseline.ids,
@@ -215,7 +215,7 @@ def _evaluate(
     waived = triage.waived
     rows = _waived_rows(store, record, baseline, posture)
     below = policies_below(record, posture.settings, minimum)
-    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
+    counts = store.count_problems(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
     if Gate.NEW in gates and baseline == DEFAULT_BASELINE and counts.baseline is None:
         _print(NO_EARLIER_SCAN)
     if counts.baseline is not None and counts.baseline.preview:
@@ -249,7 +249,7 @@ def _waived_then(
     if not earlier:
         return {}
     try:
-        before = store.record(earlier)
+        before = store.read_scan(earlier)
     except UsageError:
         # A pruned scan has no report; its findings count as if no waiver had applied.
         return {}
@@ -281,7 +281,7 @@ def _problems_in(path: Path) -> ReportedProblems:
 
     from scanner.files import OBJECTS, read_file
     from scanner.model.json import as_list, as_object, as_text, dig
-    from scanner.model.scans.scan import ALONE
+    from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 
     try:
         report = as_object(orjson.loads(read_file(path, OBJECTS)))
@@ -289,7 +289,9 @@ def _problems_in(path: Path) -> ReportedProblems:
         raise UsageError(f"--baseline {path} cannot be read as a JSON report: {error}") from error
     if not isinstance(report.get("findings"), list):
         raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
-    findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") not in ALONE]
+    findings = [
+        finding for finding in as_list(report["findings"]) if dig(finding, "status") not in SINGLE_SCAN_STATUSES
+    ]
     if findings and all(not dig(finding, "problem") for finding in findings):
         raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")
     ids: set[str] = set()

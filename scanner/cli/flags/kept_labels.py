@@ -46,7 +46,7 @@ def kept_keys(labels: list[str], annotations: list[str], owners: Iterable[OwnerK
     for annotation in annotations:
         _reject_invalid("--keep-annotation", annotation, annotation.lower())  # as upstream: ValidateAnnotations
     own = [(key.source, key.key) for key in owners]
-    return DEFAULT_KEYS.with_keys(
+    return DEFAULT_KEYS.add_keys(
         (*labels, *(key for source, key in own if source == "label")),
         (*annotations, *(key for source, key in own if source == "annotation")),
     )

@@ -66,11 +66,11 @@ ExtraOption = Annotated[
 
 def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
     """The user of the simulated requests, or None for the user that scans. Raises UsageError for extra info that is invalid."""
-    from scanner.model.resource import named
+    from scanner.model.resource import build_user_info
 
     if not user:
         return None
-    return named(user, tuple(groups or ()), uid=uid, extra=_pairs(extra or []))
+    return build_user_info(user, tuple(groups or ()), uid=uid, extra=_pairs(extra or []))
 
 
 def _pairs(texts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

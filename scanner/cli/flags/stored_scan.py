@@ -49,11 +49,13 @@ def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") ->
     Raises UsageError unless there is one such scan.
     """
     scan = (
-        store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
+        store.find_scan_at(end_of(at, "--at"), cluster_name or None)
+        if at
+        else store.find_scan(text, cluster_name or None)
     )
     if text.startswith(LAST) and not cluster_name:
         name_chosen_cluster(store, scan.cluster.name)
-    return store.record(scan.id)
+    return store.read_scan(scan.id)
 
 
 def name_chosen_cluster(store: SqlReader, chosen: str) -> None:
@@ -101,7 +103,7 @@ def _other_namespaces(record: StoredScan) -> Iterator[str]:
 
 def _findings(record: StoredScan) -> Iterator[StoredFinding]:
     """The findings of a scan, those that it did not check and the resolved ones included."""
-    return (each.stored for each in record.by_problem())
+    return (each.stored for each in record.findings_by_problem())
 
 
 def _matches(pattern: str, names: Iterable[str]) -> bool:

@@ -73,7 +73,7 @@ class Posture:
 
             waivers = read_waivers(self.path, kept_keys_of(record))
         else:
-            waivers = store.waivers_at(record.scan.id, moment)
+            waivers = store.find_waivers_at(record.scan.id, moment)
         return replace(self.settings, waivers=waivers)
 
     def triage(self, store: SqlReader, record: StoredScan) -> Triage:
@@ -87,7 +87,7 @@ class Posture:
 
         Raises UsageError.
         """
-        stored = store.waivers_at(record.scan.id, record.scan.finished_at or record.scan.started_at)
+        stored = store.find_waivers_at(record.scan.id, record.scan.finished_at or record.scan.started_at)
         then = replace(self, at="") if stored is None else Posture(self.settings, given=stored)
         return then.triage(store, record)
 
@@ -123,4 +123,4 @@ def kept_keys_of(record: StoredScan) -> KeptKeys | None:
     method = record.method
     if method is None or method.schema_version < _KEEPS_KEYS:
         return None
-    return DEFAULT_KEYS.with_keys(method.kept_labels, ())
+    return DEFAULT_KEYS.add_keys(method.kept_labels, ())

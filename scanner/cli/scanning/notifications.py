@@ -75,7 +75,7 @@ class Notifications:
     def _count(self) -> None:
         """Give the metrics the numbers of notifications."""
         try:
-            self._metrics.notified(self._store.notifications(self._scan_id))
+            self._metrics.notified(self._store.count_notifications(self._scan_id))
         except AssayError as trouble:
             _warn(f"the metrics have no notifications: {trouble}")
 
@@ -83,7 +83,7 @@ class Notifications:
         """Deliver the oldest notification of every route at once, then the next ones of those whose receivers accept them."""
         accepting = dict(self._routes)
         while accepting and time.monotonic() < end:
-            oldest = (self._store.next_notification(self._scan_id, route) for route in accepting)
+            oldest = (self._store.find_next_notification(self._scan_id, route) for route in accepting)
             pending = [each for each in oldest if each is not None]
             failed = self._send(self._prepared(pending), end)
             accepting = {each.route: accepting[each.route] for each in pending if each.route not in failed}
@@ -115,11 +115,11 @@ class Notifications:
         from scanner.posture.problem_ids import problem_id
 
         first = several[0]
-        before, now = self._store.record(first.before_id), self._store.record(first.scan_id)
+        before, now = self._store.read_scan(first.before_id), self._store.read_scan(first.scan_id)
         earlier, triage = (self._posture.triage_then(self._store, each) for each in (before, now))
         recorded = {used.policy.key for used in now.policies}
         return make_notices(
-            self._store.diff(first.before_id, first.scan_id, triage.owner_of),
+            self._store.compare_scans(first.before_id, first.scan_id, triage.owner_of),
             [self._routes[each.route] for each in several],
             lambda policy: (triage if policy in recorded else earlier).severity(policy),
             {problem_id(number) for number in triage.waived.by_problem},

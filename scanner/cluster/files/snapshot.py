@@ -37,9 +37,9 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
-from scanner.model.release import NEWEST, shown
+from scanner.model.release import NEWEST, format_minor
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scans.place import ObjectName, Place, PlacedObject, field_name
+from scanner.model.scans.place import ObjectName, Place, PlacedObject, name_field
 from scanner.model.scans.scan import FILES, STDIN, ClusterIdentity, OutOfScope, ServerCounts, Unneeded
 from scanner.mutate.versions import convert
 from scanner.policies import manifest
@@ -160,7 +160,7 @@ class SnapshotCluster:
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
         self._folder = folder_of(places)
         self._default_namespace = default_namespace
-        self._version = kubernetes_version or shown(NEWEST)
+        self._version = kubernetes_version or format_minor(NEWEST)
         custom, broken = _definitions(self._definitions)
         of_languages = _language_kinds(self._languages, {document.api_version for document in written})
         relabelled = (
@@ -250,7 +250,7 @@ class SnapshotCluster:
             all_lines = field_lines(Path(file), [lines for _, lines in objects])
             for (names, _), lines in zip(objects, all_lines, strict=True):
                 for name, (path, line) in product(names, lines.items()):
-                    own = name._replace(name=field_name(name.name, path))
+                    own = name._replace(name=name_field(name.name, path))
                     yield PlacedObject(*own, Place(shown[file], line))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:

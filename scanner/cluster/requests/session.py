@@ -48,7 +48,7 @@ from scanner.cluster.requests.transport import encoding_for, pool_for, timeout_f
 from scanner.errors import ClusterError, UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
@@ -200,7 +200,7 @@ class ApiSession:
     @property
     def server(self) -> str:
         """The server's URL for messages."""
-        return without_password(self._login.root)
+        return remove_password(self._login.root)
 
     def sends(self, *secrets: str) -> None:
         """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
@@ -348,7 +348,7 @@ class ApiSession:
         return headers
 
     def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
-        server, reason = without_password(login.root), self._secrets.masked(_reason(error))
+        server, reason = remove_password(login.root), self._secrets.masked(_reason(error))
         match error:
             case ResponseTooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
@@ -404,7 +404,7 @@ def _reason(error: BaseException) -> str:
 
 def server_digest(configuration: Any) -> str:
     """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
-    url = without_password(str(configuration.host)).rstrip("/")
+    url = remove_password(str(configuration.host)).rstrip("/")
     return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
 
 

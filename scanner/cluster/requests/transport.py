@@ -16,7 +16,7 @@ from urllib3.util import make_headers, parse_url
 from scanner.cluster.requests.credentials import Credentials
 from scanner.cluster.requests.exchange import within_deadlines
 from scanner.errors import ClusterError
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _UNTIL_CONNECTED: Final = 30.0
@@ -39,7 +39,7 @@ def pool_for(credentials: Credentials) -> urllib3.PoolManager:
         return within_deadlines(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise ClusterError(
-            f"cannot use the proxy {without_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
+            f"cannot use the proxy {remove_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
         ) from error
 
 
@@ -106,6 +106,6 @@ def _socks(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
         from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks, which few have
     except ImportError as error:
         raise ClusterError(
-            f"the proxy {without_password(proxy)} needs PySocks: install it with `pip install PySocks`"
+            f"the proxy {remove_password(proxy)} needs PySocks: install it with `pip install PySocks`"
         ) from error
     return SOCKSProxyManager(proxy, **settings)

@@ -136,7 +136,7 @@ def _variant(
     )
     return BoundPolicy(
         form,
-        (Binding.unwritten(form.policy, name, policy.enforced, policy.source),),
+        (Binding.create_without_manifest(form.policy, name, policy.enforced, policy.source),),
         read,
         requester,
         Extraction(replace(decision, absent=None)) if variant.extracts else decision,
@@ -163,7 +163,7 @@ def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
     if mode.create_only:
         match = replace(match, rules=_creating(match.rules), exclude_rules=_creating(match.exclude_rules))
     if not mode.ignores_negative_selectors or any(
-        requirement.fault() for requirement in match.object_selector.requirements
+        requirement.find_fault() for requirement in match.object_selector.requirements
     ):
         return match
     return replace(match, object_selector=EVERYTHING) if match.object_selector.matches({}) else match

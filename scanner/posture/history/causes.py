@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Binding, BindingKey, ParamKind, ParamRef, Policy, PolicyKey
-from scanner.model.release import same_minor
+from scanner.model.release import have_same_minor
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.namespace_keys import EVERY
@@ -213,7 +213,7 @@ class CircumstanceChanges:
             case CauseKind.BINDING:
                 return self._rule_decides(finding.binding_key, finding.check)
             case CauseKind.SERVER:
-                return patch_decides(finding.language) or not same_minor(self.before.server, self.now.server)
+                return patch_decides(finding.language) or not have_same_minor(self.before.server, self.now.server)
             case _:
                 return True
 
@@ -424,7 +424,7 @@ class ParamReference:
         if self.reference.name:
             return name == self.reference.name
         selector = self.reference.selector
-        if selector is None or selector.fault():
+        if selector is None or selector.find_fault():
             return False
         return param.masked or selector.matches(text_map(dig(param.document, "metadata", "labels")))
 

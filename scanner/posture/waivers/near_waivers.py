@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from scanner.model.waiver import Subject, Waiver
+from scanner.model.waiver import Waiver, WaiverSubject
 from scanner.posture.waivers.waived_checks import ReplacedCheck
 from scanner.posture.waivers.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
 
@@ -45,7 +45,7 @@ class Report(NamedTuple):
     replaced: Mapping[str, ReplacedCheck] = MappingProxyType({})
 
 
-def list_misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
+def list_misses(waiver: Waiver, subject: WaiverSubject, report: Report) -> Iterator[Miss]:
     """The fields on which a waiver fails for a finding of a report; none if it applies."""
     if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in report.names):
         yield Miss("cluster", waiver.cluster, report.names[0])
@@ -59,7 +59,7 @@ def list_misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Mi
         yield Miss(_FIELDS[state], _of_state(waiver, state), _on(report.day, state))
 
 
-def find_nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Report) -> list[NearWaiver]:
+def find_nearest_waivers(waivers: Iterable[Waiver], subject: WaiverSubject, report: Report) -> list[NearWaiver]:
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
     near = [NearWaiver(waiver, tuple(list_misses(waiver, subject, report))) for waiver in waivers]
     for number in (1, 2):
@@ -79,7 +79,7 @@ def _wanted(waiver: Waiver, field: str) -> str:
     return text
 
 
-def _given(subject: Subject, field: str) -> str:
+def _given(subject: WaiverSubject, field: str) -> str:
     match field:
         case "policy":
             return subject.policy

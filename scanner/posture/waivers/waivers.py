@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, TypeAlias
 from scanner.model.population import Pairs
 from scanner.model.scans.scan import StoredFinding
 from scanner.model.selector import Requirement
-from scanner.model.waiver import Near, Subject, Waiver, WaiverSet
+from scanner.model.waiver import CandidateFilter, Waiver, WaiverSet, WaiverSubject
 
-__all__ = ["Subject", "Waiver", "WaiverSet"]
+__all__ = ["Waiver", "WaiverSet", "WaiverSubject"]
 
 EXPIRING_DAYS: Final = 7
 """The number of days before its end in which a waiver is expiring, unless the configuration has another number."""
@@ -95,11 +95,11 @@ def select_by_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iter
     )
 
 
-def subject_of(stored: StoredFinding, check_id: str) -> Subject:
+def subject_of(stored: StoredFinding, check_id: str) -> WaiverSubject:
     """The facts about a stored finding that a waiver can name."""
     finding = stored.finding
     workload = stored.workload
-    return Subject(
+    return WaiverSubject(
         finding.policy,
         check_id,
         finding.check.expression.strip(),
@@ -112,7 +112,7 @@ def subject_of(stored: StoredFinding, check_id: str) -> Subject:
     )
 
 
-_Condition: TypeAlias = Callable[[Subject], bool]
+_Condition: TypeAlias = Callable[[WaiverSubject], bool]
 
 
 def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Condition]]:
@@ -142,7 +142,7 @@ def _is_named(reference: tuple[str, str], kind: str, name: str) -> bool:
     return reference[1] == name and reference[0] in ("", kind.lower())
 
 
-def _selects(requirements: Iterable[Requirement], subject: Subject) -> bool:
+def _selects(requirements: Iterable[Requirement], subject: WaiverSubject) -> bool:
     labels = dict(subject.labels)
     return all(requirement.matches(labels) for requirement in requirements)
 
@@ -191,10 +191,10 @@ class WaiverIndex:
             self._places.setdefault(waiver.policy, _Places()).add(IndexedWaiver(waiver, conditions))
 
     @property
-    def findings(self) -> Near:
+    def findings(self) -> CandidateFilter:
         """The findings to which the waivers may apply."""
         places = self._places.values()
-        return Near(
+        return CandidateFilter(
             frozenset(self._places),
             frozenset(name for own in places for name in own.objects),
             frozenset(name for own in places for name in own.workloads),
@@ -235,7 +235,7 @@ class WaiverIndex:
         return found
 
 
-def select_matching(near: Iterable[IndexedWaiver], subject: Subject) -> list[Waiver]:
+def select_matching(near: Iterable[IndexedWaiver], subject: WaiverSubject) -> list[Waiver]:
     """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
     found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
     if len(found) > 1:

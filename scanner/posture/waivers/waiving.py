@@ -15,7 +15,7 @@ from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import OutcomeName, ScanState, StoredFinding, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
+from scanner.model.waiver import Candidate, Waiver, WaiverSet, WaiverSubject
 from scanner.posture.waivers.waived_checks import NamedChecks, find_replaced_checks
 from scanner.posture.waivers.waivers import (
     IN_FORCE,
@@ -158,7 +158,7 @@ class Waiving:
         if not names:
             return ()
         numbers: Counter[str] = Counter()
-        for excepted_by, number in self._record.excepted().items():
+        for excepted_by, number in self._record.count_excepted().items():
             numbers.update(dict.fromkeys(excepted_by.split(", "), number))
         return tuple(ExceptionUse(name, numbers[name]) for name in names)
 
@@ -185,7 +185,7 @@ class _Counting:
     def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
         for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
-        everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}
+        everything = self._record.count_open_findings(frozenset(self._waived)) if self._waived else {}
         whole = {problem for problem, number in self._waived.items() if number == everything.get(problem)}
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
@@ -202,13 +202,13 @@ class _Counting:
         self, first: tuple[Candidate, Waiver], states: Mapping[str, tuple[Waiver, WaiverState]]
     ) -> WaivedProblem:
         candidate, waiver = first
-        of = candidate.of
+        of = candidate.check
         place = candidate.namespace, candidate.workload_kind, candidate.workload_name
         applied = AppliedWaiver(waiver.name, states[waiver.name][1], waiver.until)
         return WaivedProblem(of.language, of.policy, of.check, *place, applied)
 
     def _add(self, candidate: Candidate) -> None:
-        of = candidate.of
+        of = candidate.check
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
         found = select_matching(self._index.find_near(of.policy, *places), self._subject(candidate))
         own = [waiver for waiver in found if waiver.name in self._in_force]
@@ -232,9 +232,9 @@ class _Counting:
         if lapsed:
             self._lapsed[lapsed[0].name] += 1
 
-    def _subject(self, candidate: Candidate) -> Subject:
-        of = candidate.of
-        return Subject(
+    def _subject(self, candidate: Candidate) -> WaiverSubject:
+        of = candidate.check
+        return WaiverSubject(
             of.policy,
             self._record.check_ids.get(((of.language, of.policy), of.check), ""),
             of.check.expression.strip(),
@@ -307,8 +307,8 @@ def waiver_changes(before: StoredScan, now: StoredScan, waived_before: Waived, w
     """The problems that a waiver covers in one of two scans only; each is open in both."""
     began = {number: each for number, each in waived_now.by_problem.items() if number not in waived_before.by_problem}
     ended = {number: each for number, each in waived_before.by_problem.items() if number not in waived_now.by_problem}
-    there = before.open_findings(frozenset(began)) if began else {}
-    still = now.open_findings(frozenset(ended)) if ended else {}
+    there = before.count_open_findings(frozenset(began)) if began else {}
+    still = now.count_open_findings(frozenset(ended)) if ended else {}
     return WaiverChanges(
         {number: each for number, each in began.items() if number in there},
         {number: each for number, each in ended.items() if number in still},
@@ -316,7 +316,7 @@ def waiver_changes(before: StoredScan, now: StoredScan, waived_before: Waived, w
 
 
 def _tally(candidate: Candidate) -> TallyKey:
-    of = candidate.of
+    of = candidate.check
     return TallyKey(
         policy=of.policy,
         binding=of.binding,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Census
-from scanner.model.scans.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, Coverage, CoverageState, ScanRecord, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import Needs, Tallies, collect_evaluated_objects, facts_of, needs_of
 from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, evaluate_controls
@@ -167,7 +167,7 @@ def _findings(policies: frozenset[PolicyKey], census: Census) -> FindingCounts:
     return count_findings(
         (bucket, number)
         for bucket, number in census.items()
-        if bucket.policy in policies and bucket.status not in ALONE
+        if bucket.policy in policies and bucket.status not in SINGLE_SCAN_STATUSES
     )
 
 

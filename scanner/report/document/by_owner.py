@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scanner.model.scans.census import Bucket, Census, OwnedCensus
-from scanner.model.scans.stored_scan import Counts
+from scanner.model.scans.stored_scan import ScanCounts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
@@ -50,9 +50,9 @@ def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:
     return tuple(of_severity.get(severity, SeverityCounts(severity, FindingCounts())) for severity in Severity)
 
 
-def scores_by_owner(counts: Counts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
+def scores_by_owner(counts: ScanCounts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
     """The score of each owner with checked objects, unowned ones included. Reads the population of the scan."""
-    return owner_scores(counts.tallies_by(triage.owner_of), scores)
+    return owner_scores(counts.tallies_by_owner(triage.owner_of), scores)
 
 
 def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[SeverityCounts, ...]:

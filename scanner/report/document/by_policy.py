@@ -13,7 +13,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, dig, text_map
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.reading import UNKNOWN, Auditability, Reading
+from scanner.model.reading import UNKNOWN_READING, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
@@ -224,7 +224,7 @@ def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
         requester=numbers.requester.get(key, NOTHING),
         findings=numbers.findings.get(key, NO_FINDINGS),
         bindings=(),
-        checks=_checks(key, UNKNOWN, numbers),
+        checks=_checks(key, UNKNOWN_READING, numbers),
         namespaces=_namespaces(key, numbers),
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
@@ -259,7 +259,7 @@ def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
 
 def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
     checks = numbers.checks.get(policy, {})
-    return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in checks.items())
+    return tuple(CheckSection(check, counts, reading.classes_of(check)) for check, counts in checks.items())
 
 
 def _namespaces(policy: PolicyKey, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:

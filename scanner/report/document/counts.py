@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scans.census import Bucket, Census
-from scanner.model.scans.scan import ALONE, OutcomeName, ScanRecord, TallyKey
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, OutcomeName, ScanRecord, TallyKey
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)
@@ -131,7 +131,7 @@ def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     denied = drift = 0
     for bucket, number in buckets:
         by_status[bucket.status] += number
-        denied += number * (bucket.denies and bucket.status not in ALONE)
+        denied += number * (bucket.denies and bucket.status not in SINGLE_SCAN_STATUSES)
         drift += number * bucket.drift
     return FindingCounts(
         total=by_status.total(),

@@ -31,10 +31,10 @@ from scanner.model.scans.scan import (
     Scope,
     StoredFinding,
     UncoveredKind,
-    census_of,
-    owned_census_of,
+    count_findings,
+    count_findings_by_owner,
 )
-from scanner.model.scans.stored_scan import Counts, StoredScan
+from scanner.model.scans.stored_scan import ScanCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
     problems_by_control,
@@ -170,7 +170,7 @@ class Document:
     """
 
     stored: StoredScan
-    counts: Counts
+    counts: ScanCounts
     provenance: Provenance
     complete: bool
     totals: CheckCounts
@@ -216,7 +216,7 @@ class Document:
 
     def resolved(self) -> Iterator[StoredFinding]:
         """The findings that the scan resolved."""
-        return self.stored.resolved()
+        return self.stored.resolved_findings()
 
     def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """All findings of some policies, or of all, the resolved ones included, of which those of a problem follow each other."""
@@ -226,8 +226,8 @@ class Document:
     def owners(self) -> tuple[OwnerSection, ...]:
         """The owners with findings. The first read counts them: not every format shows owners."""
         if follows_baseline(self.stored):
-            return owners_of(owned_census_of(self.findings(), self.triage.owner_of), self.triage)
-        return owners_of(self.counts.census_by(self.triage.owner_of), self.triage)
+            return owners_of(count_findings_by_owner(self.findings(), self.triage.owner_of), self.triage)
+        return owners_of(self.counts.census_by_owner(self.triage.owner_of), self.triage)
 
     def owner_scores(self) -> Mapping[str, Score]:
         """The scores of owners. Each call reads the population of the scan."""
@@ -286,12 +286,12 @@ def document_of(
 
 
 def make_document(
-    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: Counts | None = None
+    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: ScanCounts | None = None
 ) -> Document:
     """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
     record = replace(stored, health=(*stored.health, *triage.notes()))
     of_scan = counts or stored
-    census = census_of(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
+    census = count_findings(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from scanner.model.missing_right import MissingRight, missing_right
+from scanner.model.missing_right import MissingRight, parse_missing_right
 from scanner.model.outcome import GapKind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.report.document.coverage import ending_of, unlisted_text
@@ -44,7 +44,7 @@ _KINDS: Final = (GapKind.LIST, GapKind.EVALUATION)
 
 def missing_rights(document: Document) -> tuple[MissingRight, ...]:
     """Each right once, in the order of the gaps."""
-    rights = (missing_right(gap.why) for gap in document.gaps if gap.kind in _KINDS)
+    rights = (parse_missing_right(gap.why) for gap in document.gaps if gap.kind in _KINDS)
     return tuple(dict.fromkeys(right for right in rights if right))
 
 

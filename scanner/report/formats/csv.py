@@ -66,8 +66,8 @@ def render_population(document: Document, out: TextIO) -> None:
 
 
 def _rows(document: Document) -> Iterator[tuple[str, ...]]:
-    findings = document.stored.findings_by_object()
-    checks = _checks_by_kind(document.stored.evaluated())
+    findings = document.stored.count_findings_by_object()
+    checks = _checks_by_kind(document.stored.evaluated_objects())
     for item in document.stored.population():
         yield _cells(item, checks[item.api_version, item.kind], findings.get(item.id, 0))
 

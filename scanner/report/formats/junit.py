@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ALONE, HealthKind, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, HealthKind, StoredFinding
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document.document import Document
 from scanner.report.document.notes import Missed, list_missed
@@ -130,7 +130,12 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
 def _result(document: Document, stored: StoredFinding) -> tuple[str, str, str]:
     """The name of the count, the element, and its attribute `type` if it may have one."""
     finding = stored.finding
-    if finding.excepted_by or stored.status in ALONE or document.triage.waiver(stored) or not _fails(document, stored):
+    if (
+        finding.excepted_by
+        or stored.status in SINGLE_SCAN_STATUSES
+        or document.triage.waiver(stored)
+        or not _fails(document, stored)
+    ):
         return "skipped", "skipped", ""
     kind = f"type={_attribute(','.join(finding.actions) or 'none')} "
     if isinstance(finding.outcome, Errored):

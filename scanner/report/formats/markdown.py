@@ -236,7 +236,7 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
 def _namespaces(shown: SummaryContent) -> _List:
     problems = shown.by_namespace
     rows = [
-        (namespace_title(namespace), *_counts(problems.of(namespace), findings))
+        (namespace_title(namespace), *_counts(problems.numbers_of(namespace), findings))
         for namespace, findings in sorted(shown.namespaces.items(), key=lambda each: (-each[1].total, each[0]))
         if findings.total > findings.preview
     ]
@@ -247,7 +247,7 @@ def _namespaces(shown: SummaryContent) -> _List:
 def _owners(shown: SummaryContent) -> _List:
     problems = shown.by_owner
     rows = [
-        (owner_title(each.owner), *_counts(problems.of(each.owner), each.findings))
+        (owner_title(each.owner), *_counts(problems.numbers_of(each.owner), each.findings))
         for each in worst_owners(shown.owners)
         if each.findings.total > each.findings.preview
     ]

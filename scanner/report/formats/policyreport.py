@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
-from scanner.model.scans.scan import ALONE, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, report_source
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, CheckCounts
@@ -61,7 +61,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
             waiver = waiver_text(document.triage.waiver(stored))
             key = stored.finding.policy_key
             result = _result(stored, policies[key], sources[key], document.triage.owner(stored), waiver)
-            aside = (waiver or stored.status in ALONE) and not stored.finding.excepted_by
+            aside = (waiver or stored.status in SINGLE_SCAN_STATUSES) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
             writer.add(file_name(stored.finding.namespace), f"{counted} {dump(result).decode()}")
         writer.flush()
@@ -143,7 +143,7 @@ def _result(stored: StoredFinding, policy: PolicySection, source: str, owner: st
         **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
-        "result": _SKIP if waiver or stored.status in ALONE else _status(finding, scored=scored),
+        "result": _SKIP if waiver or stored.status in SINGLE_SCAN_STATUSES else _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
         "properties": _properties(stored, owner, waiver),

@@ -15,7 +15,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.place import Place, Places
-from scanner.model.scans.scan import ALONE, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.posture.deciding_fields import find_deciding_fields, object_of
 from scanner.posture.severity import Severity
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
@@ -76,8 +76,8 @@ def render(document: Document, out: BinaryIO) -> None:
 
 def _place(finding: Finding, places: Places) -> Place | None:
     named = object_of(finding)
-    fields = (place for path in find_deciding_fields(finding) if (place := places.of(*named, path)))
-    return next(fields, None) or places.of(*named)
+    fields = (place for path in find_deciding_fields(finding) if (place := places.find(*named, path)))
+    return next(fields, None) or places.find(*named)
 
 
 def _tool(document: Document) -> JsonObject:
@@ -144,7 +144,7 @@ def _item(document: Document, stored: StoredFinding, place: Place) -> JsonObject
 def _level(stored: StoredFinding) -> tuple[str, str]:
     """The kind and the level of a result. Drift and previews are no failures, and have no level."""
     finding = stored.finding
-    if stored.status in ALONE:
+    if stored.status in SINGLE_SCAN_STATUSES:
         return "review", "none"
     match finding.outcome:
         case Violated():

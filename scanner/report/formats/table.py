@@ -154,7 +154,7 @@ def _namespaces(console: Console, document: Document) -> None:
     rows = [
         (
             namespace_title(section.namespace),
-            f"{problems.of(section.namespace).refused:,}",
+            f"{problems.numbers_of(section.namespace).refused:,}",
             *_numbers(document.count_in_namespace(section)),
             f"{section.findings.new:,}",
         )
@@ -184,7 +184,7 @@ def _controls(console: Console, document: Document) -> None:
                 control.title,
                 CONTROL_STATES[control.state],
                 "not known" if control.objects is None else f"{control.objects:,}",
-                f"{problems.of(control.id).refused:,}",
+                f"{problems.numbers_of(control.id).refused:,}",
                 f"{control.findings.total:,}",
                 f"{control.findings.new:,}",
             )
@@ -206,7 +206,7 @@ def _owners(console: Console, document: Document) -> None:
     rows = [
         (
             owner_title(section.owner),
-            f"{problems.of(section.owner).refused:,}",
+            f"{problems.numbers_of(section.owner).refused:,}",
             *(f"{section.of(severity):,}" for severity in Severity),
             f"{section.findings.total:,}",
             f"{section.findings.new:,}",

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from itertools import chain, count, groupby, repeat
 from typing import Any, Final, Literal, assert_never
 
-from scanner.model.list_fields import Sort, Status
+from scanner.model.list_fields import FindingStatus, SortOrder
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
@@ -33,19 +33,19 @@ class ChosenRows:
 
     def findings(self, limit: int) -> Iterator[StoredFinding]:
         """The chosen findings; those that the scan did not check only by this status. See `_ordered` for the limit."""
-        every = chain(self._record.findings(), self._record.resolved())
+        every = chain(self._record.findings(), self._record.resolved_findings())
         rows: Iterator[ProblemFinding] = (
             ProblemFinding(stored, checked=True, episode=_episode(stored)) for stored in every
         )
-        if Status.UNCHECKED in self._wanted.status:
-            rows = chain(rows, (each for each in self._record.by_problem() if not each.checked))
+        if FindingStatus.UNCHECKED in self._wanted.status:
+            rows = chain(rows, (each for each in self._record.findings_by_problem() if not each.checked))
         return (each.stored for [each] in self._ordered(([each] for each in rows), limit))
 
     def problems(self, limit: int) -> Iterator[Problem]:
         """The chosen problems, previews and outdated ones included; those that the scan did not check only by this status."""
-        of_scan = groupby(self._record.by_problem(), key=lambda each: each.stored.problem or each.stored.id)
+        of_scan = groupby(self._record.findings_by_problem(), key=lambda each: each.stored.problem or each.stored.id)
         groups = (list(group) for _, group in of_scan)
-        all_shown = Status.UNCHECKED in self._wanted.status
+        all_shown = FindingStatus.UNCHECKED in self._wanted.status
         shown = (own for own in groups if all_shown or any(each.checked for each in own))
         rows = self._ordered(chain(shown, select_alone(self._record.findings())), limit)
         return (join_findings(own, self.triage.waiver) for own in rows)
@@ -95,20 +95,20 @@ class ChosenRows:
         return self._own_key(group), _common(group).order
 
     def _own_key(self, group: FindingGroup) -> Any:
-        match Sort(self._wanted.sort):
-            case Sort.WORST:
+        match SortOrder(self._wanted.sort):
+            case SortOrder.WORST:
                 return 0
-            case Sort.OLDEST:  # in whole seconds, as the lists of the pages keep them
+            case SortOrder.OLDEST:  # in whole seconds, as the lists of the pages keep them
                 return int(group.opened_at.timestamp())
-            case Sort.NEWEST:
+            case SortOrder.NEWEST:
                 return -int(group.opened_at.timestamp())
-            case Sort.SEVERITY:
+            case SortOrder.SEVERITY:
                 return group.severity
-            case Sort.WORKLOAD:
+            case SortOrder.WORKLOAD:
                 return _place(group.example)[1]
-            case Sort.POLICY:
+            case SortOrder.POLICY:
                 return self._named(group.example.finding.policy_key)
-            case Sort.OWNER:
+            case SortOrder.OWNER:
                 owner = self.triage.owner(group.example)
                 return not owner, owner
             case _ as never:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document
@@ -39,7 +39,7 @@ def chip_of(outcome: str, *, refused: bool, action: str, status: str = "open", e
     if excepted:
         return "excepted"
     result = _result(outcome, refused=refused, action=action)
-    return f"preview-{result}" if status in ALONE else result
+    return f"preview-{result}" if status in SINGLE_SCAN_STATUSES else result
 
 
 def _result(outcome: str, *, refused: bool, action: str) -> str:
@@ -126,7 +126,7 @@ class CommonProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Return whether such problems are those of an assumed binding."""
-        return self.facts.status in ALONE
+        return self.facts.status in SINGLE_SCAN_STATUSES
 
     @property
     def is_counted(self) -> bool:
@@ -165,7 +165,7 @@ def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
 
 
 def _status(first: FindingFacts) -> str:
-    if first.status in (*ALONE, "resolved"):
+    if first.status in (*SINGLE_SCAN_STATUSES, "resolved"):
         return first.status
     return first.episode if first.checked else "unchecked"
 

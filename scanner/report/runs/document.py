@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from scanner.errors import UsageError
 from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, ScanRecord, Scope
-from scanner.model.schedule import Schedule, schedule_of
+from scanner.model.schedule import Schedule, parse_schedule
 from scanner.posture.run_register import RegisterEntry, RunState, make_register, run_entry
 from scanner.report.document.method import MethodSection, method_of
 
@@ -39,7 +39,7 @@ class RunExpectation:
 
 @cache
 def _schedule_of(text: str, time_zone: str) -> Schedule:
-    return schedule_of(text, ZoneInfo(time_zone))
+    return parse_schedule(text, ZoneInfo(time_zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ def list_expected_runs(
 
 def _first_time(expectation: RunExpectation, started: datetime) -> datetime:
     """The first expected time: the last one before the first run if that run is not late, else the next one."""
-    near = list(expectation.times.between(started - expectation.tolerance, started))
+    near = list(expectation.times.list_times(started - expectation.tolerance, started))
     return near[-1] if near else started
 
 
 def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime, ...]:
-    times = tuple(islice(schedule.between(start, now), MOST_TIMES + 1))
+    times = tuple(islice(schedule.list_times(start, now), MOST_TIMES + 1))
     if len(times) > MOST_TIMES:
         raise UsageError(
             f"--expect: the schedule has more than {MOST_TIMES:,} times since {start:%Y-%m-%d}. Name a later date with --since"

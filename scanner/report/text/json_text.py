@@ -111,9 +111,9 @@ def evidence_json(evidence: Evidence) -> Plain:
 def drift_json(outcome: WouldChange) -> dict[str, Plain]:
     """The patches of a change, in the form of RFC 6902."""
     return {
-        "patch": [change.json() for change in outcome.patch],
+        "patch": [change.to_json() for change in outcome.patch],
         "converges": outcome.converges,
-        "together": [change.json() for change in outcome.together],
+        "together": [change.to_json() for change in outcome.together],
         "orderMatters": outcome.order_matters,
         "undone": outcome.undone,
         "refused": outcome.refused,

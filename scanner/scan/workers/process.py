@@ -30,7 +30,7 @@ _GARBAGE: Final = 20_000
 _SET_DEATH_SIGNAL: Final = 1
 
 Packed: TypeAlias = Callable[[PageResult], PageResult]
-"""Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.packed`."""
+"""Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.pack`."""
 
 
 def evaluate_page(

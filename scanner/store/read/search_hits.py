@@ -120,6 +120,6 @@ class SearchHits(NamedTuple):
     scans: Hits[ScanHit] = Hits()
 
 
-def cut(hits: list[_Hit], limit: int, *, more: bool = False) -> Hits[_Hit]:
+def cut_hits(hits: list[_Hit], limit: int, *, more: bool = False) -> Hits[_Hit]:
     """The first hits."""
     return Hits(tuple(hits[:limit]), more or len(hits) > limit)

@@ -11,7 +11,7 @@ import httpx2
 import orjson
 
 from scanner.model.json import Json
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 from scanner.web.access.refused import ProviderUnavailable
 
 TIMEOUT: Final = 10.0
@@ -84,7 +84,7 @@ async def document_at(url: str, *, token: str = "") -> Json:
             answer.raise_for_status()
             document: Json = orjson.loads(answer.content)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise ProviderUnavailable(f"{without_password(url)} does not answer as it must: {_reason(error)}") from error
+        raise ProviderUnavailable(f"{remove_password(url)} does not answer as it must: {_reason(error)}") from error
     return document
 
 

@@ -17,7 +17,7 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
-from scanner.model.urls import origin_of, without_password
+from scanner.model.urls import origin_of, remove_password
 from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
@@ -143,9 +143,9 @@ def endpoints_of(document: Json, issuer: str) -> Endpoints:
     """The endpoints in the document of discovery. Raises ProviderUnavailable for a document of another issuer or without them."""
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         named = document.get("issuer") if isinstance(document, dict) else None
-        shown = repr(without_password(named)[:_LONGEST]) if isinstance(named, str) else "nothing"
+        shown = repr(remove_password(named)[:_LONGEST]) if isinstance(named, str) else "nothing"
         raise ProviderUnavailable(
-            f"the provider at {without_password(issuer)} names itself {shown}: set --oidc-issuer to that name"
+            f"the provider at {remove_password(issuer)} names itself {shown}: set --oidc-issuer to that name"
         )
     methods = document.get("token_endpoint_auth_methods_supported")
     return Endpoints(
@@ -162,7 +162,7 @@ def _endpoint(document: JsonObject, name: str, issuer: str) -> str:
     url = document.get(name)
     if not isinstance(url, str) or urlsplit(url).scheme not in {"https", urlsplit(issuer).scheme}:
         raise ProviderUnavailable(
-            f"the provider at {without_password(issuer)} names no {name} that begins with https://"
+            f"the provider at {remove_password(issuer)} names no {name} that begins with https://"
         )
     return url
 

@@ -57,7 +57,7 @@ def clusters(asked: ApiRequest[ListQuery]) -> Clusters:
     later = [cluster for cluster in every if cluster.id > after]
     shown, more = later[: asked.query.limit], len(later) > asked.query.limit
     with asked.library.reading() as reader:
-        newest = reader.newest_of_clusters()
+        newest = reader.find_newest_scan_of_clusters()
     states = _states(asked.library)
     return Clusters(
         total=len(every),
@@ -69,7 +69,7 @@ def clusters(asked: ApiRequest[ListQuery]) -> Clusters:
 def cluster(asked: ApiRequest[Query]) -> Cluster:
     """One cluster."""
     with asked.library.reading() as reader:
-        newest = reader.newest_of_cluster(asked.cluster.id)
+        newest = reader.find_newest_scan(asked.cluster.id)
     return _cluster(asked, asked.cluster, newest, _states(asked.library))
 
 
@@ -77,7 +77,7 @@ def scans(asked: ApiRequest[ListQuery]) -> Scans:
     """A page of the scans of a cluster."""
     before = _number(asked) if asked.cursor else None
     with asked.library.reading() as reader:
-        page = reader.scans_of_cluster(asked.cluster.id, before=before, limit=asked.query.limit + 1)
+        page = reader.read_scan_page(asked.cluster.id, before=before, limit=asked.query.limit + 1)
     shown = page.scans[: asked.query.limit]
     return Scans(
         cluster=asked.cluster.name,

@@ -49,7 +49,7 @@ def population(asked: ApiRequest[PopulationQuery]) -> Population:
     view, query = asked.view, asked.query
     after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))
     with asked.library.reading() as reader:
-        page = reader.population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
+        page = reader.read_population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
     findings = view.problems.findings_of({each.object.id for each in page.objects})
     return Population(
         **head_of(asked.scan),

@@ -72,7 +72,7 @@ def problem(asked: ApiRequest[ScanQuery]) -> ProblemWithHistory:
     name = asked.path["problem"]
     listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
     with asked.library.reading() as reader:
-        explained = reader.problem(name, asked.cluster.id)
+        explained = reader.find_problem(name, asked.cluster.id)
     return ProblemWithHistory(
         **head_of(asked.scan),
         problem=_with_texts(asked.view, [listed])[0] if listed else None,
@@ -98,7 +98,7 @@ def _portion(problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:
 
 def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
     document = view.document
-    by_row = dict(view.record.of_rows([row for each in problems for row in each.rows]))
+    by_row = dict(view.record.findings_of_rows([row for each in problems for row in each.rows]))
     # The report joins the findings of a problem in the order of their rows.
     read = ([by_row[row] for row in sorted(each.rows) if row in by_row] for each in problems)
     shown = (join_findings(findings, document.triage.waiver) for findings in read if findings)

@@ -42,8 +42,8 @@ def runs(asked: ApiRequest[RunQuery]) -> Runs:
     cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
     since, before = _beginning(query.since), _before(asked.cursor)
     with asked.library.reading() as reader:
-        found = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
-        total = reader.number_of_runs(cluster=cluster, since=since)
+        found = reader.list_runs(query.limit + 1, cluster=cluster, since=since, before=before)
+        total = reader.count_runs(cluster=cluster, since=since)
     shown = found[: query.limit]
     return Runs(
         total=total,
@@ -55,9 +55,9 @@ def runs(asked: ApiRequest[RunQuery]) -> Runs:
 def run(asked: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
     with asked.library.reading() as reader:
-        details = reader.run(int(asked.path["run"]))
+        details = reader.find_run(int(asked.path["run"]))
         scan = details.run.scan
-        record = reader.record(scan) if scan and not details.still_runs else None
+        record = reader.read_scan(scan) if scan and not details.still_runs else None
         counts = reader.object_counts(scan)
     return "\n".join((*sheet_lines(sheet_of(details, record, counts)), "")).encode()
 

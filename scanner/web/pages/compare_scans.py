@@ -86,8 +86,8 @@ class ShownRule(NamedTuple):
 def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) -> ScanComparison:
     """Compare two scans of a cluster by their full ids, the earlier one first. Raises BadRequest for scans that have no difference."""
     try:
-        diff = reader.diff(before, now)
-        records = reader.record(before), reader.record(now)
+        diff = reader.compare_scans(before, now)
+        records = reader.read_scan(before), reader.read_scan(now)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     waived = [triage_of(reader, settings, record).waived for record in records]
@@ -169,15 +169,15 @@ class ComparePages:
     def _chosen(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
         """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
-            return self._found(lambda reader: reader.newest_scans_to_compare(cluster))
+            return self._found(lambda reader: reader.find_newest_scans_to_compare(cluster))
         later = self.library.scan(cluster, moment_of(after))
         if not before:
-            return self._found(lambda reader: (reader.earlier_scan_to_compare(later.id), later.id))
+            return self._found(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
         with self.library.reading() as reader:
-            return _Pair(*reader.earlier_first(earlier.id, later.id))
+            return _Pair(*reader.order_scans(earlier.id, later.id))
 
     def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
         with self.library.reading() as reader:

@@ -133,7 +133,7 @@ def problem_page(asked: AskedPage, name: str) -> str:
         raise NotThere(f"{name[:40]!r} is no id of a problem: p- and 12 hex digits.")
     listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
     with asked.library.reading() as reader:
-        explained = reader.problem(name, asked.cluster.id)
+        explained = reader.find_problem(name, asked.cluster.id)
     return asked.site.page(
         f"problems/{name}.html",
         "web/problem.html",

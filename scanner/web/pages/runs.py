@@ -69,7 +69,7 @@ class RunPages:
         if not _NUMBER.fullmatch(number):
             raise NotThere(f"The cluster {cluster.name} has no such run.")
         with self.library.reading() as reader:
-            details = reader.run_of_cluster(int(number), cluster.identity)
+            details = reader.find_run_of_cluster(int(number), cluster.identity)
         if details is None:
             raise NotThere(f"The cluster {cluster.name} has no run {number}.")
         key = "run", cluster, details, query_of(request), today(self.library)
@@ -98,8 +98,8 @@ class RunPages:
         """The register since a moment that the user names, else of the last days since the first recorded run."""
         now, earliest = self.library.clock(), since or self._default_since()
         with self.library.reading() as reader:
-            runs = reader.runs(cluster=cluster.identity, since=earliest)
-            first = reader.first_run(cluster.identity)
+            runs = reader.list_runs(cluster=cluster.identity, since=earliest)
+            first = reader.find_first_run(cluster.identity)
         expectation = self.library.expectations.find(cluster.name)
         if expectation is None:
             return list_recorded_runs(runs, earliest, now, cluster.name)
@@ -152,7 +152,7 @@ def _record(reader: SqlReader, details: RunDetails) -> tuple[StoredScan | None, 
     if not has_ended(details):
         return None, ""
     try:
-        return reader.record(details.run.scan), ""
+        return reader.read_scan(details.run.scan), ""
     except UsageError as error:
         return None, str(error)
 

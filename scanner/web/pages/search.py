@@ -111,6 +111,6 @@ def _problems_of(reader: SqlReader, hits: Iterable[FindingHit]) -> dict[tuple[St
 def _problem_of(reader: SqlReader, hit: FindingHit) -> str:
     """The problem of a finding, empty for one of an older version."""
     try:
-        return reader.finding(hit.id).stored.problem
+        return reader.find_finding(hit.id).stored.problem
     except UsageError:  # several findings begin so, or a scan was pruned meanwhile
         return ""

@@ -68,10 +68,10 @@ class Database(Protocol):
     def all_clusters(self) -> AllClusters:
         """The scans and runs of every cluster in numbers."""
 
-    def record(self, scan_id: str, /) -> StoredScan:
+    def read_scan(self, scan_id: str, /) -> StoredScan:
         """The record of a finished scan. Raises UsageError if it has none any more."""
 
-    def waivers_at(self, scan_id: str, moment: datetime, /) -> WaiverSet | None:
+    def find_waivers_at(self, scan_id: str, moment: datetime, /) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster had stored at a moment."""
 
 
@@ -150,10 +150,10 @@ class ClusterMetrics:
 
     def _read_scan(self, database: Database, cluster: ClusterNumbers, now: datetime) -> None:
         try:
-            record = database.record(cluster.newest)
+            record = database.read_scan(cluster.newest)
         except UsageError:
             return  # The scan was pruned a moment ago: the next request names a newer one.
-        waivers, day = database.waivers_at(cluster.newest, now), now.date()
+        waivers, day = database.find_waivers_at(cluster.newest, now), now.date()
         numbers = numbers_of(record, replace(self._settings, waivers=waivers), day)
         own = lines(scan_samples(numbers), cluster.label)
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)

@@ -70,7 +70,7 @@ class FindingChoice:
 
 def findings_of(view: ScanView, rows: Sequence[int]) -> list[ProblemFinding]:
     """The findings of some rows with their texts, in the order of the rows."""
-    by_row = dict(view.record.of_rows(rows))
+    by_row = dict(view.record.findings_of_rows(rows))
     return [by_row[row] for row in rows if row in by_row]
 
 

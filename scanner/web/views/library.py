@@ -93,8 +93,8 @@ class CountsAhead:
     def __init__(self, questions: Questions, scan: StoredScan, triage: Triage) -> None:
         """Ask."""
         owner_of = triage.owner_of
-        self.tallies_by = AnswerAhead(questions, lambda by: iter(tuple(scan.tallies_by(by))), owner_of)
-        self.census_by = AnswerAhead(questions, lambda by: iter(tuple(scan.census_by(by))), owner_of)
+        self.tallies_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.tallies_by_owner(by))), owner_of)
+        self.census_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.census_by_owner(by))), owner_of)
         self.census = AnswerAhead(questions, scan.census)
         self.problem_totals = AnswerAhead(
             questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST
@@ -313,7 +313,7 @@ class ScanLibrary:
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
         with self.reading() as reader:
-            return reader.scan_of_cluster(cluster, scan_id) if scan_id else reader.newest_of_cluster(cluster, until)
+            return reader.find_scan_of_cluster(cluster, scan_id) if scan_id else reader.find_newest_scan(cluster, until)
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
         """The view of a finished scan as of a day; by default, of the day on which it ended. Made once, while it is kept."""
@@ -341,9 +341,9 @@ class ScanLibrary:
 
     def _made(self, scan_id: str, day: date | None) -> ScanView:
         with self.reading() as reader:
-            record = reader.record(scan_id)
+            record = reader.read_scan(scan_id)
             moment = record.scan.finished_at or record.scan.started_at
-            settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
+            settings = replace(self.settings, waivers=self.settings.waivers or reader.find_waivers_at(scan_id, moment))
             triage = Triage(settings, record, day)
             return ScanView(record, make_document(record, triage, counts=CountsAhead(self._questions, record, triage)))
 

@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.finding_index import CommonFacts, FindingIndex, Numbered
-from scanner.model.scans.scan import ALONE
+from scanner.model.scans.finding_index import CombinationNumbers, CommonFacts, FindingIndex
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, problem_facts
 
@@ -87,7 +87,7 @@ class _States:
     """The states of the findings of an index: `of` has a place in `known` for each finding."""
 
     def __init__(self, index: FindingIndex, waived: Collection[int]) -> None:
-        numbered, unchecked = Numbered(), index.unchecked
+        numbered, unchecked = CombinationNumbers(), index.unchecked
         seldom = unchecked.union(waived)
         usual = [numbered[facts, False, False] for facts in range(len(index.common_facts))]
         self.of: Final = [usual[facts] for facts in index.facts]
@@ -129,7 +129,7 @@ class _Joined:
 
     def __init__(self, index: FindingIndex, states: _States, ranks: Ranks) -> None:
         known = states.known
-        is_preview = [state.common.status in ALONE for state in known]
+        is_preview = [state.common.status in SINGLE_SCAN_STATUSES for state in known]
         # A preview is no part of the problem that it would be.
         keys = [2 * number + is_preview[state] for number, state in zip(index.problems, states.of, strict=True)]
         self._findings: Final = sorted(range(len(keys)), key=keys.__getitem__)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CommonPlace, FindingIndex
-from scanner.model.scans.scan import ALONE
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
 from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
@@ -46,7 +46,7 @@ class ListedProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Return whether the problem is that of an assumed binding."""
-        return self.facts.status in ALONE
+        return self.facts.status in SINGLE_SCAN_STATUSES
 
     @property
     def key(self) -> str:

@@ -127,7 +127,7 @@ class ScanCounts:
 
 def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts:
     """Count a finished scan, by its full id. Raises UsageError for one without a record, StoreError for errors of the database."""
-    record = reader.record(scan_id)
+    record = reader.read_scan(scan_id)
     triage = triage_of(reader, settings, record)
     workloads = record.open_workloads(triage.waived.rows)
     return _counts(record, triage, workloads)
@@ -136,7 +136,7 @@ def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts
 def triage_of(reader: SqlReader, settings: Settings, record: StoredScan) -> Triage:
     """The triage of a scan as of its own day, with the waivers that scans had stored by then unless the settings have some."""
     moment = record.scan.finished_at or record.scan.started_at
-    waivers = settings.waivers or reader.waivers_at(record.scan.id, moment)
+    waivers = settings.waivers or reader.find_waivers_at(record.scan.id, moment)
     return Triage(replace(settings, waivers=waivers), record)
 
 

@@ -94,7 +94,7 @@ class ScanView:
         with self.lock:
             triage = self.document.triage
             return ProblemList(
-                self.record.indexed(triage.owner_of),
+                self.record.index_findings(triage.owner_of),
                 lambda key: triage.severity(key).rank,
                 self.names,
                 triage.waived.rows,
@@ -108,7 +108,7 @@ class ScanView:
     def groups(self, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> Iterator[tuple[FindingGroup, int]]:
         """Problems with their first findings, and the numbers of all their findings, in the given order."""
         rows = [row for problem in problems for row in problem.rows[:objects]]
-        by_row = dict(self.record.of_rows(rows))
+        by_row = dict(self.record.findings_of_rows(rows))
         for problem in problems:
             members = tuple(by_row[row] for row in problem.rows[:objects] if row in by_row)
             if members:
@@ -121,7 +121,7 @@ class ScanView:
 
     def places(self, site: Site, prefix: str) -> Mapping[str, str]:
         """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
-        read = [each for _, each in self.record.of_rows(self.problems.rows_with_prefix(prefix))]
+        read = [each for _, each in self.record.findings_of_rows(self.problems.rows_with_prefix(prefix))]
         with self.lock:
             texts = PlaceTexts(site, self._marked)
             placed = sorted(map(PlaceRenderer(site, texts).render_place, read))
