@@ -144,7 +144,7 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         policy=first.finding.policy,
         language=first.finding.language,
         check=(still_open or findings)[0].finding.check,
-        workload=first.workload or _itself(first),
+        workload=first.workload or _own_workload(first),
         first_seen=min(stored.problem_first_seen or stored.first_seen for stored in findings),
         last_seen=max(stored.last_seen for stored in findings),
         status=status,
@@ -170,7 +170,7 @@ def _waiver(still_open: Sequence[StoredFinding], waiver_of: WaiverOf) -> Applied
     return min(applied, key=lambda waiver: (waiver.until, waiver.name))
 
 
-def _itself(stored: StoredFinding) -> Workload:
+def _own_workload(stored: StoredFinding) -> Workload:
     finding = stored.finding
     return Workload(finding.api_version, finding.kind, finding.namespace, finding.name)
 

@@ -225,15 +225,15 @@ def test_numbers_that_are_not_counted_yet_are_not_shown_as_others(fleet: Served)
     """The first answer states that a scan is being counted; later ones have its numbers."""
     counts = _Slow(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    assert "being counted" in getattr(counts.of([scan], patience=0)[scan], "why", "")
+    assert "being counted" in getattr(counts.get([scan], patience=0)[scan], "why", "")
     counts.go.set()
-    assert isinstance(counts.of([scan], patience=60)[scan], ScanCounts)
+    assert isinstance(counts.get([scan], patience=60)[scan], ScanCounts)
 
 
 def test_a_scan_that_cannot_be_counted_states_why(fleet: Served) -> None:
     """A scan that is gone, for instance, is no row of zeros."""
     counts = FleetCounts(fleet.library)
-    assert "not counted: There is no scan" in getattr(counts.of(["gone"], patience=60)["gone"], "why", "")
+    assert "not counted: There is no scan" in getattr(counts.get(["gone"], patience=60)["gone"], "why", "")
 
 
 def test_a_scan_that_ends_meanwhile_is_on_a_later_page(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -271,7 +271,7 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
     """Besides the newest scans, those of 64 others: memory does not grow with the scans that users compare."""
     counts = FleetCounts(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    known = counts.one(scan)
+    known = counts.count(scan)
     for number in range(100):
         counts._keep(f"other-{number}", known)
     assert len(counts._kept) == 64

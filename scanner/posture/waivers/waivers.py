@@ -155,7 +155,7 @@ class IndexedWaiver(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Places:
+class _WaiversOfPolicy:
     """The waivers of one policy, each by its most selective exact field. `others` have none."""
 
     objects: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
@@ -184,11 +184,11 @@ class WaiverIndex:
 
     def __init__(self, waivers: Iterable[Waiver]) -> None:
         """Take waivers."""
-        self._places: dict[str, _Places] = {}
+        self._places: dict[str, _WaiversOfPolicy] = {}
         for waiver in waivers:
             # The policy is the first condition, and the first step in the index.
             conditions = tuple(condition for _, condition in conditions_of(waiver))[1:]
-            self._places.setdefault(waiver.policy, _Places()).add(IndexedWaiver(waiver, conditions))
+            self._places.setdefault(waiver.policy, _WaiversOfPolicy()).add(IndexedWaiver(waiver, conditions))
 
     @property
     def findings(self) -> Near:

@@ -138,10 +138,10 @@ class Waiving:
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
         for waiver in select_matching(self._index.find_near(*places), subject_of(stored, check_id)):
             if waiver.name in self._in_force:
-                return self._applied(waiver)
+                return self._apply(waiver)
         return None
 
-    def _applied(self, waiver: Waiver) -> AppliedWaiver:
+    def _apply(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
 
     @cached_property
@@ -149,7 +149,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._index, self._in_force, self.checks).waived(self._states)
+        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).waived(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -163,7 +163,7 @@ class Waiving:
         return tuple(ExceptionUse(name, numbers[name]) for name in names)
 
 
-class _Counting:
+class _WaivedCounter:
     """Counts the findings of each waiver in one pass."""
 
     def __init__(self, record: StoredScan, index: WaiverIndex, in_force: frozenset[str], named: NamedChecks) -> None:
@@ -195,10 +195,10 @@ class _Counting:
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
             lapsed=tuple(LapsedWaiver(*states[name], number) for name, number in sorted(self._lapsed.items())),
-            by_problem={number: self._about(self._first[number], states) for number in sorted(whole)},
+            by_problem={number: self._describe_problem(self._first[number], states) for number in sorted(whole)},
         )
 
-    def _about(
+    def _describe_problem(
         self, first: tuple[Candidate, Waiver], states: Mapping[str, tuple[Waiver, WaiverState]]
     ) -> WaivedProblem:
         candidate, waiver = first
@@ -254,19 +254,19 @@ class _Counting:
             return WaiverUse(waiver, state, *numbers)
         known = {used.policy.name for used in self._record.policies}
         if waiver.policy in known:
-            return self._unused(waiver, numbers)
+            return self._explain_unused(waiver, numbers)
         scope = self._record.scan.scope
         if scope.policies or scope.bindings:
             return WaiverUse(waiver, state, *numbers)
         why = f"the scan has no policy {waiver.policy}.{did_you_mean(waiver.policy, known)}"
         return WaiverUse(waiver, WaiverState.UNKNOWN_POLICY, *numbers, why=why)
 
-    def _unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
+    def _explain_unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
         if not waiver.check or self._named.find(waiver.policy, waiver.check):
             return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why="no open finding matches")
         checks = self._record.check_ids.items()
         ids = [name for (policy, check), name in checks if policy[1] == waiver.policy and check.expression.strip()]
-        why = f"no check of the policy has this id or expression; its checks are {_listed(ids)}"
+        why = f"no check of the policy has this id or expression; its checks are {_join_names(ids)}"
         return WaiverUse(waiver, WaiverState.UNKNOWN_CHECK, *numbers, why=why)
 
     def _known_tallies(self) -> dict[TallyKey, int]:
@@ -331,7 +331,7 @@ def _tally(candidate: Candidate) -> TallyKey:
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     several = sorted(names)
     more = f" and {len(several) - _NAMED} more" if len(several) > _NAMED else ""
     return ", ".join(islice(several, _NAMED)) + more

@@ -146,7 +146,7 @@ def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
 
 def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
     """The checks of assumed bindings, by policy."""
-    assumed = _assumed(record)
+    assumed = _find_assumed(record)
     return (
         counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None) if assumed else {}
     )
@@ -154,11 +154,11 @@ def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
 
 def previews_in_namespaces(record: ScanRecord) -> Mapping[str, CheckCounts]:
     """The checks of assumed bindings, by namespace."""
-    assumed = _assumed(record)
+    assumed = _find_assumed(record)
     return (
         counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None) if assumed else {}
     )
 
 
-def _assumed(record: ScanRecord) -> set[BindingKey]:
+def _find_assumed(record: ScanRecord) -> set[BindingKey]:
     return {binding.key for used in record.policies for binding in used.bindings if binding.assumed}

@@ -79,10 +79,10 @@ class ManifestNote(NamedTuple):
 
 def manifest_notes(document: Document) -> tuple[ManifestNote, ...]:
     """A note for each manifest with unknown fields, and one for all manifests of a version that is not served."""
-    return *_unknown_fields(document), *_versions(document)
+    return *_note_unknown_fields(document), *_note_versions(document)
 
 
-def _unknown_fields(document: Document) -> Iterator[ManifestNote]:
+def _note_unknown_fields(document: Document) -> Iterator[ManifestNote]:
     title = HEALTH_TITLES[HealthKind.UNKNOWN_FIELD]
     entries = [entry for entry in document.health if entry.kind is HealthKind.UNKNOWN_FIELD]
     for entry in entries[:_SHOWN_MANIFESTS]:
@@ -92,7 +92,7 @@ def _unknown_fields(document: Document) -> Iterator[ManifestNote]:
         yield ManifestNote(title, f"{others} unknown fields: {_MORE_MANIFESTS}")
 
 
-def _versions(document: Document) -> Iterator[ManifestNote]:
+def _note_versions(document: Document) -> Iterator[ManifestNote]:
     by_detail: dict[str, list[Health]] = {}
     for entry in document.health:
         if entry.kind is HealthKind.NOT_SERVED:

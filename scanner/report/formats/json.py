@@ -130,18 +130,18 @@ def _problems_by(document: Document) -> Plain:
         for section in document.policies
     ]
     frameworks: list[Plain] = [
-        {"framework": framework.name, **_grouped("control", document.problems_by_control(framework))}
+        {"framework": framework.name, **_write_groups("control", document.problems_by_control(framework))}
         for framework in document.controls
     ]
     return {
         "policies": policies,
-        "namespaces": _grouped("namespace", document.problems_by_namespace),
-        "owners": _grouped("owner", document.problems_by_owner),
+        "namespaces": _write_groups("namespace", document.problems_by_namespace),
+        "owners": _write_groups("owner", document.problems_by_owner),
         "controls": frameworks,
     }
 
 
-def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
+def _write_groups(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
     """The problems of each group, those in several groups, those that the sum of all groups counts too often, and those in none.
 
     The owner of unowned objects is null, as elsewhere.

@@ -80,7 +80,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
 
 
 @dataclass(slots=True)
-class _Part:
+class _ReportPart:
     """The results of one report, and their numbers by result."""
 
     rows: list[str] = field(default_factory=list)
@@ -93,14 +93,14 @@ class _Part:
         self.size += len(row.encode()) + len(",\n")
 
 
-def _parts(rows: Iterator[str]) -> Iterator[_Part]:
+def _parts(rows: Iterator[str]) -> Iterator[_ReportPart]:
     """The results of a namespace in parts of at most `MOST_BYTES`, one for a namespace without results."""
-    part = _Part()
+    part = _ReportPart()
     for text in rows:
         counted, _, row = text.partition(" ")
         if part.rows and part.size + len(row.encode()) > MOST_BYTES:
             yield part
-            part = _Part()
+            part = _ReportPart()
         part.add(counted, row)
     yield part
 

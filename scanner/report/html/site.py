@@ -318,12 +318,12 @@ def slugs_of(names: Iterable[str]) -> dict[str, str]:
     slugs: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(set(names), key=lambda name: (not _is_safe(name), name)):
-        slugs[name] = _free(name, taken)
+        slugs[name] = _choose_free(name, taken)
         taken.add(slugs[name])
     return slugs
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _choose_free(name: str, taken: set[str]) -> str:
     if _is_safe(name):
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

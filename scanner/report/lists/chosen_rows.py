@@ -32,14 +32,14 @@ class ChosenRows:
         self._names = {key: f"{titles.get(key, key[1])}\n{triage.description(key).title}" for key in policies}
 
     def findings(self, limit: int) -> Iterator[StoredFinding]:
-        """The chosen findings; those that the scan did not check only by this status. See `_ordered` for the limit."""
+        """The chosen findings; those that the scan did not check only by this status. See `_order` for the limit."""
         every = chain(self._record.findings(), self._record.resolved())
         rows: Iterator[ProblemFinding] = (
             ProblemFinding(stored, checked=True, episode=_episode(stored)) for stored in every
         )
         if Status.UNCHECKED in self._wanted.status:
             rows = chain(rows, (each for each in self._record.by_problem() if not each.checked))
-        return (each.stored for [each] in self._ordered(([each] for each in rows), limit))
+        return (each.stored for [each] in self._order(([each] for each in rows), limit))
 
     def problems(self, limit: int) -> Iterator[Problem]:
         """The chosen problems, previews and outdated ones included; those that the scan did not check only by this status."""
@@ -47,10 +47,10 @@ class ChosenRows:
         groups = (list(group) for _, group in of_scan)
         all_shown = Status.UNCHECKED in self._wanted.status
         shown = (own for own in groups if all_shown or any(each.checked for each in own))
-        rows = self._ordered(chain(shown, select_alone(self._record.findings())), limit)
+        rows = self._order(chain(shown, select_alone(self._record.findings())), limit)
         return (join_findings(own, self.triage.waiver) for own in rows)
 
-    def _ordered(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
+    def _order(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
         """The chosen rows in the order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""
         own = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
         if not self._wanted.sort:
@@ -69,13 +69,13 @@ class ChosenRows:
         finding, (kind, path) = stored.finding, _place(stored)
         return (
             (not self._ids or any(map(self._has_id, group.findings)))
-            and wanted.has_facts(_common(group), self._named(finding.policy_key))
+            and wanted.has_facts(_common(group), self._get_names(finding.policy_key))
             and wanted.has_place(namespace=finding.namespace, owner=self.triage.owner(stored), kind=finding.kind)
             and wanted.has_workload(kind, path)
             and (not wanted.text or any(map(self._has_words, group.findings)))
         )
 
-    def _named(self, policy: PolicyKey) -> str:
+    def _get_names(self, policy: PolicyKey) -> str:
         """The names of a policy, and its title, a line for each."""
         return self._names.get(policy, policy[1])
 
@@ -85,16 +85,16 @@ class ChosenRows:
 
     def _has_words(self, each: ProblemFinding) -> bool:
         stored, finding = each.stored, each.stored.finding
-        names = self._named(finding.policy_key), self.triage.owner(stored)
+        names = self._get_names(finding.policy_key), self.triage.owner(stored)
         places = finding.kind, object_name(finding), *_place(stored)
         text = "\n".join((*names, *places, message_of(finding), stored.id, stored.problem)).casefold()
         return all(word in text for word in self._wanted.words)
 
     def _key(self, group: FindingGroup) -> tuple[Any, Any]:
         """The key of a row: of rows that are equal in the order, the worst comes first."""
-        return self._own_key(group), _common(group).order
+        return self._get_sort_value(group), _common(group).order
 
-    def _own_key(self, group: FindingGroup) -> Any:
+    def _get_sort_value(self, group: FindingGroup) -> Any:
         match Sort(self._wanted.sort):
             case Sort.WORST:
                 return 0
@@ -107,7 +107,7 @@ class ChosenRows:
             case Sort.WORKLOAD:
                 return _place(group.example)[1]
             case Sort.POLICY:
-                return self._named(group.example.finding.policy_key)
+                return self._get_names(group.example.finding.policy_key)
             case Sort.OWNER:
                 owner = self.triage.owner(group.example)
                 return not owner, owner

@@ -59,7 +59,7 @@ def notes_of(scan: Scan, clocks: ClockDifferences) -> tuple[str, ...]:
     """The notes about how this scan evaluated the objects, and about its date."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     first = filter(None, (clocks_note(clocks, scan.started_at), scan.cluster.release.note))
-    return (*first, *files, _simulated(scan), *scan.notes)
+    return (*first, *files, _describe_simulation(scan), *scan.notes)
 
 
 def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
@@ -82,7 +82,7 @@ def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
     )
 
 
-def _simulated(scan: Scan) -> str:
+def _describe_simulation(scan: Scan) -> str:
     user = scan.requester.username or "the user that scanned"
     requests, otherwise = _REQUESTS[scan.scope.operation]
     return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"

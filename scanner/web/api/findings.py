@@ -23,7 +23,7 @@ class Findings(ScanListPage, frozen=True, kw_only=True):
     findings: list[FindingJson]
 
 
-class _Place(NamedTuple):
+class _FindingPlace(NamedTuple):
     """A finding in the list: the number of its problem, 1 for one of a preview, and its row."""
 
     problem: int
@@ -47,20 +47,20 @@ def findings(asked: ApiRequest[ProblemQuery]) -> Findings:
     )
 
 
-def _places(choice: FindingChoice, problems: ListedProblems, after: Cursor | None) -> Iterator[_Place]:
+def _places(choice: FindingChoice, problems: ListedProblems, after: Cursor | None) -> Iterator[_FindingPlace]:
     """The places of the list that follow a cursor. Raises BadRequest for a place that the list does not have."""
     if after is None:
-        return _of_problems(choice, problems)
-    last = _Place(*after.numbers(len(_Place._fields)))
+        return _list_places(choice, problems)
+    last = _FindingPlace(*after.numbers(len(_FindingPlace._fields)))
     first = place_of(problems, last.problem, last.preview)
-    rows = list(_of_problems(choice, problems[first : first + 1]))
+    rows = list(_list_places(choice, problems[first : first + 1]))
     if last not in rows:
         raise BadRequest(NOT_HERE)
-    return chain(rows[rows.index(last) + 1 :], _of_problems(choice, problems[first + 1 :]))
+    return chain(rows[rows.index(last) + 1 :], _list_places(choice, problems[first + 1 :]))
 
 
-def _of_problems(choice: FindingChoice, problems: Iterable[ListedProblem]) -> Iterator[_Place]:
-    return (_Place(each.number, int(each.is_preview), row) for each in problems for row in choice.rows(each))
+def _list_places(choice: FindingChoice, problems: Iterable[ListedProblem]) -> Iterator[_FindingPlace]:
+    return (_FindingPlace(each.number, int(each.is_preview), row) for each in problems for row in choice.rows(each))
 
 
 ENDPOINTS: Final = (

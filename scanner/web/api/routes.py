@@ -171,8 +171,8 @@ def api_routes(library: ScanLibrary) -> list[Route]:
     return [
         Route(OPENAPI, partial(_openapi, kept=kept)),
         *(_route(endpoint, library, kept) for endpoint in ENDPOINTS),
-        Route("/api", _nothing),
-        Route("/api/{path:path}", _nothing),
+        Route("/api", _refuse_unknown),
+        Route("/api/{path:path}", _refuse_unknown),
     ]
 
 
@@ -188,7 +188,7 @@ def _openapi(request: Request, kept: RenderedPages) -> Response:
     return page_answer(request, kept.page(root, lambda: dump(document(root))), "application/json")
 
 
-def _nothing(request: Request) -> Response:
+def _refuse_unknown(request: Request) -> Response:
     """Refuse a path that no endpoint has. Raises NotThere."""
     root = request.scope.get("root_path", "")
     raise NotThere(f"The API has nothing at this path. {root}{OPENAPI} lists the endpoints.")

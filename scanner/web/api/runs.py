@@ -40,7 +40,7 @@ def runs(asked: ApiRequest[RunQuery]) -> Runs:
     """A page of runs."""
     query = asked.query
     cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
-    since, before = _beginning(query.since), _before(asked.cursor)
+    since, before = _parse_beginning(query.since), _before(asked.cursor)
     with asked.library.reading() as reader:
         found = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
         total = reader.number_of_runs(cluster=cluster, since=since)
@@ -71,7 +71,7 @@ def _before(cursor: Cursor | None) -> int | None:
     return number
 
 
-def _beginning(since: str) -> datetime | None:
+def _parse_beginning(since: str) -> datetime | None:
     """The beginning of a date, or a time. Raises BadRequest for no date of the calendar."""
     if not since:
         return None

@@ -105,7 +105,7 @@ class CompareClusters:
         key, _, moment = text.partition("/")
         cluster = self.library.cluster(key)
         wanted = moment_of(moment or text_of(request, f"{name}_at"))
-        counts = self.counts.one(self.library.scan(cluster, wanted).id)
+        counts = self.counts.count(self.library.scan(cluster, wanted).id)
         own = cluster_key(cluster)
         return Side(cluster, own, wanted, f"{cluster_path(request, cluster)}/{wanted.path}", counts)
 
@@ -116,7 +116,7 @@ class CompareClusters:
             "Two clusters compared",
             fleet_shell(self.library, request, "clusters"),
             sides=sides,
-            chosen={name: _chosen(request, name) for name in ("left", "right")},
+            chosen={name: _read_choice(request, name) for name in ("left", "right")},
             clusters=sorted(clusters, key=lambda pair: (pair[1], pair[0]))[:_CLUSTERS],
             pairs=pairs[:ROWS],
             differing=sum(bool(pair.difference) for pair in pairs),
@@ -137,7 +137,7 @@ def _same_set(sides: list[Side]) -> str:
     return "equal" if len(set(digests)) == 1 else "different"
 
 
-def _chosen(request: Request, name: str) -> tuple[str, str]:
+def _read_choice(request: Request, name: str) -> tuple[str, str]:
     """The values of the fields: the key of a cluster, and the moment as a user writes it."""
     key, _, moment = text_of(request, name, _LONGEST).partition("/")
     own = moment_of(moment or text_of(request, f"{name}_at"))

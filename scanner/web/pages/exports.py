@@ -49,7 +49,7 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
     give_up()
     try:
-        made = _made(write)
+        made = _make_file(write)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     finally:
@@ -57,7 +57,7 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
     return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
 
 
-def _made(write: Callable[[BinaryIO], None]) -> BinaryIO:
+def _make_file(write: Callable[[BinaryIO], None]) -> BinaryIO:
     file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - closed when it was sent
     try:
         write(file)

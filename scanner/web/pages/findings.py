@@ -16,7 +16,7 @@ from scanner.posture.severity import Severity
 from scanner.report.document.sentences import namespace_title
 from scanner.report.formats import csv
 from scanner.report.html.finding_list import summary_of
-from scanner.report.html.finding_rows import in_folder
+from scanner.report.html.finding_rows import move_into_folder
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
@@ -77,7 +77,7 @@ def findings_page(asked: AskedPage) -> str:
         wanted=_values(parameters),
         options=_options(asked, _values(parameters)),
         rows=Markup("\n".join(view.rows(asked.site, shown))),  # noqa: S704 - made by templates
-        shown=_shown(first, len(shown), len(found), filtered=bool(kept)),
+        shown=_describe_rows(first, len(shown), len(found), filtered=bool(kept)),
         before=_link(kept, found[first - ROWS - 1].key if first > ROWS else None) if first else None,
         after=_link(kept, shown[-1].key) if first + ROWS < len(found) else None,
         downloads=(
@@ -103,7 +103,7 @@ def _link(kept: Mapping[str, str], after: str | None) -> str:
     return f"findings.html?{query}" if query else "findings.html"
 
 
-def _shown(first: int, shown: int, total: int, *, filtered: bool) -> str:
+def _describe_rows(first: int, shown: int, total: int, *, filtered: bool) -> str:
     if not shown:
         return "No row matches" if filtered else "No findings"
     return f"Rows {first + 1:,} to {first + shown:,} of {total:,}{' that match' if filtered else ''}"
@@ -119,10 +119,10 @@ def _options(asked: AskedPage, wanted: Mapping[str, str]) -> Mapping[str, Sequen
         "namespace": [(each or CLUSTER_SCOPED, namespace_title(each)) for each in namespaces],
         "owner": [(each or UNOWNED, each or UNOWNED) for each in owners],
     }
-    return {name: _with_value(wanted[name], pairs) for name, pairs in offered.items()}
+    return {name: _add_value(wanted[name], pairs) for name, pairs in offered.items()}
 
 
-def _with_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _add_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     known = not value or any(value == each for each, _ in pairs)
     return pairs if known else [*pairs, (value, value)]
 
@@ -141,7 +141,7 @@ def problem_page(asked: AskedPage, name: str) -> str:
         problem=explained,
         example=explained.findings[0].stored,
         listed=listed,
-        rows=Markup(in_folder(asked.view.rows(asked.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
+        rows=Markup(move_into_folder(asked.view.rows(asked.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
         timeline=timeline_of(explained),
     )
 

@@ -78,12 +78,12 @@ def find_workloads(
     query: WorkloadQuery, rows: Iterable[FleetRow], after: tuple[str, str, str, str] | None, most: int
 ) -> list[WorkloadInCluster]:
     """The workloads that match, by name, namespace, kind and cluster: at most so many behind a place."""
-    streams = [_of_cluster(query, row) for row in rows if row.counts is not None]
+    streams = [_find_in_cluster(query, row) for row in rows if row.counts is not None]
     ordered = merge(*streams, key=lambda found: found.place)
     return list(islice((found for found in ordered if after is None or found.place > after), most))
 
 
-def _of_cluster(query: WorkloadQuery, row: FleetRow) -> Iterator[WorkloadInCluster]:
+def _find_in_cluster(query: WorkloadQuery, row: FleetRow) -> Iterator[WorkloadInCluster]:
     """The workloads of one cluster, from the first one whose name begins as the query does."""
     workloads = row.counts.workloads if row.counts else ()
     beginning = _GLOB.split(query.name, maxsplit=1)[0]
@@ -141,13 +141,13 @@ class WorkloadPages:
             query=query,
             shown=shown,
             more=query_link(f"{root_of(request)}/workloads", more) if more else "",
-            others=self._without_problem(query, rows, shown),
+            others=self._find_without_problem(query, rows, shown),
             counted=sum(row.counts is not None for row in rows),
             unknown=[row for row in rows if not row.counts],
             findings_of=_findings_of,
         )
 
-    def _without_problem(
+    def _find_without_problem(
         self, query: WorkloadQuery, rows: Sequence[FleetRow], found: Sequence[WorkloadInCluster]
     ) -> list[tuple[FleetRow, bool]]:
         """For one exact workload: the other clusters, and whether scans saw the workload there."""

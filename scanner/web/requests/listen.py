@@ -60,7 +60,7 @@ def bind(address: ListenAddress, flag: str) -> socket.socket:
     """A socket that is bound to an address. Raises AssayError if that is impossible."""
     listener: socket.socket | None = None
     try:
-        family, kind, protocol, place = _resolved(address)
+        family, kind, protocol, place = _resolve(address)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
@@ -77,7 +77,7 @@ def address_bound(listener: socket.socket, named: ListenAddress) -> ListenAddres
     return ListenAddress(named.host, listener.getsockname()[1])
 
 
-def _resolved(address: ListenAddress) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
+def _resolve(address: ListenAddress) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     if address.host == LOCALHOST:
         found = [each for each in found if ip_address(each[4][0]).is_loopback]

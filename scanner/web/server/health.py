@@ -41,7 +41,7 @@ class Background:
 
         Raises the error of the work to every request that waits for it.
         """
-        future = self._begun()
+        future = self._begin()
         try:
             future.result(seconds)
         except TimeoutError:
@@ -50,7 +50,7 @@ class Background:
             raise
         return True
 
-    def _begun(self) -> Future[None]:
+    def _begin(self) -> Future[None]:
         with self._lock:
             if self._running is None:
                 self._running = Future()

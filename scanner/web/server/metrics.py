@@ -166,13 +166,13 @@ class ClusterMetrics:
                 own.append(read[cluster.cluster.id].lines)
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            expected = expected_samples(self._expected_run(cluster.cluster.name, now))
+            expected = expected_samples(self._find_expected_run(cluster.cluster.name, now))
             live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
             own.append(lines({**register_samples(register, now), **live}, cluster.label))
         own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
         return text(LIVE, lambda name: (each[name] for each in own if name in each))
 
-    def _expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
+    def _find_expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
         """The last expected run of a cluster, which is searched for again once another one is expected."""
         schedule = self._schedule_of(cluster)
         if schedule is None:

@@ -96,7 +96,7 @@ def fleet_row(
     key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None
 ) -> FleetRow:
     """The row of a cluster with the numbers of its newest scan with findings; None if it has no such scan."""
-    counts, why_not = _known(counted)
+    counts, why_not = _split_counted(counted)
     complete = scans.complete
     return FleetRow(
         key=key,
@@ -112,7 +112,7 @@ def fleet_row(
     )
 
 
-def _known(counted: Counted | None) -> tuple[ScanCounts | None, str]:
+def _split_counted(counted: Counted | None) -> tuple[ScanCounts | None, str]:
     if counted is None:
         return None, "no scan of this cluster has finished"
     if isinstance(counted, NotCounted):

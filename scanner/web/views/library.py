@@ -230,7 +230,7 @@ class ScanLibrary:
     def reading(self) -> Iterator[SqlReader]:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
-            yield self._opened()
+            yield self._open()
         except QueryTooLong as error:
             raise DatabaseUnavailable(str(error)) from error
         except StoreError as error:
@@ -239,7 +239,7 @@ class ScanLibrary:
         except UsageError as error:
             raise NotThere(str(error)) from error
 
-    def _opened(self) -> SqlReader:
+    def _open(self) -> SqlReader:
         try:
             return self.database()
         except UsageError as error:
@@ -291,11 +291,11 @@ class ScanLibrary:
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        return _named(key, self.clusters())
+        return _find_named(key, self.clusters())
 
     def any_cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
-        return _named(key, [each.cluster for each in self.fleet().clusters])
+        return _find_named(key, [each.cluster for each in self.fleet().clusters])
 
     def scan(self, cluster: StoredCluster, moment: ScanMoment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
@@ -330,7 +330,7 @@ class ScanLibrary:
             with self._lock:
                 view = self._views.get(key)
             if view is None:
-                view = self._made(scan.id, day)
+                view = self._make(scan.id, day)
                 with self._lock:
                     self._views[key] = view
         finally:
@@ -339,7 +339,7 @@ class ScanLibrary:
             self._making.pop(key, None)
         return view
 
-    def _made(self, scan_id: str, day: date | None) -> ScanView:
+    def _make(self, scan_id: str, day: date | None) -> ScanView:
         with self.reading() as reader:
             record = reader.record(scan_id)
             moment = record.scan.finished_at or record.scan.started_at
@@ -365,7 +365,7 @@ def _unavailable(error: AssayError) -> DatabaseUnavailable:
     return DatabaseUnavailable(reason_of(error))
 
 
-def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+def _find_named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
     cluster = find_cluster(key, clusters)
     if cluster is None:
         raise NotThere(f"There is no cluster {key[:80]!r} in this database.")

@@ -153,26 +153,26 @@ class ProblemList:
             where, is_wanted = self._columns.where, cache(wanted.has_workload)
             places = (each for each in places if is_wanted(kinds[where[each]], workloads[each]))
         if wanted.text:
-            matching = self._matching(wanted.words, words)
+            matching = self._find_matching(wanted.words, words)
             places = (each for each in places if each in matching)
         key = self._key(wanted.sort)
         return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
 
-    def _matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
+    def _find_matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
         """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
         columns = self._columns
         problem_of = array("l", chain.from_iterable(map(repeat, range(len(self)), columns.sizes)))
         flags = bytes(repeat(1, len(problem_of)))
         known_words: Sequence[WordMatches | None] = words if len(words) == len(asked) else [None] * len(asked)
         for word, matches in zip(asked, known_words, strict=True):
-            named = self._named(word)
+            named = self._flag_names(word)
             found: Iterator[int] = map(named.__getitem__, problem_of)
             if matches is not None:
-                found = map(or_, found, self._having(matches))
+                found = map(or_, found, self._flag_texts(matches))
             flags = bytes(map(and_, flags, found))
         return frozenset(compress(problem_of, flags))
 
-    def _named(self, word: str) -> bytes:
+    def _flag_names(self, word: str) -> bytes:
         """For each problem: 1 if a word is a part of the names of its policy, owner, kind or workload, or begins its id."""
         columns = self._columns
         policies = [word in self._names.get(each.policy, "").casefold() for each in columns.common_problems]
@@ -188,7 +188,7 @@ class ProblemList:
         )
         return bytes(map(or_, named, ids))
 
-    def _having(self, word: WordMatches) -> Iterator[bool]:
+    def _flag_texts(self, word: WordMatches) -> Iterator[bool]:
         """For each finding: whether a text of it has a word."""
         columns = self._columns
         facts = [each.verdict in word.verdicts or each.check in word.checks for each in columns.common_facts]
