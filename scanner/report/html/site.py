@@ -149,7 +149,7 @@ class Site:
     def with_style(self, pages: Literal["places", "list"]) -> Site:
         """The site with a style sheet that lacks the rules of other pages.
 
-        It serves benchmark 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
+        Row 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
         """
         return replace(self, shared={**self.shared, **_style(self.templates, self.document.provenance, pages)})
 
