@@ -54,8 +54,8 @@ FINDING = Coordinates(*POLICY, "strict", "shop", "limits", "shop")
 )
 def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[CauseKind, ...]) -> None:
     """In the order in which the parts explain a change, in both directions."""
-    assert expected == CircumstanceChanges(BEFORE, now).changes(FINDING)
-    assert expected == CircumstanceChanges(now, BEFORE).changes(FINDING)
+    assert expected == CircumstanceChanges(BEFORE, now).list_changes(FINDING)
+    assert expected == CircumstanceChanges(now, BEFORE).list_changes(FINDING)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[C
 )
 def test_what_concerns_other_findings_is_not_named(now: Circumstances) -> None:
     """The finding was decided by other parts."""
-    assert CircumstanceChanges(BEFORE, now).changes(FINDING) == ()
+    assert CircumstanceChanges(BEFORE, now).list_changes(FINDING) == ()
 
 
 def test_the_first_part_that_changed_is_the_cause() -> None:
@@ -106,7 +106,7 @@ def test_other_sources_of_policies_are_no_change() -> None:
 def test_a_binding_is_renamed_if_its_content_stays(bindings: dict[tuple[str, str, str], str], *, renamed: bool) -> None:
     """The earlier one is gone, and the new one was not there."""
     comparison = CircumstanceChanges(BEFORE, replace(BEFORE, bindings=bindings))
-    assert renamed is comparison.renamed_binding((*POLICY, "strict"), (*POLICY, "renamed"))
+    assert renamed is comparison.renames_binding((*POLICY, "strict"), (*POLICY, "renamed"))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_param_is_renamed_if_its_content_stays(data: str, *, renamed: bool) ->
         return RuleObject(RuleType.PARAM, f"ConfigMap shop/{name}", f"{name}{value}", document)
 
     before, now = (replace(BEFORE, rules=(limits(*each),)) for each in (("limits", "3"), ("limits-2", data)))
-    assert renamed is CircumstanceChanges(before, now).renamed_param("shop/limits", "shop/limits-2")
+    assert renamed is CircumstanceChanges(before, now).renames_param("shop/limits", "shop/limits-2")
 
 
 MUTATING = "MutatingAdmissionPolicy", "replicas"
@@ -152,8 +152,8 @@ def test_a_change_of_a_policy_decides_unless_texts_alone_differ(
     )
     finding = Coordinates(language, "replicas", "strict", "", "", "shop")
     comparison = CircumstanceChanges(first, second)
-    assert (CauseKind.POLICY,) == comparison.changes(finding)
-    assert ((CauseKind.POLICY,) if decides else ()) == comparison.deciding(finding)
+    assert (CauseKind.POLICY,) == comparison.list_changes(finding)
+    assert ((CauseKind.POLICY,) if decides else ()) == comparison.list_deciding(finding)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_a_patch_release_decides_unless_the_language_excludes_it(language: str, 
     """The change has a name in both cases."""
     finding = Coordinates(language, "replicas", "strict", "", "", "shop")
     comparison = CircumstanceChanges(BEFORE, replace(BEFORE, server=server))
-    assert (CauseKind.SERVER,) == comparison.changes(finding)
-    assert ((CauseKind.SERVER,) if decides else ()) == comparison.deciding(finding)
+    assert (CauseKind.SERVER,) == comparison.list_changes(finding)
+    assert ((CauseKind.SERVER,) if decides else ()) == comparison.list_deciding(finding)
 
 
 OTHER = "ValidatingAdmissionPolicy", "other"
@@ -223,7 +223,7 @@ def test_a_label_concerns_the_policies_that_read_it(
     found = [
         policy
         for policy in (POLICY, OTHER)
-        if CauseKind.NAMESPACE in comparison.changes(Coordinates(*policy, "strict", "", "", "shop"))
+        if CauseKind.NAMESPACE in comparison.list_changes(Coordinates(*policy, "strict", "", "", "shop"))
     ]
     assert concerned == found
     assert bool(concerned) == (CauseKind.NAMESPACE in comparison.kinds)
@@ -233,6 +233,6 @@ def test_a_withheld_label_may_be_any() -> None:
     """Its name is not known to have changed or not."""
     before, now = labelled(BOTH, env="a"), labelled(BOTH, env="b")
     masked = replace(now, rules=tuple(replace(rule, masked=True) for rule in now.rules))
-    assert CauseKind.NAMESPACE in CircumstanceChanges(before, masked).changes(
+    assert CauseKind.NAMESPACE in CircumstanceChanges(before, masked).list_changes(
         Coordinates(*OTHER, "strict", "", "", "shop")
     )

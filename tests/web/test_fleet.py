@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     library = fleet.library
     cluster = next(each for each in library.clusters() if each.name == name)
     document = library.view(library.scan(cluster, ScanMoment())).document
-    counts = FleetCounts(library).one(document.provenance.scan_id)
+    counts = FleetCounts(library).count(document.provenance.scan_id)
     severities = Counter[str]()
     for group in document.groups:
         severities[document.triage.severity((group.language, group.policy))] += group.number
@@ -279,5 +279,5 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
 
 def test_a_reader_that_only_may_read_serves_the_fleet(fleet: Served) -> None:
     """The library opens the database to read."""
-    with fleet.library.reading() as reader:
+    with fleet.library.use_reader() as reader:
         assert type(reader) is SqlReader

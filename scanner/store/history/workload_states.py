@@ -194,10 +194,10 @@ class WorkloadStates:
         scan = self._scan
         there = {top for top in there if top.group_kind not in scan.metadata_kinds}
         not_listed = {top for top in tops - there if top.group_kind not in scan.kinds}
-        there |= {_Top(*each) for each in scan.controllers.present(not_listed)}
+        there |= {_Top(*each) for each in scan.controllers.select_present(not_listed)}
         unknown = {top for top in not_listed - there if top.group_kind not in scan.metadata_kinds}
         there |= {top for top in unknown if objects[top]}
-        return there | {_Top(*each) for each in scan.controllers.controlled(unknown - there)}
+        return there | {_Top(*each) for each in scan.controllers.select_controlled(unknown - there)}
 
 
 def _top(api_version: str, kind: str, namespace: str, name: str) -> _Top:

@@ -44,7 +44,7 @@ class SignIn:
 
     def session(self, request: Request) -> BrowserSession | None:
         """The session of a request; one that a token began ends with the token."""
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is None:
             return None
         match session.by:
@@ -91,7 +91,7 @@ class SignIn:
     async def _callback(self, request: Request) -> Response:
         """The answer to a user whom the provider sends back. The session is a new one, whatever the browser had before."""
         query = request.query_params
-        pending = self._sessions.pending(request, query.get("state", "")) if self._provider else None
+        pending = self._sessions.find_pending(request, query.get("state", "")) if self._provider else None
         if self._provider is None or pending is None:
             return _refuse(request, Refused("no sign-in with this state has begun in this browser"), NOT_BEGUN)
         try:
@@ -137,7 +137,7 @@ class SignIn:
 
     def _logout(self, request: Request) -> Response:
         answer = RedirectResponse(LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is not None:
             request.scope["state"].update(user=session.user, subject=session.subject, by="session")
             self._sessions.end(answer, session)

@@ -12,7 +12,7 @@ from scanner.posture.run_register import ClusterState
 from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.scans import ListedScan
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor
 from scanner.web.api.endpoints import ApiAnswer, Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, Query
 from scanner.web.api.schemas import ListedScanJson, NewestScanJson
@@ -56,7 +56,7 @@ def clusters(asked: ApiRequest[ListQuery]) -> Clusters:
     after = _number(asked)
     later = [cluster for cluster in every if cluster.id > after]
     shown, more = later[: asked.query.limit], len(later) > asked.query.limit
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         newest = reader.newest_of_clusters()
     states = _states(asked.library)
     return Clusters(
@@ -68,7 +68,7 @@ def clusters(asked: ApiRequest[ListQuery]) -> Clusters:
 
 def cluster(asked: ApiRequest[Query]) -> Cluster:
     """One cluster."""
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         newest = reader.newest_of_cluster(asked.cluster.id)
     return _cluster(asked, asked.cluster, newest, _states(asked.library))
 
@@ -76,7 +76,7 @@ def cluster(asked: ApiRequest[Query]) -> Cluster:
 def scans(asked: ApiRequest[ListQuery]) -> Scans:
     """A page of the scans of a cluster."""
     before = _number(asked) if asked.cursor else None
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         page = reader.scans_of_cluster(asked.cluster.id, before=before, limit=asked.query.limit + 1)
     shown = page.scans[: asked.query.limit]
     return Scans(

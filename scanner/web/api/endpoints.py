@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan
 from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_scan
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan
 from scanner.web.api.queries import Query, ScanListQuery, path_of, query_of
 from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.requests.refusals import BadRequest
@@ -102,7 +102,7 @@ class Endpoint(Generic[QueryT]):
             return page_answer(request, render_bytes(self._body(asked)), "application/json")
         key = self.name, query, tuple(asked.path.items()), self.key(asked)
         page = kept.page(key, lambda: self._body(asked))
-        return page_answer(request, page, "application/json", lasting=self.key is of_scan and asked.names_scan)
+        return page_answer(request, page, "application/json", lasting=self.key is key_of_scan and asked.names_scan)
 
     def _body(self, asked: ApiRequest[QueryT]) -> bytes:
         made = self.make(asked)

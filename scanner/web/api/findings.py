@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from scanner.report.lists.finding_columns import FINDINGS
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_scan
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan
 from scanner.web.api.endpoints import Endpoint, ScanListPage, head_of
 from scanner.web.api.problems import place_of
 from scanner.web.api.queries import ProblemQuery
@@ -71,6 +71,6 @@ ENDPOINTS: Final = (
         ProblemQuery,
         Findings,
         findings,
-        of_scan,
+        key_of_scan,
     ),
 )

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
 from scanner.report.text.json_text import workload_json
-from scanner.web.api.asked import ApiRequest, Cursor, of_scan
+from scanner.web.api.api_request import ApiRequest, Cursor, key_of_scan
 from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanListPage, head_of
 from scanner.web.api.queries import ScanListQuery, Text
 from scanner.web.api.schemas import WorkloadJson
@@ -48,9 +48,9 @@ def population(asked: ApiRequest[PopulationQuery]) -> Population:
     """A page of the population."""
     view, query = asked.view, asked.query
     after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         page = reader.population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
-    findings = view.problems.findings_of({each.object.id for each in page.objects})
+    findings = view.problems.count_by_object({each.object.id for each in page.objects})
     return Population(
         **head_of(asked.scan),
         total=page.total,
@@ -83,6 +83,6 @@ ENDPOINTS: Final = (
         PopulationQuery,
         Population,
         population,
-        of_scan,
+        key_of_scan,
     ),
 )

@@ -11,7 +11,7 @@ from msgspec import Meta
 from scanner.posture.problem_rows import join_findings
 from scanner.report.lists.problem_columns import PROBLEMS
 from scanner.report.text.times import iso
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_scan, of_scan_and_newest
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan, key_of_scan_and_newest
 from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanAnswer, ScanListPage, head_of
 from scanner.web.api.queries import ProblemQuery, ScanQuery
 from scanner.web.api.schemas import Item, ProblemJson
@@ -71,7 +71,7 @@ def problem(asked: ApiRequest[ScanQuery]) -> ProblemWithHistory:
     """One problem."""
     name = asked.path["problem"]
     listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         explained = reader.problem(name, asked.cluster.id)
     return ProblemWithHistory(
         **head_of(asked.scan),
@@ -84,7 +84,7 @@ def problem(asked: ApiRequest[ScanQuery]) -> ProblemWithHistory:
 
 def place_of(problems: ListedProblems, number: int, preview: int) -> int:
     """The place of a problem in a list. Raises BadRequest if it is not there."""
-    place = problems.place(number, is_preview=preview == 1) if preview in (0, 1) else None
+    place = problems.find_place(number, is_preview=preview == 1) if preview in (0, 1) else None
     if place is None:
         raise BadRequest(NOT_HERE)
     return place
@@ -124,7 +124,7 @@ ENDPOINTS: Final = (
         ProblemQuery,
         Problems,
         problems,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "getProblem",
@@ -133,6 +133,6 @@ ENDPOINTS: Final = (
         ScanQuery,
         ProblemWithHistory,
         problem,
-        of_scan_and_newest,
+        key_of_scan_and_newest,
     ),
 )

@@ -10,7 +10,7 @@ from msgspec import Meta
 from scanner.posture.run_register import run_entry
 from scanner.report.runs.document import sheet_of
 from scanner.report.runs.json import entry_json, sheet_lines
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor
 from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import Date, ListQuery, Query
 from scanner.web.api.schemas import RunJson
@@ -41,7 +41,7 @@ def runs(asked: ApiRequest[RunQuery]) -> Runs:
     query = asked.query
     cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
     since, before = _parse_beginning(query.since), _before(asked.cursor)
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         found = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
         total = reader.number_of_runs(cluster=cluster, since=since)
     shown = found[: query.limit]
@@ -54,7 +54,7 @@ def runs(asked: ApiRequest[RunQuery]) -> Runs:
 
 def run(asked: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         details = reader.run(int(asked.path["run"]))
         scan = details.run.scan
         record = reader.record(scan) if scan and not details.still_runs else None

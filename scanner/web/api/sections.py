@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from scanner.report.formats.json import camel, section
 from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import ApiRequest, of_scan
+from scanner.web.api.api_request import ApiRequest, key_of_scan
 from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanListPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
 from scanner.web.api.schemas import (
@@ -114,7 +114,7 @@ ENDPOINTS: Final = (
         ScanQuery,
         "Summary",
         summary,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "getCoverage",
@@ -123,7 +123,7 @@ ENDPOINTS: Final = (
         ScanQuery,
         ScanCoverage,
         coverage,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listGaps",
@@ -132,7 +132,7 @@ ENDPOINTS: Final = (
         ScanListQuery,
         Gaps,
         gaps,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listPolicies",
@@ -141,7 +141,7 @@ ENDPOINTS: Final = (
         PolicyQuery,
         Policies,
         policies,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listNamespaces",
@@ -150,6 +150,6 @@ ENDPOINTS: Final = (
         ScanListQuery,
         Namespaces,
         namespaces,
-        of_scan,
+        key_of_scan,
     ),
 )

@@ -15,7 +15,7 @@ from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import Day
 from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_newest
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_newest
 from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, PolicyPattern
 from scanner.web.api.schemas import FixJson, Item, TrendDayJson
@@ -51,7 +51,7 @@ def trend(asked: ApiRequest[TrendQuery]) -> Trend:
     query, cluster = asked.query, asked.cluster.id
     since = asked.today - timedelta(days=query.days - 1)
     begin, chosen = _begin(asked.cursor, since), partial(_is_chosen, query.policy)
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         recorded = reader.trend_of_days(cluster, begin, chosen, until=asked.today)
         tallies = _tallies(reader, asked, begin) if query.tallies else None
         total = len(reader.days(cluster, since, asked.today))
@@ -120,6 +120,6 @@ ENDPOINTS: Final = (
         TrendQuery,
         Trend,
         trend,
-        of_newest,
+        key_of_newest,
     ),
 )

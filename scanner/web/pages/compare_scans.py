@@ -176,18 +176,18 @@ class ComparePages:
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             return _Pair(*reader.earlier_first(earlier.id, later.id))
 
     def _find_pair(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             try:
                 return _Pair(*find(reader))
             except UsageError as error:
                 return _NoPair(str(error))
 
     def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             comparison = compare_scans(reader, self.library.settings, *pair)
             return self._render(request, cluster, comparison, kind)
 

@@ -20,8 +20,8 @@ from scanner.report.html.finding_rows import move_into_folder
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
-from scanner.web.pages.asked_page import AskedPage
 from scanner.web.pages.exports import send_download
+from scanner.web.pages.page_request import PageRequest
 from scanner.web.requests.refusals import BadRequest, NotThere
 from scanner.web.views.finding_choice import FindingChoice, choose_problems, stream
 from scanner.web.views.problem_list import ListedProblems
@@ -60,7 +60,7 @@ def _values(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: parameters.get(name, "").strip() for name in FIELDS}
 
 
-def findings_page(asked: AskedPage) -> str:
+def findings_page(asked: PageRequest) -> str:
     """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
     parameters = asked.request.query_params
     wanted = filter_of(parameters)
@@ -92,7 +92,7 @@ def _first_after(found: ListedProblems, after: str) -> int:
     if not after:
         return 0
     key = _KEY.fullmatch(after)
-    place = found.place(int(key["number"]), is_preview=bool(key["preview"])) if key else None
+    place = found.find_place(int(key["number"]), is_preview=bool(key["preview"])) if key else None
     if place is None:
         raise BadRequest("after: the list has no such problem. Begin with its first page.")
     return place + 1
@@ -109,7 +109,7 @@ def _describe_rows(first: int, shown: int, total: int, *, filtered: bool) -> str
     return f"Rows {first + 1:,} to {first + shown:,} of {total:,}{' that match' if filtered else ''}"
 
 
-def _options(asked: AskedPage, wanted: Mapping[str, str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+def _options(asked: PageRequest, wanted: Mapping[str, str]) -> Mapping[str, Sequence[tuple[str, str]]]:
     """The values of the fields, and their texts. A glob of the address is a value of its field, too."""
     places, document = list(asked.view.problems.places), asked.view.document
     namespaces = sorted({each.namespace for each in places})
@@ -127,12 +127,12 @@ def _add_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[s
     return pairs if known else [*pairs, (value, value)]
 
 
-def problem_page(asked: AskedPage, name: str) -> str:
+def problem_page(asked: PageRequest, name: str) -> str:
     """A problem with its open objects in the scan, and its whole history. Raises NotThere."""
     if not _ID.fullmatch(name):
         raise NotThere(f"{name[:40]!r} is no id of a problem: p- and 12 hex digits.")
     listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
-    with asked.library.reading() as reader:
+    with asked.library.use_reader() as reader:
         explained = reader.problem(name, asked.cluster.id)
     return asked.site.page(
         f"problems/{name}.html",
@@ -152,7 +152,7 @@ DOWNLOADS: Final = {"findings.csv": "text/csv", "findings.json": "application/js
 """The media types of the files."""
 
 
-def download_findings(asked: AskedPage, file: str) -> Response:
+def download_findings(asked: PageRequest, file: str) -> Response:
     """All findings that the filter in the request chooses, as the file of `DOWNLOADS`. Raises BadRequest and Busy."""
     media_type = DOWNLOADS[file]
     wanted = filter_of(asked.request.query_params)
@@ -167,7 +167,7 @@ def download_findings(asked: AskedPage, file: str) -> Response:
     return send_download(write, media_type, f"assay-{view.scan_id}.{file}", head=asked.request.method == "HEAD")
 
 
-def _write(asked: AskedPage, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:
+def _write(asked: PageRequest, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:
     document = asked.view.document
     text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
     if media_type == "text/csv":

@@ -83,7 +83,7 @@ class PolicyPages:
         shown = clusters[first : first + ROWS]
         more = shown[-1].row.key if first + ROWS < len(clusters) else ""
         path = f"{root_of(request)}/policies{path_of(language, name)}"
-        with self.fleet.library.reading() as reader:
+        with self.fleet.library.use_reader() as reader:
             versions = versions_of(reader, policy) if policy else None
             bindings = list_binding_versions(reader, policy) if policy else []
         return render(

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
-from scanner.web.pages.asked_page import AskedPage, cluster_path
 from scanner.web.pages.exports import EXPORTS, export
 from scanner.web.pages.findings import DOWNLOADS, FIELDS, download_findings, findings_page, problem_page
+from scanner.web.pages.page_request import PageRequest, cluster_path
 from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import NotThere
 from scanner.web.views.library import ScanLibrary
@@ -51,7 +51,7 @@ class ScanPages:
         cluster = self.library.cluster(given["cluster"])
         scan = self.library.scan(cluster, moment)
         path = given.get("page") or FIRST
-        asked = AskedPage(self.library, request, cluster, moment, scan, path)
+        asked = PageRequest(self.library, request, cluster, moment, scan, path)
         if path == "population.csv":
             return export(asked.view, EXPORTS["csv-population"], request)
         if path.startswith("download/"):
@@ -63,11 +63,11 @@ class ScanPages:
         return page_answer(request, self.rendered.page(key, lambda: _html(asked)), lasting=bool(moment.scan))
 
 
-def _download(asked: AskedPage, file: str) -> Response:
+def _download(asked: PageRequest, file: str) -> Response:
     return download_findings(asked, file) if file in DOWNLOADS else export(asked.view, file, asked.request)
 
 
-def _html(asked: AskedPage) -> str:
+def _html(asked: PageRequest) -> str:
     """The page. Raises NotThere."""
     path = asked.path
     if path == FINDINGS:
@@ -82,7 +82,7 @@ def _html(asked: AskedPage) -> str:
     return pages[path].render()
 
 
-def _place(asked: AskedPage, name: str) -> str:
+def _place(asked: PageRequest, name: str) -> str:
     prefix = name[:3]
     if len(prefix) != len("000") or not set(prefix) <= set("0123456789abcdef"):
         raise NotThere(f"There is no page of findings {name[:80]!r}.")

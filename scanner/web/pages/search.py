@@ -62,7 +62,7 @@ class SearchPages:
         text, only = text_of(request, "q"), text_of(request, "only")
         if only and only not in _TITLES:
             raise BadRequest(f"only: one of {', '.join(_TITLES)}.")
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             found = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
             problems = _problems_of(reader, found.findings.found)
         page = render(

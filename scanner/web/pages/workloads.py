@@ -156,7 +156,7 @@ class WorkloadPages:
         with_problem = {each.row.key for each in found}
         others = sorted((row for row in rows if row.counts and row.key not in with_problem), key=by_name)[:ROWS]
         clusters = [row.cluster.id for row in others]
-        with self.fleet.library.reading() as reader:
+        with self.fleet.library.use_reader() as reader:
             present = reader.clusters_with(clusters, query.kind, query.own_namespace, query.name)
         return [(row, row.cluster.id in present) for row in others]
 

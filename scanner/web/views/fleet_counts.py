@@ -50,7 +50,7 @@ class FleetCounts:
         self._most = _OTHERS
 
     def warm(self) -> None:
-        """Begin to count the newest scan of every cluster. Does not wait, and raises as `Library.fleet` does."""
+        """Begin to count the newest scan of every cluster. Does not wait, and raises as `ScanLibrary.fleet` does."""
         newest = (scans.usable.id for scans in self._library.fleet().clusters if scans.usable is not None)
         self.get(list(newest), patience=0)
 
@@ -66,7 +66,7 @@ class FleetCounts:
             return {scan: self._kept.get(scan, COUNTING) for scan in scans}
 
     def count(self, scan: str) -> ScanCounts:
-        """The numbers of a finished scan, counted now if they are not known. Raises as `Library.reading` does."""
+        """The numbers of a finished scan, counted now if they are not known. Raises as `ScanLibrary.use_reader` does."""
         with self._changed:
             known = self._kept.get(scan)
         if isinstance(known, ScanCounts):
@@ -115,5 +115,5 @@ class FleetCounts:
             return NotCounted("not counted: the log of the server has the error", monotonic() + _AGAIN)
 
     def _counts(self, scan: str) -> ScanCounts:
-        with self._library.reading() as reader:
+        with self._library.use_reader() as reader:
             return counts_of(reader, self._library.settings, scan)

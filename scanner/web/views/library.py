@@ -227,7 +227,7 @@ class ScanLibrary:
         self._questions: Final = Questions(_QUESTIONS)
 
     @contextmanager
-    def reading(self) -> Iterator[SqlReader]:
+    def use_reader(self) -> Iterator[SqlReader]:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
             yield self._open()
@@ -276,7 +276,7 @@ class ScanLibrary:
         return self._clusters.value("", self._read_clusters)
 
     def _read_clusters(self) -> tuple[StoredCluster, ...]:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.clusters()
 
     def fleet(self) -> Fleet:
@@ -284,7 +284,7 @@ class ScanLibrary:
         return self._fleet.value("", self._read_fleet)
 
     def _read_fleet(self) -> Fleet:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             clusters, unscanned = reader.newest_scans(), reader.runs_without_scan(_UNSCANNED)
         known = {scans.cluster.name for scans in clusters} | {runs.name for runs in unscanned}
         return Fleet(clusters, unscanned, tuple(name for name in self.expectations.members if name not in known))
@@ -312,7 +312,7 @@ class ScanLibrary:
         return found
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.scan_of_cluster(cluster, scan_id) if scan_id else reader.newest_of_cluster(cluster, until)
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
@@ -340,7 +340,7 @@ class ScanLibrary:
         return view
 
     def _make(self, scan_id: str, day: date | None) -> ScanView:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             record = reader.record(scan_id)
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
@@ -351,7 +351,7 @@ class ScanLibrary:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
         if len(text.split()) > MOST_WORDS:
             raise BadRequest(f"text: at most {MOST_WORDS} words.")
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.search_words(cluster.id, text)
 
     def key(self, cluster: StoredCluster) -> str:

@@ -81,7 +81,7 @@ class ProblemList:
         """The places of the problems, each once."""
         return map(self._columns.common_places.__getitem__, set(self._columns.where))
 
-    def at(self, place: int) -> ListedProblem:
+    def get(self, place: int) -> ListedProblem:
         """The problem at a place of the list."""
         columns = self._columns
         first = columns.firsts[place]
@@ -96,7 +96,7 @@ class ProblemList:
             facts=common.facts,
         )
 
-    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+    def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if the list does not have it."""
         columns, place = self._columns, -1
         while True:
@@ -109,14 +109,14 @@ class ProblemList:
 
     def problem(self, number: int) -> ListedProblem | None:
         """A problem by its number, or else the preview with that number."""
-        found = (self.place(number, is_preview=is_preview) for is_preview in (False, True))
-        return next((self.at(place) for place in found if place is not None), None)
+        found = (self.find_place(number, is_preview=is_preview) for is_preview in (False, True))
+        return next((self.get(place) for place in found if place is not None), None)
 
     def ids(self, problem: ListedProblem) -> Sequence[int]:
         """The ids of the findings of a problem, in the order of its rows."""
         return self._columns.ids[problem.first : problem.first + len(problem.rows)]
 
-    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+    def count_by_object(self, objects: Collection[int]) -> Counter[int]:
         """The numbers of open findings that the scan checked, by object, for some objects."""
         columns = zip(self._columns.objects, self._columns.counted, strict=True)
         return Counter(each for each, counted in columns if each in objects and counted)
@@ -127,12 +127,12 @@ class ProblemList:
         columns = self._columns
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
-    def findings(self, places: Sequence[int], *, resolved: bool) -> int:
+    def count_findings(self, places: Sequence[int], *, resolved: bool) -> int:
         """The number of findings of the problems at some places, with or without the `resolved` ones."""
         numbers = self._columns.sizes if resolved else self._columns.open
         return sum(map(numbers.__getitem__, places))
 
-    def where(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
+    def find_places(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
         """The places of the problems of which both tests hold."""
         columns = self._columns
         flags = bytes(map(test, columns.common_problems))
@@ -141,9 +141,9 @@ class ProblemList:
         chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
         return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
 
-    def chosen(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
+    def choose(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
         """The problems that a filter chooses, in its order; `words` are those of its text."""
-        places = self.where(
+        places = self.find_places(
             lambda each: wanted.has_facts(each, self._names.get(each.policy, "")),
             lambda each: wanted.has_place(namespace=each.namespace, owner=each.owner, kind=each.object_kind),
         )
@@ -238,25 +238,25 @@ class ListedProblems(Sequence[ListedProblem]):
     def __getitem__(self, place: int | slice) -> ListedProblem | ListedProblems:
         if isinstance(place, slice):
             return ListedProblems(self._source, self._places[place])
-        return self._source.at(self._places[place])
+        return self._source.get(self._places[place])
 
     def __iter__(self) -> Iterator[ListedProblem]:
-        return map(self._source.at, self._places)
+        return map(self._source.get, self._places)
 
-    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+    def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if it is not there."""
-        place = self._source.place(number, is_preview=is_preview)
+        place = self._source.find_place(number, is_preview=is_preview)
         try:
             return None if place is None else self._places.index(place)
         except ValueError:
             return None
 
-    def only(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
+    def select(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
         """The problems of which a test holds, in their order."""
         return ListedProblems(
-            self._source, array("l", [place for place in self._places if test(self._source.at(place))])
+            self._source, array("l", [place for place in self._places if test(self._source.get(place))])
         )
 
-    def findings(self, *, resolved: bool) -> int:
+    def count_findings(self, *, resolved: bool) -> int:
         """The number of their findings, with or without the `resolved` ones."""
-        return self._source.findings(self._places, resolved=resolved)
+        return self._source.count_findings(self._places, resolved=resolved)
