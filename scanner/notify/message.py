@@ -73,8 +73,8 @@ def _totals(totals: Totals) -> JsonObject:
         if change is ProblemChange.RESOLVED
     }
     new, reopened, all_resolved = (
-        sum(number for (change, _), number in totals.items() if change is wanted)
-        for wanted in (ProblemChange.NEW, ProblemChange.REOPENED, ProblemChange.RESOLVED)
+        sum(number for (change, _), number in totals.items() if change is kind)
+        for kind in (ProblemChange.NEW, ProblemChange.REOPENED, ProblemChange.RESOLVED)
     )
     return {"new": new, "reopened": reopened, "resolved": all_resolved, "resolvedBy": resolved}
 

@@ -210,7 +210,7 @@ def _name(line: Coverage) -> str:
 
 def _list_unevaluated(used: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     name = used.policy.name
-    for kind in sorted({entry.kind for entry in record.health if entry.policy_key == used.policy.key}):
+    for kind in sorted({health.kind for health in record.health if health.policy_key == used.policy.key}):
         if clause := _UNEVALUATED.get(kind):
             yield f"policy {name} {clause}"
     if used.reading.reason:

@@ -186,16 +186,16 @@ def select_policies(control: Control, policies: Iterable[Policy]) -> tuple[Polic
 def _result(control: Control, policies: Collection[Policy], facts: ScanFacts) -> ControlResult:
     keys = select_policies(control, policies)
     unbound = tuple(key for key in keys if not facts.policies.get(key, PolicyFacts()).bound)
-    own = [facts.policies[key] for key in keys if key not in unbound]
+    bound = [facts.policies[key] for key in keys if key not in unbound]
     unmatched = tuple(
         selector
         for selector in dict.fromkeys(control.policies)
         if not any(selector.selects(policy) for policy in policies)
     )
     missing = tuple(_list_missing(unmatched, unbound))
-    if own:
-        state, why = _state(own, (*missing, *facts.obstacles), accepting=False)
-        state_with_waivers, _ = _state(own, (*missing, *facts.obstacles), accepting=True)
+    if bound:
+        state, why = _state(bound, (*missing, *facts.obstacles), accepting=False)
+        state_with_waivers, _ = _state(bound, (*missing, *facts.obstacles), accepting=True)
     else:
         unread = facts.unread if control.policies else ()
         state = state_with_waivers = ControlState.NOT_SHOWN if unread else ControlState.NOT_COVERED

@@ -113,7 +113,8 @@ class CoveredKinds:
             if named.isdisjoint((group, plural_of(kind[1])) for group in (_group(kind), _ANY))
         }
         self._known: Mapping[str, frozenset[str]] = {
-            group: frozenset(plural for own, plural in derived if own == group) for group, _ in derived
+            group: frozenset(plural for plural_group, plural in derived if plural_group == group)
+            for group, _ in derived
         }
 
     def list_matched(self, match: MatchResources) -> frozenset[KindKey]:

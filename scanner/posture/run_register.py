@@ -86,9 +86,9 @@ def make_register(
     entries = [run_entry(run) for run in by_time.get(-1, ())]
     for place, expected in enumerate(times):
         following = times[place + 1] if place + 1 < len(times) else None
-        own = by_time.get(place, [])
-        if own:
-            entries.extend(_list_with_runs(expected, own, tolerance))
+        runs_of_time = by_time.get(place, [])
+        if runs_of_time:
+            entries.extend(_list_with_runs(expected, runs_of_time, tolerance))
         else:
             entries.append(_note_missing_run(expected, following, now, tolerance))
     return (*entries, *map(run_entry, future))

@@ -173,7 +173,7 @@ class Scores:
     def score_policies(self, policies: Collection[PolicyKey]) -> Score:
         """The score of some policies together."""
         chosen = set(policies)
-        sums = {policy: own for policy, own in self._sum_by_policy().items() if policy in chosen}
+        sums = {policy: policy_sums for policy, policy_sums in self._sum_by_policy().items() if policy in chosen}
         missed = {policy: self._count_missed(policy) for policy in chosen if policy in self._policies}
         return self._score(sums, missed, self._explain_absence([key for key in self._policies if key in chosen]))
 
@@ -192,10 +192,12 @@ class Scores:
     def score_by_namespace(self) -> dict[str, Score]:
         """The score of each namespace with outcomes; the empty name stands for cluster-scoped objects."""
         sums: defaultdict[str, dict[PolicyKey, Sums]] = defaultdict(dict)
-        for (policy, namespace), own in self._sums.items():
-            sums[namespace][policy] = own
+        for (policy, namespace), policy_sums in self._sums.items():
+            sums[namespace][policy] = policy_sums
         why_not = self._explain_absence(None)
-        return {name: self._score(own, self._missed_checks(name), why_not) for name, own in sums.items()}
+        return {
+            name: self._score(policy_sums, self._missed_checks(name), why_not) for name, policy_sums in sums.items()
+        }
 
     def score_part(self, part: PartSums) -> Score:
         """The score of a part of the objects, of which any may be among those that were not evaluated."""
@@ -211,15 +213,15 @@ class Scores:
 
     def _sum_by_policy(self) -> dict[PolicyKey, Sums]:
         joined: defaultdict[PolicyKey, Sums] = defaultdict(Sums)
-        for (policy, _), own in self._sums.items():
-            joined[policy].add(own)
+        for (policy, _), policy_sums in self._sums.items():
+            joined[policy].add(policy_sums)
         return joined
 
     def _score(self, sums: SumsByPolicy, missed: Mapping[PolicyKey, int], why_not: str) -> Score:
         part = PartSums()
         for policy in sums.keys() | missed.keys():
-            own, weight = sums.get(policy, Sums()), self.weight(policy)
-            part.add(own, weight)
+            policy_sums, weight = sums.get(policy, Sums()), self.weight(policy)
+            part.add(policy_sums, weight)
             part.add(Sums(open=missed.get(policy, 0)), weight)
         return _make_score(part, why_not)
 

@@ -96,11 +96,11 @@ class Workloads:
         """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
         if not tops:
             return set()
-        found: set[tuple[str, str, str, str]] = set()
+        tops_of_objects: set[tuple[str, str, str, str]] = set()
         for link in self._links(self._by_uid.keys() | self._by_name.keys()):
             if link.controller is not None and (above := self._resolve(link)) is not None:
-                found.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
-        return found.intersection(tops)
+                tops_of_objects.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
+        return tops_of_objects.intersection(tops)
 
     def _links(self, kinds: Iterable[GroupKind]) -> Iterator[_Link]:
         for kind in kinds:

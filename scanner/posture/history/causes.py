@@ -278,10 +278,10 @@ class CircumstanceChanges:
 def _manifest(scan: Circumstances, key: PolicyKey | BindingKey) -> JsonObject:
     match key:
         case (language, policy):
-            found: Policy | Binding | None = scan.policy((language, policy))
+            rule: Policy | Binding | None = scan.policy((language, policy))
         case (language, policy, binding):
-            found = scan.binding((language, policy, binding))
-    return found.manifest if found else EMPTY
+            rule = scan.binding((language, policy, binding))
+    return rule.manifest if rule else EMPTY
 
 
 _Rules = Mapping[RuleType, Mapping[str, list[RuleObject]]]

@@ -63,8 +63,8 @@ def find_nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Re
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
     near = [NearWaiver(waiver, tuple(list_misses(waiver, subject, report))) for waiver in waivers]
     for number in (1, 2):
-        if found := [each for each in near if len(each.misses) == number]:
-            return sorted(found, key=lambda each: each.waiver.name)
+        if nearest := [each for each in near if len(each.misses) == number]:
+            return sorted(nearest, key=lambda each: each.waiver.name)
     return []
 
 

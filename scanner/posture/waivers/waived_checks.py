@@ -181,9 +181,9 @@ def find_replaced_checks(
     first: dict[bytes, tuple[int, set[str]]] = {}
     for each in sorted(waived, key=lambda each: each.since):
         questions[each.form] = each.question
-        since, asked = first.setdefault(each.waiver, (each.since, set()))
+        since, questions_asked = first.setdefault(each.waiver, (each.since, set()))
         if each.since == since:
-            asked.add(each.question)
+            questions_asked.add(each.question)
     replaced: dict[str, ReplacedCheck] = {}
     for waiver in waivers:
         accepted = {waiver.check_digest} if waiver.check_digest else first.get(waiver_key(waiver), (0, set()))[1]

@@ -196,11 +196,11 @@ class WaiverIndex:
         places = self._places.values()
         return Near(
             frozenset(self._places),
-            frozenset(name for own in places for name in own.objects),
-            frozenset(name for own in places for name in own.workloads),
-            frozenset(name for own in places for name in own.namespaces),
-            frozenset(label for own in places for label in own.labels),
-            any(own.others for own in places),
+            frozenset(name for waivers in places for name in waivers.objects),
+            frozenset(name for waivers in places for name in waivers.workloads),
+            frozenset(name for waivers in places for name in waivers.namespaces),
+            frozenset(label for waivers in places for label in waivers.labels),
+            any(waivers.others for waivers in places),
         )
 
     def may_apply(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> bool:
@@ -221,23 +221,23 @@ class WaiverIndex:
         places = self._places.get(policy)
         if places is None:
             return []
-        found = [*places.others]
+        candidates = [*places.others]
         if name in places.objects:
-            found += places.objects[name]
+            candidates += places.objects[name]
         if workload in places.workloads:
-            found += places.workloads[workload]
+            candidates += places.workloads[workload]
         if namespace in places.namespaces:
-            found += places.namespaces[namespace]
+            candidates += places.namespaces[namespace]
         if by_label := places.labels:
             for pair in labels:
                 if pair in by_label:
-                    found += by_label[pair]
-        return found
+                    candidates += by_label[pair]
+        return candidates
 
 
 def select_matching(near: Iterable[IndexedWaiver], subject: Subject) -> list[Waiver]:
     """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
-    found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
-    if len(found) > 1:
-        found.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
-    return found
+    waivers = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
+    if len(waivers) > 1:
+        waivers.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
+    return waivers

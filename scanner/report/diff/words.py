@@ -240,11 +240,13 @@ def _lines(document: JsonObject | None) -> list[str]:
 
 def _sum(
     counts: Mapping[tuple[CauseKind, ProblemChange], int] | Mapping[tuple[CauseKind, FindingChange], int],
-    wanted: StrEnum,
+    wanted_change: StrEnum,
     kind: CauseKind | None,
 ) -> int:
     return sum(
-        number for (cause, change), number in counts.items() if change == wanted and (kind is None or cause is kind)
+        number
+        for (cause, change), number in counts.items()
+        if change == wanted_change and (kind is None or cause is kind)
     )
 
 

@@ -136,21 +136,21 @@ def _numbers_of(states: Iterable[ControlState]) -> dict[ControlState, int]:
 
 
 def _control(result: ControlResult, numbers: _ControlNumbers) -> ControlSection:
-    own = frozenset(result.bound)
-    waived, score = numbers.triage.waived.tallies, _score(own, numbers)
+    bound = frozenset(result.bound)
+    waived, score = numbers.triage.waived.tallies, _score(bound, numbers)
     return ControlSection(
         id=result.control.id,
         title=result.control.title,
         state=result.state,
         state_with_waivers=result.state_with_waivers,
         why=result.why,
-        policies=tuple(ControlPolicy(*policy, policy in own) for policy in result.policies),
+        policies=tuple(ControlPolicy(*policy, policy in bound) for policy in result.policies),
         unmatched=tuple(map(str, result.unmatched)),
-        objects=_objects(own, numbers),
-        findings=_findings(own, numbers.census),
-        coverage=_coverage(_lines(own, numbers)),
+        objects=_objects(bound, numbers),
+        findings=_findings(bound, numbers.census),
+        coverage=_coverage(_lines(bound, numbers)),
         score=score,
-        score_with_waivers=_score(own, numbers, waived) if waived else score,
+        score_with_waivers=_score(bound, numbers, waived) if waived else score,
     )
 
 

@@ -345,8 +345,10 @@ def _copy(manifest: JsonObject) -> JsonObject:
 def _has(stored: Json, written: Json) -> bool:
     """Return whether a value of the server is a written one, with nothing but further fields."""
     if isinstance(written, Mapping):
-        own = as_object(stored)
-        return isinstance(stored, Mapping) and all(_has(own.get(key), value) for key, value in written.items())
+        server_fields = as_object(stored)
+        return isinstance(stored, Mapping) and all(
+            _has(server_fields.get(key), value) for key, value in written.items()
+        )
     if isinstance(written, Sequence) and not isinstance(written, str):
         if not isinstance(stored, Sequence) or isinstance(stored, str):
             return not written and stored is None

@@ -71,8 +71,8 @@ def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], Group
     sums: defaultdict[GroupT, dict[OutcomeName, int]] = defaultdict(dict)
     for key, number in tallies.items():
         if (name := group(key)) is not None:
-            own, outcome = sums[name], key.outcome
-            own[outcome] = own.get(outcome, 0) + number
+            outcomes, outcome = sums[name], key.outcome
+            outcomes[outcome] = outcomes.get(outcome, 0) + number
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 

@@ -132,12 +132,12 @@ def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
     the controllers of pods.
     """
     expected = _at(root, *_path(check))
-    wanted = check.expression.strip()
-    if expected is not None and (not wanted or _has(expected, wanted)):
-        node = next((each for each in _scalars(expected) if each.value.strip() == wanted), expected)
+    expression = check.expression.strip()
+    if expected is not None and (not expression or _has(expected, expression)):
+        node = next((each for each in _scalars(expected) if each.value.strip() == expression), expected)
         return _lines(node)
-    found = next((each for each in _scalars(root) if each.value.strip() == wanted), None) if wanted else None
-    derived = found or _at(expected, "expression") or expected
+    scalar = next((each for each in _scalars(root) if each.value.strip() == expression), None) if expression else None
+    derived = scalar or _at(expected, "expression") or expected
     return None if derived is None else _lines(derived)
 
 

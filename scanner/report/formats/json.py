@@ -91,8 +91,8 @@ def section(document: Document, name: str) -> Plain:
         case "verdict":
             return _verdict(document)
         case "changes":
-            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
-            return {**own, "baseline": _baseline(document)}
+            changes = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
+            return {**changes, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers
             return {

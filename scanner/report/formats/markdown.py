@@ -257,8 +257,8 @@ def _owners(shown: SummaryContent) -> _MarkdownList:
 
 def _waivers(document: Document) -> _MarkdownList:
     """The waivers of the report: those that end or waive nothing first."""
-    given = document.waivers.lines if document.waivers else ()
-    rows = [_waiver(line) for line in sorted(given, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
+    waivers = document.waivers.lines if document.waivers else ()
+    rows = [_waiver(line) for line in sorted(waivers, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
     return _table("Waivers", _WAIVERS, rows, ("waiver", "waivers"))
 
 

@@ -50,8 +50,8 @@ def render_detailed(document: Document, out: TextIO) -> None:
 
 
 def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> None:
-    own = lines({**document_samples(document), **_make_detailed(document)}, document.provenance.cluster.name)
-    out.writelines(text(metrics, lambda name: (own[name],)))
+    lines_of_scan = lines({**document_samples(document), **_make_detailed(document)}, document.provenance.cluster.name)
+    out.writelines(text(metrics, lambda name: (lines_of_scan[name],)))
 
 
 def document_samples(document: Document) -> dict[str, Samples]:
@@ -131,8 +131,8 @@ def _clocks(clocks: ClockDifferences) -> Samples:
 
 def _ratio(states: Mapping[str, int]) -> Samples:
     """The share of listed kinds; none without kinds, because 1 would look like a scan of everything."""
-    asked = sum(states.values()) - states["skipped"]
-    return [((), states["listed"] / asked)] if asked else []
+    in_scope = sum(states.values()) - states["skipped"]
+    return [((), states["listed"] / in_scope)] if in_scope else []
 
 
 def _count_names(names: Iterable[str]) -> Samples:
@@ -228,6 +228,6 @@ def families_of_run(
     run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
 ) -> Families:
     """The metrics of a run, and those of its scan if it made one; without metrics that have no sample."""
-    own = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
-    every = (family_of(metric, own.get(metric.name, ()), cluster) for metric in LIVE)
+    samples_by_name = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
+    every = (family_of(metric, samples_by_name.get(metric.name, ()), cluster) for metric in LIVE)
     return Families([family for family in every if family.samples])

@@ -66,8 +66,8 @@ class _Column:
     style: str = ""
 
 
-def _count(of: Callable[[_PolicyRow], int]) -> Cell:
-    return lambda row: f"{of(row):,}"
+def _count(number_of: Callable[[_PolicyRow], int]) -> Cell:
+    return lambda row: f"{number_of(row):,}"
 
 
 _COLUMNS: Final = (

@@ -174,7 +174,7 @@ def _reference(finding: Finding) -> dict[str, str]:
 def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str]:
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
-    own = {
+    texts = {
         "id": stored.id,
         "problem": stored.problem,
         "binding": finding.binding,
@@ -193,7 +193,7 @@ def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str
         "process": "background scan",
     }
     index = {"cel.validationIndex": str(finding.check.index)} if finding.check.kind is CheckKind.VALIDATION else {}
-    return {**index, **{key: text for key, text in own.items() if text}}
+    return {**index, **{key: text for key, text in texts.items() if text}}
 
 
 _POLICY_REPORTS = Shape("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")

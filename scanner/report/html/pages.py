@@ -301,8 +301,8 @@ def _params(policy: PolicySection, rules: Iterable[RuleSection]) -> Iterator[Rul
     for rule in rules:
         if rule.type is not RuleType.PARAM or not rule.document:
             continue
-        own, name = kind_and_name(rule.name)
-        if own == kind and name in used:
+        rule_kind, name = kind_and_name(rule.name)
+        if rule_kind == kind and name in used:
             yield RuleText("Param", name, yaml_of(rule.document), rule.masked)
 
 

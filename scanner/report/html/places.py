@@ -94,7 +94,7 @@ class PlaceTexts:
 
     def _policy(self, number: int, checks: frozenset[int], longest: int) -> str:
         section = self._sections[number]
-        own = [section.checks[place].check for place in sorted(checks) if place >= 0]
+        checks_shown = [section.checks[place].check for place in sorted(checks) if place >= 0]
         return str(
             self._policy_macro(
                 number,
@@ -104,7 +104,7 @@ class PlaceTexts:
                 str(section.severity),
                 _cut(section.description) if longest >= _DESCRIBED else "",
                 _cut(section.remediation),
-                self._text(number).mark_only(own),
+                self._text(number).mark_only(checks_shown),
                 longest,
             )
         )

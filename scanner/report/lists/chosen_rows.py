@@ -52,12 +52,12 @@ class ChosenRows:
 
     def _order(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
         """The chosen rows in the order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""
-        own = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
+        chosen = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
         if not self._wanted.sort:
-            yield from (row for _, row in own)
+            yield from (row for _, row in chosen)
             return
         numbers = count()
-        keyed = ((*self._key(group), number, row) for (group, row), number in zip(own, numbers, strict=False))
+        keyed = ((*self._key(group), number, row) for (group, row), number in zip(chosen, numbers, strict=False))
         first = sorted(keyed) if not limit else nsmallest(limit, keyed)
         yield from (row for *_, row in first)
         if limit and first:
@@ -81,7 +81,9 @@ class ChosenRows:
 
     def _has_id(self, each: ProblemFinding) -> bool:
         stored = each.stored
-        return any(stored.finding.fingerprint.startswith(own) or stored.problem == own for own in self._ids)
+        return any(
+            stored.finding.fingerprint.startswith(wanted_id) or stored.problem == wanted_id for wanted_id in self._ids
+        )
 
     def _has_words(self, each: ProblemFinding) -> bool:
         stored, finding = each.stored, each.stored.finding

@@ -220,12 +220,12 @@ def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[Pr
 
 def group_of(members: Sequence[ProblemFinding], triage: Triage) -> FindingGroup:
     """The findings of one problem, of which there is one at least."""
-    own = [(_facts(each, triage), each) for each in members]
-    if len(own) > 1:
-        own.sort(key=lambda pair: pair[0].badness)
+    pairs = [(_facts(each, triage), each) for each in members]
+    if len(pairs) > 1:
+        pairs.sort(key=lambda pair: pair[0].badness)
     return FindingGroup(
-        findings=tuple(each for _, each in own),
-        facts=problem_facts([facts for facts, _ in own]),
+        findings=tuple(each for _, each in pairs),
+        facts=problem_facts([facts for facts, _ in pairs]),
         opened_at=min(each.stored.problem_opened_at or each.stored.first_seen for each in members),
         severity=triage.severity(members[0].stored.finding.policy_key).rank,
     )

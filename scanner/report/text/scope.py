@@ -66,9 +66,9 @@ def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
     """The note about clocks that differed by more than five minutes, given the date of the beginning; empty if they agreed."""
     if not clocks.differ:
         return ""
-    own = started - timedelta(seconds=clocks.latest)
+    machine_time = started - timedelta(seconds=clocks.latest)
     shown = (
-        f"{stamp(own + timedelta(seconds=seconds))} {place}"
+        f"{stamp(machine_time + timedelta(seconds=seconds))} {place}"
         for place, seconds in (
             ("on the machine of the scan", 0),
             ("on the API server", clocks.api_server),

@@ -104,12 +104,12 @@ class Guard:
         return User(session.user, session.subject, "session") if session else None
 
     def _token(self, request: Request) -> AccessToken | None:
-        given = request.headers.getlist(_AUTHORIZATION)
-        if not self._tokens or not given:
+        headers = request.headers.getlist(_AUTHORIZATION)
+        if not self._tokens or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused("the request has two Authorization headers")
-        scheme, _, text = given[0].partition(" ")
+        scheme, _, text = headers[0].partition(" ")
         text = text.strip()
         if scheme.lower() != _BEARER or (self._assertion_header == _AUTHORIZATION and not text.startswith(PREFIX)):
             return None
@@ -121,13 +121,13 @@ class Guard:
 
     async def _assertion(self, request: Request) -> User | None:
         settings = self._settings.assertion
-        given = request.headers.getlist(settings.header) if settings else []
-        if settings is None or self._keys is None or not given:
+        headers = request.headers.getlist(settings.header) if settings else []
+        if settings is None or self._keys is None or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused(f"the request has two headers {settings.header}")
-        scheme, _, rest = given[0].partition(" ")
-        text = rest.strip() if scheme.lower() == _BEARER else given[0].strip()
+        scheme, _, rest = headers[0].partition(" ")
+        text = rest.strip() if scheme.lower() == _BEARER else headers[0].strip()
         claims = await verify(text, self._keys, issuer=settings.issuer, audience=settings.audience)
         return User(name_of(claims), subject_of(claims), "assertion")
 

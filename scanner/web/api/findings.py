@@ -31,18 +31,18 @@ class _FindingPlace(NamedTuple):
     row: int
 
 
-def findings(asked: ApiRequest[ProblemQuery]) -> Findings:
+def findings(request: ApiRequest[ProblemQuery]) -> Findings:
     """A page of findings."""
-    view, query = asked.view, asked.query
-    chosen = choose_problems(asked.library, asked.cluster, view, query.filter)
+    view, query = request.view, request.query
+    chosen = choose_problems(request.library, request.cluster, view, query.filter)
     choice = FindingChoice(view, query.filter, query.id)
-    places = list(islice(_places(choice, chosen.problems, asked.cursor), query.limit + 1))
+    places = list(islice(_places(choice, chosen.problems, request.cursor), query.limit + 1))
     shown = places[: query.limit]
     rows = findings_of(view, [place.row for place in shown])
     return Findings(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         total=choice.number(chosen),
-        next=Cursor(asked.scan.id, shown[-1]).text() if len(places) > len(shown) else None,
+        next=Cursor(request.scan.id, shown[-1]).text() if len(places) > len(shown) else None,
         findings=[{**FINDINGS.json(each.stored, view.document), "checked": each.checked} for each in rows],
     )
 

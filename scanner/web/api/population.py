@@ -44,17 +44,17 @@ class Population(ScanListPage, frozen=True, kw_only=True):
     objects: list[ExaminedObject]
 
 
-def population(asked: ApiRequest[PopulationQuery]) -> Population:
+def population(request: ApiRequest[PopulationQuery]) -> Population:
     """A page of the population."""
-    view, query = asked.view, asked.query
-    after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))
-    with asked.library.use_reader() as reader:
-        page = reader.population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
+    view, query = request.view, request.query
+    after = None if request.cursor is None else PlaceOfPage(*request.cursor.numbers(len(PlaceOfPage._fields)))
+    with request.library.use_reader() as reader:
+        page = reader.population_page(request.scan.id, kind=query.kind, after=after, limit=query.limit)
     findings = view.problems.count_by_object({each.object.id for each in page.objects})
     return Population(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         total=page.total,
-        next=Cursor(asked.scan.id, page.next).text() if page.next else None,
+        next=Cursor(request.scan.id, page.next).text() if page.next else None,
         objects=[_object(each, findings[each.object.id]) for each in page.objects],
     )
 

@@ -36,26 +36,26 @@ class Runs(ListPage, frozen=True, kw_only=True):
     runs: list[RunJson]
 
 
-def runs(asked: ApiRequest[RunQuery]) -> Runs:
+def runs(request: ApiRequest[RunQuery]) -> Runs:
     """A page of runs."""
-    query = asked.query
-    cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
-    since, before = _parse_beginning(query.since), _before(asked.cursor)
-    with asked.library.use_reader() as reader:
-        found = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
+    query = request.query
+    cluster = request.library.cluster(query.cluster).identity if query.cluster else None
+    since, before = _parse_beginning(query.since), _before(request.cursor)
+    with request.library.use_reader() as reader:
+        newest = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
         total = reader.number_of_runs(cluster=cluster, since=since)
-    shown = found[: query.limit]
+    shown = newest[: query.limit]
     return Runs(
         total=total,
-        next=Cursor("", (shown[-1].run.number,)).text() if len(found) > len(shown) else None,
+        next=Cursor("", (shown[-1].run.number,)).text() if len(newest) > len(shown) else None,
         runs=[entry_json(run_entry(each)) for each in shown],
     )
 
 
-def run(asked: ApiRequest[Query]) -> bytes:
+def run(request: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
-    with asked.library.use_reader() as reader:
-        details = reader.run(int(asked.path["run"]))
+    with request.library.use_reader() as reader:
+        details = reader.run(int(request.path["run"]))
         scan = details.run.scan
         record = reader.record(scan) if scan and not details.still_runs else None
         counts = reader.object_counts(scan)

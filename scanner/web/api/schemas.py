@@ -73,7 +73,7 @@ def components() -> JsonObject:
     parts = {name: _part(_document(document), path) for name, (document, path) in _PARTS.items()}
     days = {"TrendDay": _trend_day()}
     scans = {"NewestScan": parts["ScanOfRun"], "ListedScan": _listed_scan(parts["ScanOfRun"])}
-    own = {
+    further = {
         "ListedFinding": _listed_finding(),
         "Problem": PROBLEMS.schema(),
         "Summary": _summary(report),
@@ -81,7 +81,7 @@ def components() -> JsonObject:
         **scans,
         **days,
     }
-    return {name: _refer(schema) for name, schema in sorted({**named, **own}.items())}
+    return {name: _refer(schema) for name, schema in sorted({**named, **further}.items())}
 
 
 def _listed_finding() -> JsonObject:

@@ -62,17 +62,17 @@ class Namespaces(ScanListPage, frozen=True, kw_only=True):
     namespaces: list[NamespaceJson]
 
 
-def summary(asked: ApiRequest[ScanQuery]) -> bytes:
+def summary(request: ApiRequest[ScanQuery]) -> bytes:
     """The sections of the report about a whole scan."""
-    document = asked.view.document
-    return dump({**head_json(asked.scan), **{camel(name): section(document, name) for name in SUMMARY}})
+    document = request.view.document
+    return dump({**head_json(request.scan), **{camel(name): section(document, name) for name in SUMMARY}})
 
 
-def coverage(asked: ApiRequest[ScanQuery]) -> ScanCoverage:
+def coverage(request: ApiRequest[ScanQuery]) -> ScanCoverage:
     """The coverage of a scan."""
-    document = asked.view.document
+    document = request.view.document
     return ScanCoverage(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         complete=document.complete,
         coverage=item(document.coverage),
         kinds_without_policy=[item(each) for each in document.kinds_without_policy],
@@ -81,27 +81,27 @@ def coverage(asked: ApiRequest[ScanQuery]) -> ScanCoverage:
     )
 
 
-def gaps(asked: ApiRequest[ScanListQuery]) -> Gaps:
+def gaps(request: ApiRequest[ScanListQuery]) -> Gaps:
     """A page of the gaps."""
-    every = asked.view.document.gaps
-    shown, following = page_of(asked, every)
-    return Gaps(**head_of(asked.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
+    every = request.view.document.gaps
+    shown, following = page_of(request, every)
+    return Gaps(**head_of(request.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
 
 
-def policies(asked: ApiRequest[PolicyQuery]) -> Policies:
+def policies(request: ApiRequest[PolicyQuery]) -> Policies:
     """A page of the policies."""
-    name = asked.query.policy
-    chosen = [each for each in asked.view.document.policies if not name or each.name == name]
-    shown, following = page_of(asked, chosen)
-    return Policies(**head_of(asked.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
+    name = request.query.policy
+    chosen = [each for each in request.view.document.policies if not name or each.name == name]
+    shown, following = page_of(request, chosen)
+    return Policies(**head_of(request.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
 
 
-def namespaces(asked: ApiRequest[ScanListQuery]) -> Namespaces:
+def namespaces(request: ApiRequest[ScanListQuery]) -> Namespaces:
     """A page of the namespaces."""
-    every = asked.view.document.namespaces
-    shown, following = page_of(asked, every)
+    every = request.view.document.namespaces
+    shown, following = page_of(request, every)
     return Namespaces(
-        **head_of(asked.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
+        **head_of(request.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
     )
 
 

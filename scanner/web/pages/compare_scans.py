@@ -229,10 +229,10 @@ class ComparePages:
 
     def _render_without(self, request: Request, cluster: StoredCluster, why: str) -> str:
         """The page without a difference: the form, and the reason."""
-        wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
+        form_values = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
         shell = cluster_shell(self.library, request, cluster)
         title = f"Comparison of {cluster.name}"
-        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=form_values, why_not=why, diff=None, only=None)
 
 
 @dataclass(frozen=True, slots=True)

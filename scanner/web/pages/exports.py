@@ -29,7 +29,7 @@ _IN_MEMORY: Final = 1 << 16
 
 def export(view: ScanView, file: str, request: Request) -> Response:
     """The report in a format, by the file name of the download. Raises NotThere, BadRequest and Busy."""
-    name = next((name for name, own in EXPORTS.items() if own == file), None)
+    name = next((name for name, export_file in EXPORTS.items() if export_file == file), None)
     if name is None:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
     form = FORMATS[name]

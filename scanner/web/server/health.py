@@ -147,10 +147,10 @@ def health_routes(readiness: Readiness) -> list[Route]:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
     # Pages that take long can use all threads of the others.
-    own = CapacityLimiter(_PROBES)
+    probes = CapacityLimiter(_PROBES)
 
     async def readyz(_: Request) -> Response:
-        trouble = await run_sync(readiness.trouble, limiter=own)
+        trouble = await run_sync(readiness.trouble, limiter=probes)
         if trouble:
             return PlainTextResponse(f"not ready: {trouble}\n", 503, headers=_HEADERS)
         return PlainTextResponse("ok\n", headers=_HEADERS)

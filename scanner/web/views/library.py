@@ -305,11 +305,13 @@ class ScanLibrary:
             raise BadRequest(str(error)) from error
         if end is not None and moment.day is not None and moment.day > self.clock().astimezone(UTC).date():
             raise BadRequest(f"{moment.at} is in the future: no scan can have ended by then.")
-        found = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
-        if found is None:
-            wanted = f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
-            raise NotThere(f"The cluster {cluster.name} does not have {wanted}.")
-        return found
+        scan = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
+        if scan is None:
+            scan_words = (
+                f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
+            )
+            raise NotThere(f"The cluster {cluster.name} does not have {scan_words}.")
+        return scan
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
         with self.use_reader() as reader:

@@ -40,12 +40,12 @@ class ProblemColumns:
         states = _States(index, waived)
         joined = _JoinedProblems(index, states, ranks)
         order = joined.order()
-        found = [place for problem in order for place in joined.members(problem)]
+        places = [place for problem in order for place in joined.members(problem)]
         self.changes: Final = states.changes()
         self.common_facts: Final = index.common_facts
         self.common_places: Final = index.common_places
         self.common_problems: Final = tuple(joined.common_problems)
-        ordered, listed = partial(_take, order), partial(_take, found)
+        ordered, listed = partial(_take, order), partial(_take, places)
         self.numbers: Final = array("q", ordered(joined.numbers))
         self.common: Final = array("l", ordered(joined.common))
         self.opened: Final = array("q", ordered(joined.opened))
@@ -60,7 +60,7 @@ class ProblemColumns:
         counted = [state.facts.checked and state.is_open for state in states.known]
         self.counted: Final = array("b", _take(listed(states.of), counted))
         self.where: Final = array("l", _take(self.firsts, self.places))
-        self.workloads: Final = _workloads(index, _take(self.firsts, found))
+        self.workloads: Final = _workloads(index, _take(self.firsts, places))
 
 
 def _take(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT]:
@@ -176,10 +176,12 @@ class _JoinedProblems:
             self._findings[first:end], key=lambda place: (known[states.of[place]].facts.badness, index.rows[place])
         )
         self._findings[first:end] = members
-        own = [known[states.of[place]] for place in members]
-        self.common[problem] = self._common(own[0].common.policy, [state.facts for state in own], ranks)
-        self.opened[problem] = min(state.common.opened for state in own)
-        self.open[problem] = sum(state.is_open for state in own)
+        members_states = [known[states.of[place]] for place in members]
+        self.common[problem] = self._common(
+            members_states[0].common.policy, [state.facts for state in members_states], ranks
+        )
+        self.opened[problem] = min(state.common.opened for state in members_states)
+        self.open[problem] = sum(state.is_open for state in members_states)
         self._namespaces[problem] = min(index.common_places[index.places[place]].namespace for place in members)
         self._names[problem] = min(index.names[place] for place in members)
 
@@ -192,9 +194,9 @@ def _workloads(index: FindingIndex, findings: Sequence[int]) -> list[str]:
     """The workloads of some findings; equal ones are one text."""
     tops = [place.workload for place in index.common_places]
     folders = [f"{place.namespace}/" if place.namespace else "" for place in index.common_places]
-    own = zip(_take(findings, index.places), _take(findings, index.names), strict=True)
+    columns = zip(_take(findings, index.places), _take(findings, index.names), strict=True)
     texts: dict[str, str] = {}
-    return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in own]
+    return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in columns]
 
 
 def _ranks(values: Sequence[Any]) -> list[int]:

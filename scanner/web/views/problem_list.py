@@ -109,8 +109,8 @@ class ProblemList:
 
     def problem(self, number: int) -> ListedProblem | None:
         """A problem by its number, or else the preview with that number."""
-        found = (self.find_place(number, is_preview=is_preview) for is_preview in (False, True))
-        return next((self.get(place) for place in found if place is not None), None)
+        places = (self.find_place(number, is_preview=is_preview) for is_preview in (False, True))
+        return next((self.get(place) for place in places if place is not None), None)
 
     def ids(self, problem: ListedProblem) -> Sequence[int]:
         """The ids of the findings of a problem, in the order of its rows."""
@@ -136,10 +136,10 @@ class ProblemList:
         """The places of the problems of which both tests hold."""
         columns = self._columns
         flags = bytes(map(test, columns.common_problems))
-        own = bytes(map(test_of_place, columns.common_places))
+        place_flags = bytes(map(test_of_place, columns.common_places))
         every = iter(range(len(self)))
         chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
-        return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
+        return chosen if all(place_flags) else filter(lambda place: place_flags[columns.where[place]], chosen)
 
     def choose(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
         """The problems that a filter chooses, in its order; `words` are those of its text."""
@@ -158,18 +158,18 @@ class ProblemList:
         key = self._key(wanted.sort)
         return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
 
-    def _find_matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
+    def _find_matching(self, texts: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
         """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
         columns = self._columns
         problem_of = array("l", chain.from_iterable(map(repeat, range(len(self)), columns.sizes)))
         flags = bytes(repeat(1, len(problem_of)))
-        known_words: Sequence[WordMatches | None] = words if len(words) == len(asked) else [None] * len(asked)
-        for word, matches in zip(asked, known_words, strict=True):
+        known_words: Sequence[WordMatches | None] = words if len(words) == len(texts) else [None] * len(texts)
+        for word, matches in zip(texts, known_words, strict=True):
             named = self._flag_names(word)
-            found: Iterator[int] = map(named.__getitem__, problem_of)
+            word_flags: Iterator[int] = map(named.__getitem__, problem_of)
             if matches is not None:
-                found = map(or_, found, self._flag_texts(matches))
-            flags = bytes(map(and_, flags, found))
+                word_flags = map(or_, word_flags, self._flag_texts(matches))
+            flags = bytes(map(and_, flags, word_flags))
         return frozenset(compress(problem_of, flags))
 
     def _flag_names(self, word: str) -> bytes:
@@ -193,8 +193,10 @@ class ProblemList:
         columns = self._columns
         facts = [each.verdict in word.verdicts or each.check in word.checks for each in columns.common_facts]
         places = [each.workload_row in word.workloads or each.kept in word.kept for each in columns.common_places]
-        found = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
-        return map(or_, found, map(word.objects.__contains__, columns.objects)) if word.objects else found
+        finding_flags = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
+        return (
+            map(or_, finding_flags, map(word.objects.__contains__, columns.objects)) if word.objects else finding_flags
+        )
 
     def _key(self, sort: str) -> Callable[[int], Any] | None:
         columns = self._columns

@@ -131,11 +131,11 @@ class ScanView:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
         slugs = {site.policies[key]: key for key in site.policies}
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
-        found = self.problems.find_places(
+        places = self.problems.find_places(
             lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
             lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
         )
-        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(found, MOST)]))
+        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(places, MOST)]))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:

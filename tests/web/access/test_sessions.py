@@ -148,8 +148,8 @@ def test_a_session_ends_with_the_key_and_with_the_groups(other: Sessions) -> Non
     answer = Response()
     other.begin(answer, "jane", "u-1", "oidc")
     own = request_with(answer.headers["set-cookie"].partition(";")[0])
-    assert other.of(own) is not None
-    assert Sessions(KEY, seconds=60, secure=False).of(own) is None
+    assert other.find(own) is not None
+    assert Sessions(KEY, seconds=60, secure=False).find(own) is None
 
 
 def test_a_sign_in_that_has_begun_is_no_session() -> None:
