@@ -102,7 +102,7 @@ def deliver(
     answers: dict[int, str] = {}
 
     def send(number: int) -> None:
-        answers[number] = _sent(deliveries[number], end, pauses, stopped)
+        answers[number] = _send(deliveries[number], end, pauses, stopped)
 
     # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
     threads = [Thread(target=send, args=(number,), daemon=True) for number in range(len(deliveries))]
@@ -116,7 +116,7 @@ def deliver(
     return [answers.get(number, f"no response within {seconds:g} seconds") for number in range(len(deliveries))]
 
 
-def _sent(delivery: Delivery, end: float, pauses: Sequence[float], stopped: Event) -> str:
+def _send(delivery: Delivery, end: float, pauses: Sequence[float], stopped: Event) -> str:
     trouble = "no time was left"
     for attempt, pause in enumerate(pauses, 1):
         if time.monotonic() + pause >= end or stopped.wait(pause):

@@ -111,7 +111,7 @@ class PolicyFacts:
     accepted: Mapping[OutcomeName, int] = field(default_factory=dict)
     obstacles: tuple[str, ...] = ()
 
-    def open(self, *outcomes: OutcomeName, accepting: bool) -> int:
+    def count_open(self, *outcomes: OutcomeName, accepting: bool) -> int:
         """The number of checks with one of some outcomes, if `accepting` without those whose findings are waived."""
         every = sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
         return every - (sum(self.accepted.get(outcome, 0) for outcome in outcomes) if accepting else 0)
@@ -186,16 +186,16 @@ def select_policies(control: Control, policies: Iterable[Policy]) -> tuple[Polic
 def _result(control: Control, policies: Collection[Policy], facts: ScanFacts) -> ControlResult:
     keys = select_policies(control, policies)
     unbound = tuple(key for key in keys if not facts.policies.get(key, PolicyFacts()).bound)
-    own = [facts.policies[key] for key in keys if key not in unbound]
+    bound = [facts.policies[key] for key in keys if key not in unbound]
     unmatched = tuple(
         selector
         for selector in dict.fromkeys(control.policies)
         if not any(selector.selects(policy) for policy in policies)
     )
-    missing = tuple(_missing(unmatched, unbound))
-    if own:
-        state, why = _state(own, (*missing, *facts.obstacles), accepting=False)
-        state_with_waivers, _ = _state(own, (*missing, *facts.obstacles), accepting=True)
+    missing = tuple(_list_missing(unmatched, unbound))
+    if bound:
+        state, why = _state(bound, (*missing, *facts.obstacles), accepting=False)
+        state_with_waivers, _ = _state(bound, (*missing, *facts.obstacles), accepting=True)
     else:
         unread = facts.unread if control.policies else ()
         state = state_with_waivers = ControlState.NOT_SHOWN if unread else ControlState.NOT_COVERED
@@ -207,15 +207,15 @@ def _state(
     policies: Collection[PolicyFacts], missing: tuple[str, ...], *, accepting: bool
 ) -> tuple[ControlState, tuple[str, ...]]:
     """The state of a control, given its policies in force, and the reasons why it is not shown."""
-    if any(policy.open(*_VIOLATED, accepting=accepting) for policy in policies):
+    if any(policy.count_open(*_VIOLATED, accepting=accepting) for policy in policies):
         return ControlState.VIOLATED, ()
-    if any(policy.open(*_ERRORED, accepting=accepting) for policy in policies):
+    if any(policy.count_open(*_ERRORED, accepting=accepting) for policy in policies):
         return ControlState.ERRORED, ()
     why = tuple(dict.fromkeys([*missing, *_obstacles(policies, accepting=accepting)]))
     return (ControlState.NOT_SHOWN, why) if why else (ControlState.MET, ())
 
 
-def _missing(unmatched: Iterable[PolicySelector], unbound: Iterable[PolicyKey]) -> Iterator[str]:
+def _list_missing(unmatched: Iterable[PolicySelector], unbound: Iterable[PolicyKey]) -> Iterator[str]:
     for selector in unmatched:
         yield f"no policy has the {selector}"
     for _, name in unbound:
@@ -242,7 +242,7 @@ def _obstacles(policies: Collection[PolicyFacts], *, accepting: bool) -> Iterato
 
 
 def _sum(policies: Iterable[PolicyFacts], outcome: OutcomeName, *, accepting: bool) -> int:
-    return sum(policy.open(outcome, accepting=accepting) for policy in policies)
+    return sum(policy.count_open(outcome, accepting=accepting) for policy in policies)
 
 
 def _checks(number: int, noun: str = "check") -> str:

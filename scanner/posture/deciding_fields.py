@@ -17,7 +17,7 @@ _REQUEST: Final = "request.object."
 def find_deciding_fields(finding: Finding) -> Iterator[str]:
     """The paths of the fields, the most telling first. Those of other documents, such as params, are among them."""
     if isinstance(finding.outcome, WouldChange):
-        yield from (_of_pointer(change.path) for change in finding.outcome.patch)
+        yield from (_parse_pointer(change.path) for change in finding.outcome.patch)
     yield from (reason.path.removeprefix(_REQUEST) for reason in finding.evidence.reasons if reason.path)
 
 
@@ -34,7 +34,7 @@ def object_of(finding: Finding) -> ObjectName:
     return ObjectName(finding.api_version.rpartition("/")[0], finding.kind, finding.namespace, finding.name)
 
 
-def _of_pointer(pointer: str) -> str:
+def _parse_pointer(pointer: str) -> str:
     """The path of a JSON pointer (RFC 6901)."""
     steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
     return write_path(("object", *(int(step) if step.isdecimal() else step for step in steps)))

@@ -57,7 +57,7 @@ def problems_by_control(
     """The open problems of the policies of each control of a framework. A policy can serve several controls, or none."""
     serving = Counter(policy for policies in controls.values() for policy in set(policies))
     return GroupedProblems(
-        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(own)) for name, own in controls.items()},
+        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(keys)) for name, keys in controls.items()},
         several=_sum(numbers for policy, numbers in by_policy.items() if serving[policy] > 1),
         repeated=_sum(numbers for policy, numbers in by_policy.items() for _ in range(1, serving[policy])),
         outside=_sum(numbers for policy, numbers in by_policy.items() if not serving[policy]),

@@ -93,10 +93,10 @@ def make_notices(
     for problem in _problems(diff):
         if not _counts(problem, waived):
             continue
-        own = severity((problem.language, problem.policy))
+        problem_severity = severity((problem.language, problem.policy))
         for notice in of_routes.values():
-            if notice.route.takes(problem.owner, own):
-                notice.add(problem, own)
+            if notice.route.takes(problem.owner, problem_severity):
+                notice.add(problem, problem_severity)
     return of_routes
 
 

@@ -88,7 +88,7 @@ def names_of(now: Policy, before: Policy | None, known: Mapping[CheckKey, str]) 
     keys = list(check_keys(now).values())
     names: dict[CheckKey, str] = {}
     if before is not None:
-        for earlier, key in _continued(list(check_keys(before).values()), keys):
+        for earlier, key in _pair_checks(list(check_keys(before).values()), keys):
             if earlier in known:
                 names[key] = known[earlier]
     for key in keys:
@@ -113,13 +113,13 @@ def list_expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
     yield CheckKind.CONFIGURATION.value, [""]
 
 
-def _continued(before: Sequence[CheckKey], now: Sequence[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
+def _pair_checks(before: Sequence[CheckKey], now: Sequence[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
     """The pairs of an earlier check and the check that continues it."""
     for kind, earlier in groupby(before, key=lambda key: key.kind):
-        yield from _aligned(list(earlier), [key for key in now if key.kind == kind])
+        yield from _align(list(earlier), [key for key in now if key.kind == kind])
 
 
-def _aligned(before: list[CheckKey], now: list[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
+def _align(before: list[CheckKey], now: list[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
     """Equal checks first, wherever they stand; then those that alone changed between checks that stayed."""
     earlier_of = {key: key for key in now if key in before}
     for form in dict.fromkeys(split_tokens(key.expression) for key in now):

@@ -68,9 +68,9 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
     known, is a problem of its own.
     """
     for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        own = list(group)
-        if any(each.checked for each in own):
-            yield problem_of(key, own, waiver_of)
+        group_findings = list(group)
+        if any(each.checked for each in group_findings):
+            yield problem_of(key, group_findings, waiver_of)
 
 
 def select_counted(
@@ -81,9 +81,9 @@ def select_counted(
     Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.read.open_problems`.
     """
     for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        own = list(group)
-        still_open = [each for each in own if each.stored.status != "resolved"]
-        counted = [each for each in still_open or own if _counts(each) and not is_waived(each.stored)]
+        group_findings = list(group)
+        still_open = [each for each in group_findings if each.stored.status != "resolved"]
+        counted = [each for each in still_open or group_findings if _counts(each) and not is_waived(each.stored)]
         if counted:
             yield counted
 
@@ -92,7 +92,7 @@ def select_open(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> Iterator[list[ProblemFinding]]:
     """The findings that count of each problem that is open."""
-    return (own for own in select_counted(findings, is_waived) if own[0].stored.status != "resolved")
+    return (problem for problem in select_counted(findings, is_waived) if problem[0].stored.status != "resolved")
 
 
 def _counts(each: ProblemFinding) -> bool:
@@ -104,11 +104,11 @@ def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFind
 
     They are no part of a problem of the same id that is open.
     """
-    own = sorted(
+    lone_findings = sorted(
         (stored for stored in findings if stored.status in SINGLE_SCAN_STATUSES),
         key=lambda each: (each.problem or each.id, each.status),
     )
-    for _, group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
+    for _, group in groupby(lone_findings, key=lambda each: (each.problem or each.id, each.status)):
         yield [ProblemFinding(stored, checked=True, episode="open") for stored in group]
 
 
@@ -144,7 +144,7 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         policy=first.finding.policy,
         language=first.finding.language,
         check=(still_open or findings)[0].finding.check,
-        workload=first.workload or _itself(first),
+        workload=first.workload or _own_workload(first),
         first_seen=min(stored.problem_first_seen or stored.first_seen for stored in findings),
         last_seen=max(stored.last_seen for stored in findings),
         status=status,
@@ -170,7 +170,7 @@ def _waiver(still_open: Sequence[StoredFinding], waiver_of: WaiverOf) -> Applied
     return min(applied, key=lambda waiver: (waiver.until, waiver.name))
 
 
-def _itself(stored: StoredFinding) -> Workload:
+def _own_workload(stored: StoredFinding) -> Workload:
     finding = stored.finding
     return Workload(finding.api_version, finding.kind, finding.namespace, finding.name)
 

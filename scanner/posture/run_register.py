@@ -86,11 +86,11 @@ def make_register(
     entries = [run_entry(run) for run in by_time.get(-1, ())]
     for place, expected in enumerate(times):
         following = times[place + 1] if place + 1 < len(times) else None
-        own = by_time.get(place, [])
-        if own:
-            entries.extend(_with_runs(expected, own, tolerance))
+        runs_of_time = by_time.get(place, [])
+        if runs_of_time:
+            entries.extend(_list_with_runs(expected, runs_of_time, tolerance))
         else:
-            entries.append(_without_run(expected, following, now, tolerance))
+            entries.append(_note_missing_run(expected, following, now, tolerance))
     return (*entries, *map(run_entry, future))
 
 
@@ -100,7 +100,7 @@ def run_entry(run: RunDetails) -> RegisterEntry:
     return RegisterEntry(state, None, run, None, (*why, *_scope_of(run)))
 
 
-def _with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta) -> Iterator[RegisterEntry]:
+def _list_with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta) -> Iterator[RegisterEntry]:
     """The entry of an expected time, and those of the other runs until the next one."""
     chosen = min(runs, key=lambda run: _PREFERENCE.index(_state_of(run)[0]))
     state, why = _state_of(chosen)
@@ -114,7 +114,9 @@ def _with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta)
     yield from (run_entry(run) for run in runs if run is not chosen)
 
 
-def _without_run(expected: datetime, following: datetime | None, now: datetime, tolerance: timedelta) -> RegisterEntry:
+def _note_missing_run(
+    expected: datetime, following: datetime | None, now: datetime, tolerance: timedelta
+) -> RegisterEntry:
     if following is not None:
         why = f"no run began before the next expected time, {following:%Y-%m-%d %H:%MZ}"
         return RegisterEntry(RunState.MISSED, expected, why=(why,))
@@ -130,17 +132,17 @@ def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
             return RunState.RUNNING, ()
         return RunState.FAILED, (f"the process ended without a result after {details.last_sign:%Y-%m-%d %H:%M:%SZ}",)
     if run.exit_code == _INCOMPLETE:
-        return RunState.INCOMPLETE, (_incomplete(details),)
+        return RunState.INCOMPLETE, (_explain_incomplete(details),)
     if run.exit_code in {_PASSED, _GATE}:
         gate = ("a gate failed",) if run.exit_code == _GATE else ()
         if details.complete is False:
-            return RunState.INCOMPLETE, (_incomplete(details), *gate)
+            return RunState.INCOMPLETE, (_explain_incomplete(details), *gate)
         return RunState.COMPLETE, gate
     about = "usage or configuration: " if run.exit_code == _USAGE else ""
     return RunState.FAILED, (f"{about}{run.reason or 'no reason was recorded'}".rstrip("."),)
 
 
-def _incomplete(details: RunDetails) -> str:
+def _explain_incomplete(details: RunDetails) -> str:
     """The places of the gaps, or the recorded reason of a scan without gaps."""
     if not details.gaps:
         return (details.run.reason or "the scan is incomplete").rstrip(".")

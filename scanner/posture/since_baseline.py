@@ -25,7 +25,7 @@ def findings_since(scan: StoredScan) -> Iterator[StoredFinding]:
     baseline = scan.baseline
     if baseline is None or baseline.as_recorded:
         return scan.findings()
-    return (_compared(stored, baseline) for stored in scan.findings())
+    return (_apply_baseline(stored, baseline) for stored in scan.findings())
 
 
 def problems_since(scan: StoredScan, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
@@ -33,17 +33,19 @@ def problems_since(scan: StoredScan, policies: frozenset[PolicyKey] | None = Non
     baseline, findings = scan.baseline, scan.findings_by_problem(policies)
     if baseline is None or baseline.as_recorded:
         return findings
-    return (_of_problem(each, baseline) for each in findings)
+    return (_apply_to_problem(each, baseline) for each in findings)
 
 
-def _of_problem(each: ProblemFinding, baseline: Baseline) -> ProblemFinding:
+def _apply_to_problem(each: ProblemFinding, baseline: Baseline) -> ProblemFinding:
     stored = each.stored
     if not stored.problem:
         return each
-    return each._replace(stored=_compared(stored, baseline), episode=_status(each.episode, stored.problem, baseline))
+    return each._replace(
+        stored=_apply_baseline(stored, baseline), episode=_status(each.episode, stored.problem, baseline)
+    )
 
 
-def _compared(stored: StoredFinding, baseline: Baseline) -> StoredFinding:
+def _apply_baseline(stored: StoredFinding, baseline: Baseline) -> StoredFinding:
     """The finding with its status since the baseline. A cause that explains another status than this one is left out."""
     before = stored.status
     if not stored.problem or before == "resolved" or before in SINGLE_SCAN_STATUSES:

@@ -85,7 +85,7 @@ class Workloads:
         if key not in self._memo:
             if len(self._memo) >= _MOST_REMEMBERED:
                 self._memo.clear()
-            self._memo[key] = self._resolved(_link(examined, examined.controller))
+            self._memo[key] = self._resolve(_link(examined, examined.controller))
         return self._memo[key] or _workload(examined)
 
     def select_present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
@@ -96,46 +96,48 @@ class Workloads:
         """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
         if not tops:
             return set()
-        found: set[tuple[str, str, str, str]] = set()
+        tops_of_objects: set[tuple[str, str, str, str]] = set()
         for link in self._links(self._by_uid.keys() | self._by_name.keys()):
-            if link.controller is not None and (above := self._resolved(link)) is not None:
-                found.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
-        return found.intersection(tops)
+            if link.controller is not None and (above := self._resolve(link)) is not None:
+                tops_of_objects.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
+        return tops_of_objects.intersection(tops)
 
     def _links(self, kinds: Iterable[GroupKind]) -> Iterator[_Link]:
         for kind in kinds:
             yield from self._by_uid.get(kind, {}).values()
             yield from self._by_name.get(kind, {}).values()
 
-    def _resolved(self, first: _Link) -> Workload | None:
+    def _resolve(self, first: _Link) -> Workload | None:
         """The workload of an object with a controller; None for the object itself."""
         chain = [first]
         while len(chain) <= LONGEST_CHAIN:
-            above = self._above(chain[-1])
+            above = self._find_above(chain[-1])
             match above:
                 case None:
                     return _workload(chain[-1]) if len(chain) > 1 else None
                 case Controller():
-                    return self._unread(above, chain[-1])
+                    return self._derive_unread(above, chain[-1])
                 case _Link():
                     if above in chain:
-                        return _least(chain[chain.index(above) :])
+                        return _choose_least(chain[chain.index(above) :])
                     chain.append(above)
                 case _ as never:
                     assert_never(never)
         return replace(_workload(chain[-1]), derived=True)
 
-    def _above(self, link: _Link) -> _Above:
+    def _find_above(self, link: _Link) -> _Above:
         controller = link.controller
         if controller is None:
             return None
-        read = self._by_uid.get(controller.group_kind, {}).get(controller.uid) or self._without_uid(controller, link)
+        read = self._by_uid.get(controller.group_kind, {}).get(controller.uid) or self._find_without_uid(
+            controller, link
+        )
         if read is None:
             return None if self._crosses_scopes(controller, link) else controller
         legal = read.name == controller.name and read.namespace in ("", link.namespace)
         return read if legal else None
 
-    def _without_uid(self, controller: Controller, link: _Link) -> _Link | None:
+    def _find_without_uid(self, controller: Controller, link: _Link) -> _Link | None:
         """A controller from a file that has no UID."""
         named = self._by_name.get(controller.group_kind, {})
         return named.get((link.namespace, controller.name)) or named.get(("", controller.name))
@@ -144,7 +146,7 @@ class Workloads:
         """Return whether a cluster-scoped object names a namespaced controller, which is not legal."""
         return not link.namespace and self._namespaced.get(controller.group_kind, False)
 
-    def _unread(self, controller: Controller, link: _Link) -> Workload:
+    def _derive_unread(self, controller: Controller, link: _Link) -> Workload:
         """The workload above a controller that was not read: not listed, gone, or created again with another UID."""
         namespace = link.namespace if self._namespaced.get(controller.group_kind, True) else ""
         deployment = controller.name.removesuffix(f"-{link.template_hash}") if link.template_hash else ""
@@ -153,7 +155,7 @@ class Workloads:
         return Workload(controller.api_version, controller.kind, namespace, controller.name, derived=True)
 
 
-def _least(cycle: Iterable[_Link]) -> Workload:
+def _choose_least(cycle: Iterable[_Link]) -> Workload:
     """The workload of a cycle: the same for each of its objects."""
     return replace(min(map(_workload, cycle)), derived=True)
 

@@ -78,13 +78,15 @@ def list_worst_problems(findings: Iterable[ProblemFinding], triage: Triage) -> I
     return (_worst(group, triage) for group in select_open(findings, triage.waives))
 
 
-def choose_worst(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
+def choose_worst(
+    problems_of_scan: Iterable[WorstProblem], triage: Triage, most: int = MOST
+) -> tuple[WorstProblem, ...]:
     """The worst of some problems, the worst one first."""
 
     def order(each: WorstProblem) -> tuple[object, ...]:
         return _order(each.problem, {each.policy_key: triage.severity(each.policy_key).rank})
 
-    return tuple(nsmallest(most, given, key=order))
+    return tuple(nsmallest(most, problems_of_scan, key=order))
 
 
 def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:

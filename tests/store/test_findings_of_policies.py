@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scanner.model.scans.scan import ProblemFinding
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
@@ -34,7 +34,7 @@ def test_a_forked_process_reads_with_connections_of_its_own(store: SqlStore, tmp
         names = [_name(each) for each in record.findings_by_problem((LABELS, OTHERS)[half])]
         (tmp_path / str(half)).write_text(" ".join(names))
 
-    in_halves(work)
+    work_in_halves(work)
     assert ["a b c", "a b c a b c"] == [(tmp_path / str(half)).read_text() for half in (0, 1)]
     assert 9 == sum(1 for _ in record.findings_by_problem())
 

@@ -13,5 +13,5 @@ def test_a_closed_library_opens_no_other_connection(examples: str) -> None:
     library = ScanLibrary(examples)
     assert library.clusters()
     library.close()
-    with pytest.raises(DatabaseUnavailable, match="cannot be read"), library.reading():
+    with pytest.raises(DatabaseUnavailable, match="cannot be read"), library.use_reader():
         pass

@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     library = fleet.library
     cluster = next(each for each in library.clusters() if each.name == name)
     document = library.view(library.scan(cluster, ScanMoment())).document
-    counts = FleetCounts(library).one(document.provenance.scan_id)
+    counts = FleetCounts(library).count(document.provenance.scan_id)
     severities = Counter[str]()
     for group in document.groups:
         severities[document.triage.severity((group.language, group.policy))] += group.number
@@ -225,15 +225,15 @@ def test_numbers_that_are_not_counted_yet_are_not_shown_as_others(fleet: Served)
     """The first answer states that a scan is being counted; later ones have its numbers."""
     counts = _Slow(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    assert "being counted" in getattr(counts.of([scan], patience=0)[scan], "why", "")
+    assert "being counted" in getattr(counts.get([scan], patience=0)[scan], "why", "")
     counts.go.set()
-    assert isinstance(counts.of([scan], patience=60)[scan], ScanCounts)
+    assert isinstance(counts.get([scan], patience=60)[scan], ScanCounts)
 
 
 def test_a_scan_that_cannot_be_counted_states_why(fleet: Served) -> None:
     """A scan that is gone, for instance, is no row of zeros."""
     counts = FleetCounts(fleet.library)
-    assert "not counted: There is no scan" in getattr(counts.of(["gone"], patience=60)["gone"], "why", "")
+    assert "not counted: There is no scan" in getattr(counts.get(["gone"], patience=60)["gone"], "why", "")
 
 
 def test_a_scan_that_ends_meanwhile_is_on_a_later_page(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -271,7 +271,7 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
     """Besides the newest scans, those of 64 others: memory does not grow with the scans that users compare."""
     counts = FleetCounts(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    known = counts.one(scan)
+    known = counts.count(scan)
     for number in range(100):
         counts._keep(f"other-{number}", known)
     assert len(counts._kept) == 64
@@ -279,5 +279,5 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
 
 def test_a_reader_that_only_may_read_serves_the_fleet(fleet: Served) -> None:
     """The library opens the database to read."""
-    with fleet.library.reading() as reader:
+    with fleet.library.use_reader() as reader:
         assert type(reader) is SqlReader

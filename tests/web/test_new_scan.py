@@ -26,7 +26,7 @@ def pages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 assert 200 == opened.get(path).status
             scan_examples(url, home, "after")
             time.sleep(RECENT + 0.1)
-            with opened.library.reading() as reader:
+            with opened.library.use_reader() as reader:
                 newest = reader.find_newest_scan(opened.library.clusters()[0].id, None)
             assert newest is not None
             yield opened, newest.id

@@ -68,7 +68,7 @@ def test_some_questions_are_asked_at_a_time() -> None:
 def test_the_document_is_the_same(examples: str) -> None:
     """As that of a record that is read when it is needed."""
     library = ScanLibrary(examples)
-    with library.reading() as reader:
+    with library.use_reader() as reader:
         scan = reader.find_newest_scan(library.clusters()[0].id, None)
         assert scan is not None
         record = reader.read_scan(scan.id)

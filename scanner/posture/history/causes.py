@@ -120,16 +120,16 @@ class CircumstanceChanges:
         before was not recorded then, so nothing is known of it.
         """
         self.before, self.now = before, now
-        self.policies: Final = _differing(before.policies, now.policies)
-        self.bindings: Final = _differing(before.bindings, now.bindings)
-        self._rules = _by_type(before.rules), _by_type(now.rules)
-        self._params = self._differing_rules(RuleType.PARAM)
-        self._exceptions = self._differing_rules(RuleType.EXCEPTION)
-        self._contexts = bool(self._differing_rules(RuleType.GLOBAL_CONTEXT))
+        self.policies: Final = _find_differing(before.policies, now.policies)
+        self.bindings: Final = _find_differing(before.bindings, now.bindings)
+        self._rules = _group_by_type(before.rules), _group_by_type(now.rules)
+        self._params = self._find_differing_rules(RuleType.PARAM)
+        self._exceptions = self._find_differing_rules(RuleType.EXCEPTION)
+        self._contexts = bool(self._find_differing_rules(RuleType.GLOBAL_CONTEXT))
         self._concerned: dict[tuple[PolicyKey, str], bool] = {}
         self._decisive: dict[tuple[PolicyKey | BindingKey, CheckKind], bool] = {}
         self._missable: dict[tuple[BindingKey, str], bool] = {}
-        self.namespaces: Final = dict(self._differing_namespaces())
+        self.namespaces: Final = dict(self._find_differing_namespaces())
         everywhere = {
             CauseKind.SERVER: before.server != now.server,
             CauseKind.KYVERNO: bool(before.kyverno and now.kyverno) and before.kyverno != now.kyverno,
@@ -160,7 +160,7 @@ class CircumstanceChanges:
         everywhere = (
             kind for kind in self._everywhere if kind is not CauseKind.KYVERNO or is_kyvernos(finding.language)
         )
-        return (*self._of_rules(finding), *everywhere)
+        return (*self._list_rule_changes(finding), *everywhere)
 
     def list_deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""
@@ -194,7 +194,7 @@ class CircumstanceChanges:
         gone = before in earlier and before not in later
         return gone and now in later and now not in earlier and _contents(earlier[before]) == _contents(later[now])
 
-    def _of_rules(self, finding: Coordinates) -> Iterator[CauseKind]:
+    def _list_rule_changes(self, finding: Coordinates) -> Iterator[CauseKind]:
         if finding.policy_key in self.policies:
             yield CauseKind.POLICY
         if finding.binding_key in self.bindings:
@@ -254,17 +254,17 @@ class CircumstanceChanges:
         place = policy, namespace
         if place not in self._concerned:
             reads = self.before.namespace_keys(policy) | self.now.namespace_keys(policy)
-            self._concerned[place] = bool(_common(reads, self.namespaces[namespace]))
+            self._concerned[place] = bool(_intersect(reads, self.namespaces[namespace]))
         return self._concerned[place]
 
-    def _differing_namespaces(self) -> Iterator[tuple[str, frozenset[str]]]:
-        names = self._differing_rules(RuleType.NAMESPACE_LABELS)
+    def _find_differing_namespaces(self) -> Iterator[tuple[str, frozenset[str]]]:
+        names = self._find_differing_rules(RuleType.NAMESPACE_LABELS)
         if not names:
             return
-        known = _common(self.before.list_keys_in_force(), self.now.list_keys_in_force())
+        known = _intersect(self.before.list_keys_in_force(), self.now.list_keys_in_force())
         before, now = (rules[RuleType.NAMESPACE_LABELS] for rules in self._rules)
         for name in names:
-            differing = _common(_differing_keys(before.get(name, ()), now.get(name, ())), known)
+            differing = _intersect(_find_differing_keys(before.get(name, ()), now.get(name, ())), known)
             if differing:
                 yield name, differing
 
@@ -275,33 +275,33 @@ class CircumstanceChanges:
         scans = self.before, self.now
         return all(finding.policy_key in scan.policies and finding.binding_key in scan.bindings for scan in scans)
 
-    def _differing_rules(self, kind: RuleType) -> frozenset[str]:
+    def _find_differing_rules(self, kind: RuleType) -> frozenset[str]:
         before, now = ({key: _identities(rules) for key, rules in each[kind].items()} for each in self._rules)
-        return _differing(before, now)
+        return _find_differing(before, now)
 
 
 def _manifest(scan: Circumstances, key: PolicyKey | BindingKey) -> JsonObject:
     match key:
         case (language, policy):
-            found: Policy | Binding | None = scan.policy((language, policy))
+            rule: Policy | Binding | None = scan.policy((language, policy))
         case (language, policy, binding):
-            found = scan.binding((language, policy, binding))
-    return found.manifest if found else EMPTY
+            rule = scan.binding((language, policy, binding))
+    return rule.manifest if rule else EMPTY
 
 
 _Rules = Mapping[RuleType, Mapping[str, list[RuleObject]]]
 
 
-def _by_type(rules: tuple[RuleObject, ...]) -> _Rules:
+def _group_by_type(rules: tuple[RuleObject, ...]) -> _Rules:
     """The rules by type, and by what a finding must have for them to concern it: a param's place, a policy, a namespace."""
     sorted_rules: dict[RuleType, defaultdict[str, list[RuleObject]]] = {kind: defaultdict(list) for kind in RuleType}
     for rule in rules:
-        for key in _concerned(rule):
+        for key in _list_concerned(rule):
             sorted_rules[rule.type][key].append(rule)
     return sorted_rules
 
 
-def _concerned(rule: RuleObject) -> Collection[str]:
+def _list_concerned(rule: RuleObject) -> Collection[str]:
     match rule.type:
         case RuleType.PARAM:
             # Two kinds of params may have one name: a policy reads one of them.
@@ -318,11 +318,11 @@ def _identities(rules: Collection[RuleObject]) -> frozenset[tuple[str, str]]:
     return frozenset((rule.name, rule.digest) for rule in rules)
 
 
-def _differing_keys(before: Collection[RuleObject], now: Collection[RuleObject]) -> frozenset[str]:
+def _find_differing_keys(before: Collection[RuleObject], now: Collection[RuleObject]) -> frozenset[str]:
     """The labels and annotations of a namespace that differ; every one if a part of them is withheld."""
     if any(rule.masked for rule in (*before, *now)):
         return frozenset({EVERY})
-    return _differing(*(_texts(rules) for rules in (before, now))) or frozenset({EVERY})
+    return _find_differing(*(_texts(rules) for rules in (before, now))) or frozenset({EVERY})
 
 
 def _texts(rules: Collection[RuleObject]) -> dict[str, Json]:
@@ -334,7 +334,7 @@ def _texts(rules: Collection[RuleObject]) -> dict[str, Json]:
     }
 
 
-def _common(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
+def _intersect(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
     """The keys that both sets have, of which one may have every key."""
     if EVERY in first:
         return second
@@ -357,7 +357,7 @@ def _contents(rules: Collection[RuleObject]) -> list[JsonObject]:
     ]
 
 
-def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
+def _find_differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
     return frozenset(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
 
 

@@ -26,17 +26,17 @@ Pair: TypeAlias = tuple[LocatedFinding, LocatedFinding]
 _Step: TypeAlias = Callable[[LocatedFinding], Hashable]
 
 
-def _reworded(finding: LocatedFinding) -> Hashable:
+def _key_of_reworded(finding: LocatedFinding) -> Hashable:
     """The same object and invocation: the check has another expression, or another position."""
     return finding.object_id, finding.coordinates
 
 
-def _recreated(finding: LocatedFinding) -> Hashable:
+def _key_of_recreated(finding: LocatedFinding) -> Hashable:
     """An object of the same name, and the same invocation: the object was created again."""
     return finding.place, finding.coordinates
 
 
-_STEPS: Final[tuple[_Step, ...]] = (_reworded, _recreated)
+_STEPS: Final[tuple[_Step, ...]] = (_key_of_reworded, _key_of_recreated)
 
 
 def pair_continuations(
@@ -49,35 +49,35 @@ def pair_continuations(
     `comparison` returns what changed since the scan that last saw a finding.
     """
     for step in _STEPS:
-        pairs = list(_one_to_one(gone, come, step))
+        pairs = list(_pair_one_to_one(gone, come, step))
         yield from pairs
-        gone, come = _without(gone, come, pairs)
-    yield from _renamed(gone, come, comparison)
+        gone, come = _drop_paired(gone, come, pairs)
+    yield from _pair_renamed(gone, come, comparison)
 
 
-def _one_to_one(gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], step: _Step) -> Iterator[Pair]:
-    earlier, later = _by(gone, step), _by(come, step)
+def _pair_one_to_one(gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], step: _Step) -> Iterator[Pair]:
+    earlier, later = _group_by_step(gone, step), _group_by_step(come, step)
     for key, before in earlier.items():
         now = later.get(key, [])
         if len(before) == len(now) == 1:
             yield before[0], now[0]
 
 
-def _by(findings: Sequence[LocatedFinding], step: _Step) -> dict[Hashable, list[LocatedFinding]]:
+def _group_by_step(findings: Sequence[LocatedFinding], step: _Step) -> dict[Hashable, list[LocatedFinding]]:
     groups: defaultdict[Hashable, list[LocatedFinding]] = defaultdict(list)
     for finding in findings:
         groups[step(finding)].append(finding)
     return groups
 
 
-def _without(
+def _drop_paired(
     gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], pairs: Sequence[Pair]
 ) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
     paired = {finding.number for pair in pairs for finding in pair}
     return [each for each in gone if each.number not in paired], [each for each in come if each.number not in paired]
 
 
-def _renamed(
+def _pair_renamed(
     gone: Sequence[LocatedFinding],
     come: Sequence[LocatedFinding],
     comparison: Callable[[LocatedFinding], CircumstanceChanges],

@@ -158,7 +158,7 @@ def compare_problem(
     rows: Sequence[ComparedFinding], period: DiffPeriod, explanation: ChangeExplanation
 ) -> ProblemDifference:
     """Compare the findings of one problem. `rows` are all their intervals that reach into the period."""
-    pairs, gone = _followed(rows, period)
+    pairs, gone = _follow(rows, period)
     unchecked = [row for row in rows if period.is_open(row) and row.unchecked]
     missed = [row for row in unchecked if row.missed]
     checked = [(before, now) for before, now in pairs if not now.unchecked]
@@ -169,18 +169,18 @@ def compare_problem(
     elsewhere = any(period.was_open_elsewhere(row) for row in rows if period.is_open(row))
     was_open = bool(pairs or gone)
     if missed and not checked and not come:
-        return _not_checked(pairs, gone, missed, explanation)
+        return _make_not_checked(pairs, gone, missed, explanation)
     before = tuple(row for row, _ in (*checked, *gone))
     now = (*(row for _, row in checked), *come)
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
         *(
-            (_appeared(row.first, period), explanation.explain_appearance(row))
+            (_classify_appearance(row.first, period), explanation.explain_appearance(row))
             for row in come
             if not period.was_open_elsewhere(row)
         ),
         *((FindingChange.RESOLVED, explanation.explain_end(*each)) for each in gone if not each[1].open_elsewhere),
-        *_changed(checked, explanation),
+        *_list_changed(checked, explanation),
     ]
     change = _change([] if elsewhere else come, period, was_open=was_open, still_open=still_open, parts=parts)
     resolved = change is ProblemChange.RESOLVED
@@ -192,7 +192,7 @@ def compare_problem(
         resolution=_resolution([end for _, end in gone]) if resolved else "",
         before=before,
         now=now,
-        findings=(*((status, cause_of(kinds)) for status, kinds in changes), *_of_missed(missed)),
+        findings=(*((status, cause_of(kinds)) for status, kinds in changes), *_list_missed(missed)),
         end=max(end.until for _, end in gone) if resolved else None,
         moved_to=tuple(sorted({end.moved_to for _, end in gone if end.moved_to})) if resolved else (),
         unchecked=len(unchecked),
@@ -203,7 +203,7 @@ _Pair: TypeAlias = tuple[ComparedFinding, ComparedFinding]
 _COVERAGE: Final = frozenset({CauseKind.COVERAGE})
 
 
-def _not_checked(
+def _make_not_checked(
     pairs: Sequence[_Pair], gone: Sequence[_Pair], missed: Sequence[ComparedFinding], explanation: ChangeExplanation
 ) -> ProblemDifference:
     """The difference of a problem of which the later scan checked no finding. Some of its findings may be gone."""
@@ -215,29 +215,29 @@ def _not_checked(
         resolution="",
         before=tuple(row for row, _ in (*pairs, *gone)),
         now=tuple(missed),
-        findings=(*resolved, *_of_missed(missed)),
+        findings=(*resolved, *_list_missed(missed)),
         end=None,
         unchecked=len(missed),
     )
 
 
-def _of_missed(missed: Sequence[ComparedFinding]) -> Iterator[tuple[FindingChange, Cause]]:
+def _list_missed(missed: Sequence[ComparedFinding]) -> Iterator[tuple[FindingChange, Cause]]:
     return ((FindingChange.NOT_CHECKED, cause_of(_COVERAGE)) for _ in missed)
 
 
-def _followed(rows: Sequence[ComparedFinding], period: DiffPeriod) -> tuple[list[_Pair], list[_Pair]]:
+def _follow(rows: Sequence[ComparedFinding], period: DiffPeriod) -> tuple[list[_Pair], list[_Pair]]:
     """The findings of the earlier scan with their last intervals: those that are open in the later one, and the others."""
     following: defaultdict[bytes, list[ComparedFinding]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.since):
         following[row.fingerprint].append(row)
         if row.continues is not None:
             following[row.continues].append(row)
-    ends = [(row, _end(row, following, period)) for row in rows if period.was_open(row)]
+    ends = [(row, _find_end(row, following, period)) for row in rows if period.was_open(row)]
     pairs = [(row, end) for row, end in ends if period.is_open(end)]
     return pairs, [(row, end) for row, end in ends if not period.is_open(end)]
 
 
-def _end(
+def _find_end(
     row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFinding]], period: DiffPeriod
 ) -> ComparedFinding:
     """The interval of a finding, or of the one that continues it, that the later scan has, or else the last one."""
@@ -257,15 +257,17 @@ def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
     return frozenset[CauseKind]().union(*(changed or others))
 
 
-def _appeared(first: int, period: DiffPeriod) -> FindingChange:
+def _classify_appearance(first: int, period: DiffPeriod) -> FindingChange:
     return FindingChange.REOPENED if first <= period.before else FindingChange.NEW
 
 
-def _changed(pairs: Sequence[_Pair], explanation: ChangeExplanation) -> Iterator[tuple[FindingChange, Kinds]]:
+def _list_changed(pairs: Sequence[_Pair], explanation: ChangeExplanation) -> Iterator[tuple[FindingChange, Kinds]]:
     for before, now in pairs:
         if before.effect != now.effect:
             exception = (
-                {CauseKind.EXCEPTION} if ProblemPart.EXCEPTION in _differing(before, now) else frozenset[CauseKind]()
+                {CauseKind.EXCEPTION}
+                if ProblemPart.EXCEPTION in _list_differing(before, now)
+                else frozenset[CauseKind]()
             )
             yield FindingChange.CHANGED, explanation.explain_change(before, now) | exception
         elif before.fingerprint != now.fingerprint:
@@ -294,13 +296,13 @@ def _parts(
     pairs: Sequence[_Pair], before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]
 ) -> tuple[ProblemPart, ...]:
     """The parts of an open problem that changed: of a finding, or of all of them."""
-    parts = {part for pair in pairs for part in _differing(*pair)}
+    parts = {part for pair in pairs for part in _list_differing(*pair)}
     if before and now:
-        parts |= set(_differing_together(before, now))
+        parts |= set(_list_differing_together(before, now))
     return tuple(part for part in ProblemPart if part in parts)
 
 
-def _differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[ProblemPart]:
+def _list_differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[ProblemPart]:
     earlier, later = before.effect, now.effect
     if earlier.outcome != later.outcome:
         yield ProblemPart.OUTCOME
@@ -312,7 +314,9 @@ def _differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[Proble
         yield ProblemPart.EXCEPTION
 
 
-def _differing_together(before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]) -> Iterator[ProblemPart]:
+def _list_differing_together(
+    before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]
+) -> Iterator[ProblemPart]:
     """The parts in which all findings of a problem differ. One message less is no change."""
     earlier, later = state_of(before), state_of(now)
     if earlier.outcomes != later.outcomes:

@@ -34,7 +34,7 @@ def question_of(policy: Policy, place: CheckPlace) -> str:
     kind, _ = place
     texts = [split_tokens(text.strip()) for text in _texts(policy, place)]
     declared = {variable.name: split_tokens(variable.expression.strip()) for variable in policy.variables}
-    return f"sha256:{_digest((kind.value, texts, sorted(_used(texts, declared).items()))).hex()}"
+    return f"sha256:{_digest((kind.value, texts, sorted(_find_used(texts, declared).items()))).hex()}"
 
 
 def form_of(policy: Policy, place: CheckPlace) -> bytes:
@@ -64,12 +64,12 @@ def _texts(policy: Policy, place: CheckPlace) -> Iterator[str]:
         case CheckKind.CONDITIONS:
             yield from (condition.expression for condition in policy.match_conditions)
         case CheckKind.CONFIGURATION:
-            yield from _everything(policy)
+            yield from _list_all_expressions(policy)
         case _ as never:
             assert_never(never)
 
 
-def _everything(policy: Policy) -> Iterator[str]:
+def _list_all_expressions(policy: Policy) -> Iterator[str]:
     """All that can make a policy unusable: it has no param, one of its expressions does not compile, or all cost too much."""
     if policy.param_kind is not None:
         yield policy.param_kind.api_version
@@ -81,7 +81,9 @@ def _everything(policy: Policy) -> Iterator[str]:
     yield from (mutation.expression for mutation in policy.mutations)
 
 
-def _used(texts: Iterable[tuple[str, ...]], declared: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+def _find_used(
+    texts: Iterable[tuple[str, ...]], declared: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
     """The variables that expressions use, themselves or in other variables, with their expressions."""
     used: dict[str, tuple[str, ...]] = {}
     stack = list(texts)
@@ -179,9 +181,9 @@ def find_replaced_checks(
     first: dict[bytes, tuple[int, set[str]]] = {}
     for each in sorted(waived, key=lambda each: each.since):
         questions[each.form] = each.question
-        since, asked = first.setdefault(each.waiver, (each.since, set()))
+        since, questions_asked = first.setdefault(each.waiver, (each.since, set()))
         if each.since == since:
-            asked.add(each.question)
+            questions_asked.add(each.question)
     replaced: dict[str, ReplacedCheck] = {}
     for waiver in waivers:
         accepted = {waiver.check_digest} if waiver.check_digest else first.get(waiver_key(waiver), (0, set()))[1]

@@ -155,7 +155,7 @@ class IndexedWaiver(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Places:
+class _WaiversOfPolicy:
     """The waivers of one policy, each by its most selective exact field. `others` have none."""
 
     objects: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
@@ -184,11 +184,11 @@ class WaiverIndex:
 
     def __init__(self, waivers: Iterable[Waiver]) -> None:
         """Take waivers."""
-        self._places: dict[str, _Places] = {}
+        self._places: dict[str, _WaiversOfPolicy] = {}
         for waiver in waivers:
             # The policy is the first condition, and the first step in the index.
             conditions = tuple(condition for _, condition in conditions_of(waiver))[1:]
-            self._places.setdefault(waiver.policy, _Places()).add(IndexedWaiver(waiver, conditions))
+            self._places.setdefault(waiver.policy, _WaiversOfPolicy()).add(IndexedWaiver(waiver, conditions))
 
     @property
     def findings(self) -> CandidateFilter:
@@ -196,11 +196,11 @@ class WaiverIndex:
         places = self._places.values()
         return CandidateFilter(
             frozenset(self._places),
-            frozenset(name for own in places for name in own.objects),
-            frozenset(name for own in places for name in own.workloads),
-            frozenset(name for own in places for name in own.namespaces),
-            frozenset(label for own in places for label in own.labels),
-            any(own.others for own in places),
+            frozenset(name for waivers in places for name in waivers.objects),
+            frozenset(name for waivers in places for name in waivers.workloads),
+            frozenset(name for waivers in places for name in waivers.namespaces),
+            frozenset(label for waivers in places for label in waivers.labels),
+            any(waivers.others for waivers in places),
         )
 
     def may_apply(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> bool:
@@ -221,23 +221,23 @@ class WaiverIndex:
         places = self._places.get(policy)
         if places is None:
             return []
-        found = [*places.others]
+        candidates = [*places.others]
         if name in places.objects:
-            found += places.objects[name]
+            candidates += places.objects[name]
         if workload in places.workloads:
-            found += places.workloads[workload]
+            candidates += places.workloads[workload]
         if namespace in places.namespaces:
-            found += places.namespaces[namespace]
+            candidates += places.namespaces[namespace]
         if by_label := places.labels:
             for pair in labels:
                 if pair in by_label:
-                    found += by_label[pair]
-        return found
+                    candidates += by_label[pair]
+        return candidates
 
 
 def select_matching(near: Iterable[IndexedWaiver], subject: WaiverSubject) -> list[Waiver]:
     """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
-    found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
-    if len(found) > 1:
-        found.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
-    return found
+    waivers = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
+    if len(waivers) > 1:
+        waivers.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
+    return waivers

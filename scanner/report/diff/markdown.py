@@ -54,7 +54,7 @@ def lines(
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
     yield f"# Changes in {escape_markdown(diff.now.cluster.name)}"
     yield ""
-    yield from _incomparable(diff)
+    yield from _list_incomparable(diff)
     yield from _warnings(diff, limit)
     yield f"- Earlier scan: {escape_markdown(scan_title(diff.before))}"
     yield f"- Later scan: {escape_markdown(scan_title(diff.now))}"
@@ -87,7 +87,7 @@ def _warnings(diff: ScanDiff, limit: int | None) -> Iterator[str]:
         yield ""
 
 
-def _incomparable(diff: ScanDiff) -> Iterator[str]:
+def _list_incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
     yield f"**{incomparable_sentence(diff)}**"

@@ -94,11 +94,11 @@ def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
     if diff.now.state is ScanState.INCOMPLETE:
         left = count_problems(diff)[ProblemChange.NOT_CHECKED]
         rest = f" {plural(left, 'open problem')} {'was' if left == 1 else 'were'} not checked." if left else ""
-        yield DiffWarning("INCOMPLETE", f"The later scan {_missed(gaps)}.{rest}", gaps)
+        yield DiffWarning("INCOMPLETE", f"The later scan {_describe_missed(gaps)}.{rest}", gaps)
     if diff.before.state is ScanState.INCOMPLETE:
         appeared = sum(_sum(diff.problems, change, CauseKind.COVERAGE) for change in _APPEARED)
         rest = f" {plural(appeared, 'problem')} of the cause coverage may have existed then." if appeared else ""
-        yield DiffWarning("Incomplete", f"The earlier scan {_missed(earlier_gaps)}.{rest}", earlier_gaps)
+        yield DiffWarning("Incomplete", f"The earlier scan {_describe_missed(earlier_gaps)}.{rest}", earlier_gaps)
     for scan, name in ((diff.now, "later"), (diff.before, "earlier")):
         if scan.preview:
             yield DiffWarning(
@@ -110,7 +110,7 @@ def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
 _APPEARED: Final = (ProblemChange.NEW, ProblemChange.REOPENED)
 
 
-def _missed(gaps: Sequence[Gap]) -> str:
+def _describe_missed(gaps: Sequence[Gap]) -> str:
     return f"did not scan {plural(len(gaps), 'item')}" if gaps else "was recorded as incomplete"
 
 
@@ -243,11 +243,13 @@ def _lines(document: JsonObject | None) -> list[str]:
 
 def _sum(
     counts: Mapping[tuple[CauseKind, ProblemChange], int] | Mapping[tuple[CauseKind, FindingChange], int],
-    wanted: StrEnum,
+    wanted_change: StrEnum,
     kind: CauseKind | None,
 ) -> int:
     return sum(
-        number for (cause, change), number in counts.items() if change == wanted and (kind is None or cause is kind)
+        number
+        for (cause, change), number in counts.items()
+        if change == wanted_change and (kind is None or cause is kind)
     )
 
 

@@ -78,7 +78,7 @@ def summarize(document: Document) -> SummaryContent:
             by_owner=document.problems_by_owner,
         )
     else:
-        shown = _above(document, below)
+        shown = _summarize_above(document, below)
     if document.baseline is None or not document.baseline.title:
         return shown
     new, total = _worst(
@@ -87,7 +87,7 @@ def summarize(document: Document) -> SummaryContent:
     return replace(shown, new=new, total_new=total)
 
 
-def _above(document: Document, below: frozenset[PolicyKey]) -> SummaryContent:
+def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> SummaryContent:
     def findings() -> Iterator[StoredFinding]:
         return (stored for stored in document.findings() if stored.finding.policy_key not in below)
 

@@ -122,7 +122,7 @@ class PolicySection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class _PolicyNumbers:
     """The counts of a scan, grouped once for all policies."""
 
     policies: dict[PolicyKey, CheckCounts]
@@ -144,27 +144,27 @@ def policies_of(record: ScanRecord, census: Census, triage: Triage, scores: Scor
     unrecorded = sorted(
         (numbers.policies.keys() | numbers.findings.keys()) - recorded, key=lambda key: (key[1], key[0])
     )
-    sections = (_section(used, numbers) for used in sorted(record.policies, key=_by_name))
-    return (*sections, *(_unrecorded(key, numbers) for key in unrecorded))
+    sections = (_section(used, numbers) for used in sorted(record.policies, key=_sort_key))
+    return (*sections, *(_make_unrecorded(key, numbers) for key in unrecorded))
 
 
-def _by_name(record: PolicyRecord) -> tuple[str, str]:
+def _sort_key(record: PolicyRecord) -> tuple[str, str]:
     return record.policy.name, record.policy.language
 
 
-def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _Numbers:
+def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _PolicyNumbers:
     tallies = record.tallies
     by_param = counts_by(tallies, lambda key: (key.policy_key, (key.binding, key.param_namespace, key.param_name)))
     health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
     for problem in sorted(record.health):
         health[problem.policy_key].append(problem)
-    return _Numbers(
+    return _PolicyNumbers(
         policies=counts_by(tallies, lambda key: key.policy_key),
         requester=counts_by(tallies, lambda key: key.policy_key if key.requester else None),
-        params=_nested(by_param),
+        params=_nest(by_param),
         bindings=counts_by(tallies, lambda key: key.binding_key),
-        checks=_nested(counts_by(tallies, lambda key: (key.policy_key, key.check))),
-        namespaces=_nested(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
+        checks=_nest(counts_by(tallies, lambda key: (key.policy_key, key.check))),
+        namespaces=_nest(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
         findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
         scores=scores.score_by_policy(),
@@ -172,14 +172,14 @@ def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scor
     )
 
 
-def _nested(flat: Mapping[tuple[PolicyKey, KeyT], ItemT]) -> dict[PolicyKey, dict[KeyT, ItemT]]:
+def _nest(flat: Mapping[tuple[PolicyKey, KeyT], ItemT]) -> dict[PolicyKey, dict[KeyT, ItemT]]:
     nested: defaultdict[PolicyKey, dict[KeyT, ItemT]] = defaultdict(dict)
     for (policy, key), item in flat.items():
         nested[policy][key] = item
     return nested
 
 
-def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
+def _section(record: PolicyRecord, numbers: _PolicyNumbers) -> PolicySection:
     policy = record.policy
     kind = policy.param_kind
     return PolicySection(
@@ -203,11 +203,11 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         health=tuple(numbers.health.get(policy.key, ())),
         manifest=drop_server_fields(policy.manifest),
         written=restore_written(policy.manifest),
-        **_described(policy.key, numbers),
+        **_describe(policy.key, numbers),
     )
 
 
-def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
+def _make_unrecorded(key: PolicyKey, numbers: _PolicyNumbers) -> PolicySection:
     return PolicySection(
         name=key[1],
         language=key[0],
@@ -229,11 +229,11 @@ def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
         written=EMPTY,
-        **_described(key, numbers),
+        **_describe(key, numbers),
     )
 
 
-class _Described(TypedDict):
+class _Description(TypedDict):
     severity: Severity
     title: str
     category: str
@@ -243,7 +243,7 @@ class _Described(TypedDict):
     score: Score
 
 
-def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
+def _describe(policy: PolicyKey, numbers: _PolicyNumbers) -> _Description:
     """The description of a policy, and its score."""
     description = numbers.triage.description(policy)
     return {
@@ -257,16 +257,16 @@ def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
     }
 
 
-def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
+def _checks(policy: PolicyKey, reading: Reading, numbers: _PolicyNumbers) -> tuple[CheckSection, ...]:
     checks = numbers.checks.get(policy, {})
     return tuple(CheckSection(check, counts, reading.classes_of(check)) for check, counts in checks.items())
 
 
-def _namespaces(policy: PolicyKey, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
+def _namespaces(policy: PolicyKey, numbers: _PolicyNumbers) -> tuple[NamespaceCounts, ...]:
     return tuple(NamespaceCounts(name, counts) for name, counts in numbers.namespaces.get(policy, {}).items())
 
 
-def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
+def _binding(binding: Binding, numbers: _PolicyNumbers) -> BindingSection:
     params = numbers.params.get(binding.policy_key, {})
     return BindingSection(
         name=binding.name,
@@ -345,8 +345,10 @@ def _copy(manifest: JsonObject) -> JsonObject:
 def _has(stored: Json, written: Json) -> bool:
     """Return whether a value of the server is a written one, with nothing but further fields."""
     if isinstance(written, Mapping):
-        own = as_object(stored)
-        return isinstance(stored, Mapping) and all(_has(own.get(key), value) for key, value in written.items())
+        server_fields = as_object(stored)
+        return isinstance(stored, Mapping) and all(
+            _has(server_fields.get(key), value) for key, value in written.items()
+        )
     if isinstance(written, Sequence) and not isinstance(written, str):
         if not isinstance(stored, Sequence) or isinstance(stored, str):
             return not written and stored is None

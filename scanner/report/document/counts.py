@@ -71,8 +71,8 @@ def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], Group
     sums: defaultdict[GroupT, dict[OutcomeName, int]] = defaultdict(dict)
     for key, number in tallies.items():
         if (name := group(key)) is not None:
-            own, outcome = sums[name], key.outcome
-            own[outcome] = own.get(outcome, 0) + number
+            outcomes, outcome = sums[name], key.outcome
+            outcomes[outcome] = outcomes.get(outcome, 0) + number
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 
@@ -146,7 +146,7 @@ def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
 
 def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
     """The checks of assumed bindings, by policy."""
-    assumed = _assumed(record)
+    assumed = _find_assumed(record)
     return (
         counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None) if assumed else {}
     )
@@ -154,11 +154,11 @@ def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
 
 def previews_in_namespaces(record: ScanRecord) -> Mapping[str, CheckCounts]:
     """The checks of assumed bindings, by namespace."""
-    assumed = _assumed(record)
+    assumed = _find_assumed(record)
     return (
         counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None) if assumed else {}
     )
 
 
-def _assumed(record: ScanRecord) -> set[BindingKey]:
+def _find_assumed(record: ScanRecord) -> set[BindingKey]:
     return {binding.key for used in record.policies for binding in used.bindings if binding.assumed}

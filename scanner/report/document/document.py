@@ -397,11 +397,11 @@ def _changes(record: StoredScan, findings: FindingCounts) -> FindingChanges:
         preview=findings.preview,
         comparable_scan_id=before.id if before else None,
         rules_changed=parts,
-        changed_rules=_changed_rules(record, parts),
+        changed_rules=_list_changed_rules(record, parts),
     )
 
 
-def _changed_rules(record: ScanRecord, parts: Collection[RulesPart] | None) -> tuple[CauseKind, ...] | None:
+def _list_changed_rules(record: ScanRecord, parts: Collection[RulesPart] | None) -> tuple[CauseKind, ...] | None:
     if parts is None or RulesPart.RULES not in parts:
         return None if parts is None else ()
     # Rules that differ have a kind, unless an older version recorded the scan.

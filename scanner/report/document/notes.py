@@ -79,24 +79,24 @@ class ManifestNote(NamedTuple):
 
 def manifest_notes(document: Document) -> tuple[ManifestNote, ...]:
     """A note for each manifest with unknown fields, and one for all manifests of a version that is not served."""
-    return *_unknown_fields(document), *_versions(document)
+    return *_note_unknown_fields(document), *_note_versions(document)
 
 
-def _unknown_fields(document: Document) -> Iterator[ManifestNote]:
+def _note_unknown_fields(document: Document) -> Iterator[ManifestNote]:
     title = HEALTH_TITLES[HealthKind.UNKNOWN_FIELD]
-    entries = [entry for entry in document.health if entry.kind is HealthKind.UNKNOWN_FIELD]
-    for entry in entries[:_SHOWN_MANIFESTS]:
-        yield ManifestNote(title, f"{_subject(document, entry)}: {entry.detail}")
+    entries = [manifest for manifest in document.health if manifest.kind is HealthKind.UNKNOWN_FIELD]
+    for manifest in entries[:_SHOWN_MANIFESTS]:
+        yield ManifestNote(title, f"{_subject(document, manifest)}: {manifest.detail}")
     if len(entries) > _SHOWN_MANIFESTS:
         others = plural(len(entries) - _SHOWN_MANIFESTS, "more manifest has", "more manifests have")
         yield ManifestNote(title, f"{others} unknown fields: {_MORE_MANIFESTS}")
 
 
-def _versions(document: Document) -> Iterator[ManifestNote]:
+def _note_versions(document: Document) -> Iterator[ManifestNote]:
     by_detail: dict[str, list[Health]] = {}
-    for entry in document.health:
-        if entry.kind is HealthKind.NOT_SERVED:
-            by_detail.setdefault(entry.detail, []).append(entry)
+    for manifest in document.health:
+        if manifest.kind is HealthKind.NOT_SERVED:
+            by_detail.setdefault(manifest.detail, []).append(manifest)
     for detail, entries in by_detail.items():
         others = f" and {plural(len(entries) - 1, 'other manifest')}" if entries[1:] else ""
         yield ManifestNote(HEALTH_TITLES[HealthKind.NOT_SERVED], f"{_subject(document, entries[0])}{others}: {detail}")

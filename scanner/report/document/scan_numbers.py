@@ -64,7 +64,7 @@ def numbers_in(document: Document) -> ScanNumbers:
         left_out=document.left_out,
         coverage=document.coverage,
         gaps=document.gaps,
-        unmatched=unmatched_policies(document.stored),
+        unmatched=find_unmatched_policies(document.stored),
         counts={section.key: document.count_in_force(section) for section in document.policies},
         groups=document.groups,
         severity=document.triage.severity,
@@ -86,8 +86,8 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
         left_out=left_out_of(scan.scope, record.coverage, record.method),
         coverage=coverage,
         gaps=record.gaps,
-        unmatched=unmatched_policies(record),
-        counts=_in_force(record),
+        unmatched=find_unmatched_policies(record),
+        counts=_count_in_force(record),
         groups=problem_groups(record, triage),
         severity=triage.severity,
         resolutions=record.resolutions(),
@@ -96,7 +96,7 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
     )
 
 
-def _in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
+def _count_in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
     """The counts of policies without previews."""
     assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)
@@ -111,10 +111,10 @@ _POLICY: Final = ""
 """The binding of an entry about a whole policy."""
 
 
-def unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
+def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
     """These policies; none of a scan that shows a part of the cluster alone, or one of the operations."""
     scope = record.scan.scope
-    noted = {(entry.policy_key, entry.binding) for entry in record.health if entry.kind in _HEALTH}
+    noted = {(health.policy_key, health.binding) for health in record.health if health.kind in _HEALTH}
     unmatched = [used.policy.key for used in record.policies if _matches_nothing(used, noted)]
     if scope.is_limited or scope.operation != _AUTO or not unmatched:
         return frozenset()

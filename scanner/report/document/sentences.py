@@ -369,8 +369,8 @@ def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
 
 
 def _badness(section: PolicySection) -> tuple[bool, int, int, int, str]:
-    found = section.findings.total
-    return not found, _strictness(section.actions), section.severity.rank, -found, section.name
+    findings = section.findings.total
+    return not findings, _strictness(section.actions), section.severity.rank, -findings, section.name
 
 
 def _strictness(actions: Sequence[Action]) -> int:

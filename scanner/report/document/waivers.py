@@ -117,17 +117,17 @@ class WaiversSection:
 
 def waivers_of(triage: Triage) -> WaiversSection:
     """The waivers of the report of a scan."""
-    waived, given = triage.waived, triage.waiving.waivers
+    waived, waivers = triage.waived, triage.waiving.waivers
     return WaiversSection(
         day=triage.day,
-        given=given is not None,
+        given=waivers is not None,
         findings=waived.findings,
         problems=waived.problems,
         lapsed=sum(lapsed.findings for lapsed in waived.lapsed),
         lines=tuple(map(_line, waived.uses)),
         exceptions=tuple(ExceptionLine(use.name, use.findings) for use in triage.waiving.exceptions),
-        faults=given.faults if given else (),
-        notes=given.notes if given else (),
+        faults=waivers.faults if waivers else (),
+        notes=waivers.notes if waivers else (),
     )
 
 

@@ -91,8 +91,8 @@ def section(document: Document, name: str) -> Plain:
         case "verdict":
             return _verdict(document)
         case "changes":
-            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
-            return {**own, "baseline": _baseline(document)}
+            changes = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
+            return {**changes, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -130,18 +130,18 @@ def _problems_by(document: Document) -> Plain:
         for section in document.policies
     ]
     frameworks: list[Plain] = [
-        {"framework": framework.name, **_grouped("control", document.problems_by_control(framework))}
+        {"framework": framework.name, **_write_groups("control", document.problems_by_control(framework))}
         for framework in document.controls
     ]
     return {
         "policies": policies,
-        "namespaces": _grouped("namespace", document.problems_by_namespace),
-        "owners": _grouped("owner", document.problems_by_owner),
+        "namespaces": _write_groups("namespace", document.problems_by_namespace),
+        "owners": _write_groups("owner", document.problems_by_owner),
         "controls": frameworks,
     }
 
 
-def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
+def _write_groups(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
     """The problems of each group, those in several groups, those that the sum of all groups counts too often, and those in none.
 
     The owner of unowned objects is null, as elsewhere.

@@ -42,8 +42,8 @@ def render(document: Document, out: TextIO) -> None:
     _write_missed(document, out)
     _write_health(document, out)
     seen, below = set(), policies_below(document)
-    own = (stored for stored in document.findings() if stored.finding.policy_key not in below)
-    for policy, findings in groupby(own, key=lambda stored: stored.finding.policy_key):
+    shown = (stored for stored in document.findings() if stored.finding.policy_key not in below)
+    for policy, findings in groupby(shown, key=lambda stored: stored.finding.policy_key):
         seen.add(policy)
         _write_suite(document, out, policy, findings)
     for section in document.policies:
@@ -167,8 +167,8 @@ def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
         ("would be refused", "yes" if finding.denies else "no"),
         ("controls", ", ".join(triage.controls(finding.policy_key))),
     )
-    own = (f"{name}: {value}" for name, value in facts if value)
-    return chain(own, evidence_lines(finding.evidence))
+    lines = (f"{name}: {value}" for name, value in facts if value)
+    return chain(lines, evidence_lines(finding.evidence))
 
 
 def _attribute(text: str) -> str:

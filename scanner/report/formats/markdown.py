@@ -56,7 +56,7 @@ _COUNTS: Final = (_REFUSED, "Findings", "New findings")
 _WAIVERS: Final = ("Waiver", "State", "Last day", "Findings", "Problems")
 
 
-class _List(NamedTuple):
+class _MarkdownList(NamedTuple):
     """A list or a table: the lines before it, and a line for each item. `total` items are counted by `nouns`, one and several."""
 
     heading: tuple[str, ...]
@@ -69,17 +69,17 @@ class _List(NamedTuple):
 def render(document: Document, out: TextIO) -> None:
     """Write the report, at most `LONGEST` characters. Long lists share the room that the others leave."""
     shown = summarize(document)
-    first = [*_beginning(document, shown.left_out)]
+    first = [*_write_beginning(document, shown.left_out)]
     lists = [each for each in _lists(document, shown) if each.lines or each.after]
     out.writelines(f"{line}\n" for line in first)
     room = LONGEST - sum(len(line) + 1 for line in first)
     for number, each in enumerate(lists):
-        for line in _fitting(each, room // (len(lists) - number)):
+        for line in _fit(each, room // (len(lists) - number)):
             out.write(f"{line}\n")
             room -= len(line) + 1
 
 
-def _fitting(each: _List, room: int) -> Iterator[str]:
+def _fit(each: _MarkdownList, room: int) -> Iterator[str]:
     """The lines of a list that have room, and below them the number of all, if some are left out."""
     room -= sum(len(line) + 1 for line in each.heading) + len(each.after) + 2 + _NOTE
     if room < 0:
@@ -101,7 +101,7 @@ def _fitting(each: _List, room: int) -> Iterator[str]:
         yield each.after
 
 
-def _beginning(document: Document, left_out: str) -> Iterator[str]:
+def _write_beginning(document: Document, left_out: str) -> Iterator[str]:
     """The verdict and the facts, which no list displaces."""
     provenance = document.provenance
     yield f"# {headline_of(document)}: {escape_markdown(' · '.join(verdict_line(document)))}"
@@ -130,27 +130,27 @@ def _beginning(document: Document, left_out: str) -> Iterator[str]:
     yield from (f"- {title}: {escape_markdown(cut(text, _MESSAGE))}" for title, text in facts.items() if text)
 
 
-def _lists(document: Document, shown: SummaryContent) -> Iterator[_List]:
-    yield _missed(document)
-    yield _new(document, shown)
-    yield _worst(document, shown)
+def _lists(document: Document, shown: SummaryContent) -> Iterator[_MarkdownList]:
+    yield _list_missed(document)
+    yield _list_new(document, shown)
+    yield _list_worst(document, shown)
     yield _policies(document, shown)
     yield _namespaces(shown)
     yield _owners(shown)
     yield _waivers(document)
 
 
-def _missed(document: Document) -> _List:
+def _list_missed(document: Document) -> _MarkdownList:
     """The parts that the scan could not examine: an incomplete report must not look clean."""
     number = gaps_of(document)
     items = (
         [] if document.complete else [f"- {escape_markdown(cut(text, _MESSAGE))}" for text in document.coverage.unseen]
     )
     heading = ("", f"**Not examined ({plural(number, 'item')}):**", "")
-    return _List(heading, items, ("line", "lines"), len(items))
+    return _MarkdownList(heading, items, ("line", "lines"), len(items))
 
 
-def _new(document: Document, shown: SummaryContent) -> _List:
+def _list_new(document: Document, shown: SummaryContent) -> _MarkdownList:
     """The problems that are new since the baseline, however many worse ones there are."""
     baseline = document.baseline
     rows = [_problem(document, worst) for worst in shown.new]
@@ -158,7 +158,7 @@ def _new(document: Document, shown: SummaryContent) -> _List:
     return _table(title, _WORST, rows, ("problem", "problems"), shown.total_new)
 
 
-def _worst(document: Document, shown: SummaryContent) -> _List:
+def _list_worst(document: Document, shown: SummaryContent) -> _MarkdownList:
     total = shown.total
     rows = [_problem(document, worst) for worst in shown.worst]
     return _table(f"Worst problems ({_number(len(rows), total)})", _WORST, rows, ("problem", "problems"), total)
@@ -197,18 +197,18 @@ def _rule(document: Document, worst: WorstProblem) -> str:
     return document.title(finding.policy_key) + (f": {title}" if title != finding.policy else "")
 
 
-def _policies(document: Document, shown: SummaryContent) -> _List:
+def _policies(document: Document, shown: SummaryContent) -> _MarkdownList:
     sections = [section for section in worst_policies(shown.policies) if _needs_attention(section)]
     others = len(shown.policies) - len(sections)
     rows = [_policy(document, section) for section in sections]
-    head, *columns = _without_zeros([_POLICIES, *rows])
+    head, *columns = _drop_zeros([_POLICIES, *rows])
     table = _table("Policies", head, columns, ("policy", "policies"))
     other = "other " if rows else ""
     after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
     return table._replace(after=after)
 
 
-def _without_zeros(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def _drop_zeros(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """A heading and rows without the columns in which every row has 0."""
     columns = [column for column in zip(*lines, strict=True) if set(column[1:]) != {"0"}]
     return list(zip(*columns, strict=True))
@@ -233,7 +233,7 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
     )
 
 
-def _namespaces(shown: SummaryContent) -> _List:
+def _namespaces(shown: SummaryContent) -> _MarkdownList:
     problems = shown.by_namespace
     rows = [
         (namespace_title(namespace), *_counts(problems.numbers_of(namespace), findings))
@@ -244,7 +244,7 @@ def _namespaces(shown: SummaryContent) -> _List:
     return table._replace(after=_sums(problems, "namespace"))
 
 
-def _owners(shown: SummaryContent) -> _List:
+def _owners(shown: SummaryContent) -> _MarkdownList:
     problems = shown.by_owner
     rows = [
         (owner_title(each.owner), *_counts(problems.numbers_of(each.owner), each.findings))
@@ -255,10 +255,10 @@ def _owners(shown: SummaryContent) -> _List:
     return table._replace(after=_sums(problems, "owner"))
 
 
-def _waivers(document: Document) -> _List:
+def _waivers(document: Document) -> _MarkdownList:
     """The waivers of the report: those that end or waive nothing first."""
-    given = document.waivers.lines if document.waivers else ()
-    rows = [_waiver(line) for line in sorted(given, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
+    waivers = document.waivers.lines if document.waivers else ()
+    rows = [_waiver(line) for line in sorted(waivers, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
     return _table("Waivers", _WAIVERS, rows, ("waiver", "waivers"))
 
 
@@ -283,7 +283,7 @@ def _numbers(*numbers: int) -> tuple[str, ...]:
 
 def _table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], nouns: tuple[str, str], total: int | None = None
-) -> _List:
+) -> _MarkdownList:
     lines = [table_row([escape_markdown(cut(cell, _MESSAGE)) for cell in cells]) for cells in rows]
     heading = ("", f"## {title}", "", table_row(head), table_row(("---",) * len(head))) if rows else ()
-    return _List(heading, lines, nouns, len(rows) if total is None else total)
+    return _MarkdownList(heading, lines, nouns, len(rows) if total is None else total)

@@ -38,7 +38,7 @@ from scanner.report.text.titles import auditability
 _LEAST_NAME: Final = 24
 
 
-class _Row(NamedTuple):
+class _PolicyRow(NamedTuple):
     """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
 
     section: PolicySection
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
     refused: int
 
 
-Cell: TypeAlias = Callable[[_Row], str]
+Cell: TypeAlias = Callable[[_PolicyRow], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class _Column:
     style: str = ""
 
 
-def _count(of: Callable[[_Row], int]) -> Cell:
-    return lambda row: f"{of(row):,}"
+def _count(number_of: Callable[[_PolicyRow], int]) -> Cell:
+    return lambda row: f"{number_of(row):,}"
 
 
 _COLUMNS: Final = (
@@ -106,15 +106,15 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
     if rows:
         console.print()
         print_line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
-        _table(console, document, rows, wide=wide)
+        _print_rows(console, document, rows, wide=wide)
         print_cut_note(console, len(rows), "policies")
     if len(rows) < len(sections):
         if not rows:
             console.print()
-        _others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
+        _print_others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
 
 
-def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
+def _unit(rows: Sequence[_PolicyRow], *, wide: bool) -> str:
     """The units of the numbers of the table."""
     others = [
         *(["Refused in problems"] if any(row.refused for row in rows) else []),
@@ -125,20 +125,20 @@ def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
     return f"{join_texts(others)}, the rest in checks: one rule for one object"
 
 
-def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
+def _print_rows(console: Console, document: Document, rows: Sequence[_PolicyRow], *, wide: bool) -> None:
     columns = _columns(console, [_title(document, row) for row in rows], rows, wide=wide)
     heads = ("Policy", *(column.head for column in columns))
     shown = [(_title(document, row), *(column.cell(row) for column in columns)) for row in rows[:ROWS]]
     numbers = [column.head for column in columns if column.number]
     if not fits(console, heads, shown, numbers):
         for row in rows[:ROWS]:
-            _listed_row(console, document, row, wide=wide)
+            _print_row(console, document, row, wide=wide)
         return
-    styles = {column.head: _unless_zero(column.style) for column in columns if column.style}
+    styles = {column.head: _style_unless_zero(column.style) for column in columns if column.style}
     print_table(console, heads, shown, numbers=numbers, styles=styles, gap=False)
 
 
-def _listed_row(console: Console, document: Document, row: _Row, *, wide: bool) -> None:
+def _print_row(console: Console, document: Document, row: _PolicyRow, *, wide: bool) -> None:
     """A policy without a table: its name, severity and actions, and below them the numbers that are not 0."""
     columns = [column for column in _COLUMNS if wide or not column.wide]
     texts = join_texts(column.cell(row) for column in columns if not column.number)
@@ -148,7 +148,7 @@ def _listed_row(console: Console, document: Document, row: _Row, *, wide: bool) 
     print_parts(console, Text("   "), words or [_reason(row.section)])
 
 
-def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wide: bool) -> list[_Column]:
+def _columns(console: Console, names: Sequence[str], rows: Sequence[_PolicyRow], *, wide: bool) -> list[_Column]:
     """The columns with a number, as many as a console has room for."""
     columns = [
         column
@@ -162,21 +162,21 @@ def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wi
     return columns
 
 
-def _width(column: _Column, rows: Sequence[_Row]) -> int:
+def _width(column: _Column, rows: Sequence[_PolicyRow]) -> int:
     return max(*map(len, column.head.split("\n")), *(len(column.cell(row)) for row in rows))
 
 
-def _unless_zero(style: str) -> Style:
+def _style_unless_zero(style: str) -> Style:
     return lambda cell: "" if cell == "0" else style
 
 
-def _title(document: Document, row: _Row) -> str:
+def _title(document: Document, row: _PolicyRow) -> str:
     return document.title(row.section.key)
 
 
-def _row(document: Document, section: PolicySection) -> _Row:
+def _row(document: Document, section: PolicySection) -> _PolicyRow:
     preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
-    return _Row(section, document.count_in_force(section), preview, refused)
+    return _PolicyRow(section, document.count_in_force(section), preview, refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:
@@ -190,7 +190,7 @@ def _action(section: PolicySection) -> str:
     return join_texts(section.actions) or "bound"
 
 
-def _others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:
+def _print_others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:
     """The policies without a row, by the reason."""
     numbers = Counter(map(_reason, sections))
     reasons = join_texts(f"{number:,} {reason}" for reason, number in numbers.most_common())

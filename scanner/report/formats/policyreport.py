@@ -80,7 +80,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
 
 
 @dataclass(slots=True)
-class _Part:
+class _ReportPart:
     """The results of one report, and their numbers by result."""
 
     rows: list[str] = field(default_factory=list)
@@ -93,14 +93,14 @@ class _Part:
         self.size += len(row.encode()) + len(",\n")
 
 
-def _parts(rows: Iterator[str]) -> Iterator[_Part]:
+def _parts(rows: Iterator[str]) -> Iterator[_ReportPart]:
     """The results of a namespace in parts of at most `MOST_BYTES`, one for a namespace without results."""
-    part = _Part()
+    part = _ReportPart()
     for text in rows:
         counted, _, row = text.partition(" ")
         if part.rows and part.size + len(row.encode()) > MOST_BYTES:
             yield part
-            part = _Part()
+            part = _ReportPart()
         part.add(counted, row)
     yield part
 
@@ -174,7 +174,7 @@ def _reference(finding: Finding) -> dict[str, str]:
 def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str]:
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
-    own = {
+    texts = {
         "id": stored.id,
         "problem": stored.problem,
         "binding": finding.binding,
@@ -193,7 +193,7 @@ def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str
         "process": "background scan",
     }
     index = {"cel.validationIndex": str(finding.check.index)} if finding.check.kind is CheckKind.VALIDATION else {}
-    return {**index, **{key: text for key, text in own.items() if text}}
+    return {**index, **{key: text for key, text in texts.items() if text}}
 
 
 _POLICY_REPORTS = Shape("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")

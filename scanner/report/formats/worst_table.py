@@ -44,9 +44,9 @@ def worst_problems(console: Console, document: Document) -> None:
     print_line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
     if console.width < _ONE_LINE:
         for worst in document.worst:
-            _two_lines(console, document, worst)
+            _print_two_lines(console, document, worst)
     else:
-        _table(console, document)
+        _print_rows(console, document)
 
 
 def effect(worst: WorstProblem) -> str:
@@ -92,7 +92,7 @@ def _severity(document: Document, worst: WorstProblem) -> str:
     return str(document.triage.severity(worst.example.finding.policy_key))
 
 
-def _two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
+def _print_two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
     """The id and the object on the first line, the rule on the second."""
     would_be = effect(worst)
     begin = f"  {worst.problem.id}  "
@@ -105,23 +105,23 @@ def _two_lines(console: Console, document: Document, worst: WorstProblem) -> Non
         print_hanging(console, _INDENT, where)
     else:
         print_unwrapped(console, Text.assemble(begin, head, where))
-    owner = _short(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
+    owner = _shorten(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
     end = f" ({', '.join(part for part in (age(document, worst), owner) if part)})"
     safe_end = text_of(console, end).plain
     room = max(console.width - len(_INDENT) - cell_len(safe_end), _LEAST)
-    rule_text = _short(text_of(console, rule(document, worst)).plain, room)
+    rule_text = _shorten(text_of(console, rule(document, worst)).plain, room)
     print_unwrapped(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
 
 
-def _short(text: str, room: int) -> str:
+def _shorten(text: str, room: int) -> str:
     """Text cut to a number of cells; a wide character has two."""
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}{_ELLIPSIS}"
 
 
-def _table(console: Console, document: Document) -> None:
+def _print_rows(console: Console, document: Document) -> None:
     """A line for each problem; the texts of unbounded length share the room that the others leave."""
     places = [place(worst) for worst in document.worst]
-    owners = [_short(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
+    owners = [_shorten(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
     ages = [age(document, worst) for worst in document.worst]
     room = console.width - _FIXED - max(map(cell_len, owners)) - max(map(cell_len, ages))
     for_place = min(max(map(cell_len, places)), room // 2)
@@ -129,8 +129,8 @@ def _table(console: Console, document: Document) -> None:
         "Problem": [worst.problem.id for worst in document.worst],
         "Would be": [effect(worst) for worst in document.worst],
         "Severity": [_severity(document, worst) for worst in document.worst],
-        "Workload": [_short(where, for_place) for where in places],
-        "Rule": [_short(rule(document, worst), room - for_place) for worst in document.worst],
+        "Workload": [_shorten(where, for_place) for where in places],
+        "Rule": [_shorten(rule(document, worst), room - for_place) for worst in document.worst],
         "Age": ages,
         "Owner": owners,
     }

@@ -10,7 +10,7 @@ from typing import Final
 
 from scanner.report.group_files import GroupReader
 from scanner.report.html.finding_rows import ROW_GROUPS, write_data
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pieces import Pieces
 from scanner.report.html.site import Batch, Site, byte_size, split_pages
 from scanner.report.html.templates import content_hash
@@ -34,7 +34,7 @@ class FindingList:
         provenance = self._site.document.provenance
         data = self._read(self._spilled.groups("data "))
         write_data(self._site, self._folder, data, provenance.finished_at or provenance.started_at)
-        in_halves(self._write_pages)
+        work_in_halves(self._write_pages)
 
     def _pages(self) -> Iterator[Batch[str]]:
         return split_pages(self._read(self._spilled.groups(ROW_GROUPS)), byte_size, most=ROWS)

@@ -335,10 +335,10 @@ def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
     """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
     lines = (line.partition("\t") for name in sorted(names) for line in spilled.rows(_group(subject, name)))
     rows = sorted(((_order(order), row) for order, _, row in lines), key=itemgetter(0))
-    return in_folder(row for _, row in rows[:MOST])
+    return move_into_folder(row for _, row in rows[:MOST])
 
 
-def in_folder(rows: Iterable[str]) -> str:
+def move_into_folder(rows: Iterable[str]) -> str:
     """Rows of the list as HTML for a page in a folder."""
     return "\n".join(row.replace(*_UP) for row in rows)
 

@@ -17,7 +17,7 @@ from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.html.change_counts import ChangeCounts, changes_of
 from scanner.report.html.finding_list import FindingList
 from scanner.report.html.finding_rows import FindingRows, Subject, worst_rows
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pages import HtmlPages, owners_with_scores
 from scanner.report.html.place_pages import PlacePages, keep_place
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
@@ -60,7 +60,7 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     texts = PlaceTexts(site)
     halves = _halves(site.document)
     folders = [aside / str(half) for half in range(len(halves))]
-    in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
+    work_in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
     spilled = GroupReader(folders)
     PlacePages(site.with_style("places"), texts).write(folder, spilled)
     FindingList(site.with_style("list"), folder, spilled).write()

@@ -65,8 +65,8 @@ class HtmlPages:
     days: Callable[[PolicyKey], PolicyDays]
 
     def __iter__(self) -> Iterator[HtmlPage]:
-        yield from self._lists()
-        yield from self._single()
+        yield from self._make_lists()
+        yield from self._list_single_pages()
         yield from map(self._policy, self.site.document.policies)
         yield from map(self._namespace, self.site.document.namespaces)
         yield from map(self._owner, self.owners)
@@ -77,7 +77,7 @@ class HtmlPages:
     def _register(self) -> Register:
         return self.site.document.stored.register()
 
-    def _single(self) -> Iterator[HtmlPage]:
+    def _list_single_pages(self) -> Iterator[HtmlPage]:
         page = self._page
         yield HtmlPage("index.html", self._summary)
         yield page("changes.html", "Changes", lambda: self.changes()._asdict())
@@ -152,7 +152,7 @@ class HtmlPages:
 
         return HtmlPage(path, render)
 
-    def _lists(self) -> Iterator[HtmlPage]:
+    def _make_lists(self) -> Iterator[HtmlPage]:
         document = self.site.document
         policies, namespaces = worst_policies(document.policies), worst_namespaces(document.namespaces)
         controls = [(framework, control) for framework in document.controls for control in framework.controls]
@@ -286,7 +286,7 @@ class RuleTexts(NamedTuple):
 def texts_of(policy: PolicySection, rules: Iterable[RuleSection]) -> RuleTexts:
     """The texts of the bindings of a policy, and of those params among `rules` that the bindings used."""
     texts = (*_bindings(policy), *_params(policy, rules))
-    return RuleTexts(tuple(_fitting(texts)), len(texts))
+    return RuleTexts(tuple(_select_fitting(texts)), len(texts))
 
 
 def _bindings(policy: PolicySection) -> Iterator[RuleText]:
@@ -301,12 +301,12 @@ def _params(policy: PolicySection, rules: Iterable[RuleSection]) -> Iterator[Rul
     for rule in rules:
         if rule.type is not RuleType.PARAM or not rule.document:
             continue
-        own, name = kind_and_name(rule.name)
-        if own == kind and name in used:
+        rule_kind, name = kind_and_name(rule.name)
+        if rule_kind == kind and name in used:
             yield RuleText("Param", name, yaml_of(rule.document), rule.masked)
 
 
-def _fitting(texts: Sequence[RuleText]) -> Iterator[RuleText]:
+def _select_fitting(texts: Sequence[RuleText]) -> Iterator[RuleText]:
     room = _HEAVIEST_TEXTS
     for text in texts:
         room -= weight(text.name, text.text)

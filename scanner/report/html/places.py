@@ -94,7 +94,7 @@ class PlaceTexts:
 
     def _policy(self, number: int, checks: frozenset[int], longest: int) -> str:
         section = self._sections[number]
-        own = [section.checks[place].check for place in sorted(checks) if place >= 0]
+        checks_shown = [section.checks[place].check for place in sorted(checks) if place >= 0]
         return str(
             self._policy_macro(
                 number,
@@ -104,7 +104,7 @@ class PlaceTexts:
                 str(section.severity),
                 _cut(section.description) if longest >= _DESCRIBED else "",
                 _cut(section.remediation),
-                self._text(number).mark_only(own),
+                self._text(number).mark_only(checks_shown),
                 longest,
             )
         )
@@ -252,10 +252,10 @@ class PlaceRenderer:
         param = finding.param_namespace, finding.param_name
         key = finding.policy_key, finding.binding, param, finding.check, finding.actions
         if key not in self._rules:
-            self._rules[key] = self._made_rule(finding)
+            self._rules[key] = self._make_rule(finding)
         return self._rules[key]
 
-    def _made_rule(self, finding: Finding) -> _Rule:
+    def _make_rule(self, finding: Finding) -> _Rule:
         texts, document, policy = self._texts, self._site.document, finding.policy_key
         number = texts.number(policy)
         section = texts.section(number)
@@ -303,12 +303,12 @@ def _decision(finding: Finding, rule: _Rule) -> str:
         case Errored():
             return "would be admitted unchecked, because the evaluation fails"
         case Violated():
-            return f"would be admitted, with {_with(finding)}"
+            return f"would be admitted, with {_describe_effect(finding)}"
         case _ as never:
             assert_never(never)
 
 
-def _with(finding: Finding) -> str:
+def _describe_effect(finding: Finding) -> str:
     if "Warn" in finding.actions:
         return "a warning"
     return "an entry in the audit log" if "Audit" in finding.actions else "no message"

@@ -149,7 +149,7 @@ class Site:
     def with_style(self, pages: Literal["places", "list"]) -> Site:
         """The site with a style sheet that lacks the rules of other pages.
 
-        It serves benchmark 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
+        Row 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
         """
         return replace(self, shared={**self.shared, **_style(self.templates, self.document.provenance, pages)})
 
@@ -318,12 +318,12 @@ def slugs_of(names: Iterable[str]) -> dict[str, str]:
     slugs: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(set(names), key=lambda name: (not _is_safe(name), name)):
-        slugs[name] = _free(name, taken)
+        slugs[name] = _choose_free(name, taken)
         taken.add(slugs[name])
     return slugs
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _choose_free(name: str, taken: set[str]) -> str:
     if _is_safe(name):
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

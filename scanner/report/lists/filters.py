@@ -94,9 +94,9 @@ class ListFilter:
 
     def has_facts(self, each: CommonProblem, names: str) -> bool:
         """Return whether the facts of a problem are chosen; `names` has the names and the title of its policy, a line for each."""
-        own = each.policy[1], *names.split("\n")
+        policy_names = each.policy[1], *names.split("\n")
         return (
-            (not self.policy or any(_matches(wanted, name) for wanted in self.policy for name in own))
+            (not self.policy or any(_matches(wanted, name) for wanted in self.policy for name in policy_names))
             and (not self.severity or SEVERITIES[each.severity] in self.severity)
             and (self.min_severity is None or each.severity <= self.min_severity.rank)
             and (not self.action or any(_has_action(each, action) for action in self.action))

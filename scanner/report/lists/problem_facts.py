@@ -136,16 +136,16 @@ class CommonProblem(NamedTuple):
 
 def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:
     """The facts of the problem that some findings have, the worst of which come first."""
-    return _of_one(findings[0]) if len(findings) == 1 else _of_several(findings)
+    return _join_one(findings[0]) if len(findings) == 1 else _join_several(findings)
 
 
 @lru_cache(maxsize=_MOST)
-def _of_one(finding: FindingFacts) -> ProblemFacts:
+def _join_one(finding: FindingFacts) -> ProblemFacts:
     """The facts of a problem with one finding, as most have: thousands have the same."""
-    return _of_several((finding,))
+    return _join_several((finding,))
 
 
-def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
+def _join_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
     first = findings[0]
     still_open = [each for each in findings if each.status != "resolved"]
     counted = [each for each in still_open if not each.excepted and not each.waived]
@@ -220,12 +220,12 @@ def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[Pr
 
 def group_of(members: Sequence[ProblemFinding], triage: Triage) -> FindingGroup:
     """The findings of one problem, of which there is one at least."""
-    own = [(_facts(each, triage), each) for each in members]
-    if len(own) > 1:
-        own.sort(key=lambda pair: pair[0].badness)
+    pairs = [(_facts(each, triage), each) for each in members]
+    if len(pairs) > 1:
+        pairs.sort(key=lambda pair: pair[0].badness)
     return FindingGroup(
-        findings=tuple(each for _, each in own),
-        facts=problem_facts([facts for facts, _ in own]),
+        findings=tuple(each for _, each in pairs),
+        facts=problem_facts([facts for facts, _ in pairs]),
         opened_at=min(each.stored.problem_opened_at or each.stored.first_seen for each in members),
         severity=triage.severity(members[0].stored.finding.policy_key).rank,
     )

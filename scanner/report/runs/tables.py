@@ -48,9 +48,9 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
     yield lines[0]
     for line, entry in zip(lines[1:], document.listed, strict=True):
         yield line
-        yield from _wrapped("; ".join(map(visible, entry.why)), "    ")
+        yield from _wrap("; ".join(map(visible, entry.why)), "    ")
     yield ""
-    yield from _wrapped(summary(document))
+    yield from _wrap(summary(document))
 
 
 def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT001 - whether the first column exists
@@ -85,7 +85,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     """The lines of the completeness sheet: the run, its method, and the kinds with their numbers."""
     run = sheet.details.run
     why = "; ".join(map(visible, sheet.entry.why))
-    yield from _wrapped(
+    yield from _wrap(
         f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}"
     )
     yield ""
@@ -103,7 +103,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     for line in sheet.kinds:
         yield from _kind(line)
     yield ""
-    yield from _wrapped(write_comparison(sheet))
+    yield from _wrap(write_comparison(sheet))
 
 
 def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
@@ -176,10 +176,10 @@ def _kind(line: KindLine) -> Iterator[str]:
         name = ""
     yield name.ljust(_KIND) + columns
     if coverage.note:
-        yield from _wrapped(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
+        yield from _wrap(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
     if line.agreement in {Agreement.CHANGED, Agreement.DIFFERENT}:
         counts = f"the API server counted {_number(line.at_start)} at the start and {_number(line.at_end)} at the end"
-        yield from _wrapped(f"{_WORDS[line.agreement]}: {counts}", "    ")
+        yield from _wrap(f"{_WORDS[line.agreement]}: {counts}", "    ")
 
 
 def write_comparison(sheet: RunSheet) -> str:
@@ -208,14 +208,14 @@ def _size(size: float) -> str:
 
 
 def _fact(label: str, value: str) -> Iterator[str]:
-    return iter(_filled(visible(value), label.ljust(_LABEL), " " * _LABEL))
+    return iter(_fill(visible(value), label.ljust(_LABEL), " " * _LABEL))
 
 
-def _wrapped(text: str, indent: str = "") -> Iterator[str]:
-    return iter(_filled(text, indent, indent) if text else ())
+def _wrap(text: str, indent: str = "") -> Iterator[str]:
+    return iter(_fill(text, indent, indent) if text else ())
 
 
-def _filled(text: str, first: str, following: str) -> Sequence[str]:
+def _fill(text: str, first: str, following: str) -> Sequence[str]:
     return textwrap.wrap(
         text,
         _WIDTH,

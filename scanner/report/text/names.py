@@ -30,8 +30,8 @@ def workload_name(stored: StoredFinding) -> str:
     workload, finding = stored.workload, stored.finding
     if workload is None:
         return ""
-    own = finding.api_version, finding.kind, finding.namespace, finding.name
-    if own == (workload.api_version, workload.kind, workload.namespace, workload.name):
+    object_place = finding.api_version, finding.kind, finding.namespace, finding.name
+    if object_place == (workload.api_version, workload.kind, workload.namespace, workload.name):
         return ""
     return f"{workload.kind} {workload.name}{' (derived)' if workload.derived else ''}"
 

@@ -60,14 +60,14 @@ Style: TypeAlias = Callable[[str], str]
 def text_of(console: Console, text: str, longest: int = _LONGEST, style: str = "") -> Text:
     """Text that is safe to print, cut to the length that a summary has room for."""
     shown = visible(_cut(text, longest))
-    return Text(_encodable(console, shown), style)
+    return Text(_make_encodable(console, shown), style)
 
 
 def _cut(text: str, longest: int = LONGEST_CELL) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _encodable(console: Console, text: str) -> str:
+def _make_encodable(console: Console, text: str) -> str:
     return text.encode(console.encoding, "backslashreplace").decode(console.encoding)
 
 
@@ -94,7 +94,7 @@ def print_parts(
     indent = " " * max(begin.cell_len, 1)
     lead, current = "", begin
     for number, text in enumerate(texts):
-        joint = _encodable(console, between) if number else " " if begin.plain else ""
+        joint = _make_encodable(console, between) if number else " " if begin.plain else ""
         part = text_of(console, text, longest)
         if current.plain and len(lead) + current.cell_len + len(joint) + part.cell_len > console.width:
             print_hanging(console, lead, current)
@@ -229,12 +229,12 @@ def print_commands(console: Console, commands: Sequence[Command], screen: Screen
             print_unwrapped(console, Text(beside))
         else:
             print_line(console, f"  # {command.purpose}")
-            _continued(console, command.text)
+            _print_continued(console, command.text)
     if screen.note:
         print_line(console, screen.note)
 
 
-def _continued(console: Console, command: str) -> None:
+def _print_continued(console: Console, command: str) -> None:
     """Print a command, which a shell reads across the ends of lines; only an argument that is wider than a line is wider."""
     current = " "
     for argument in shlex.split(command):

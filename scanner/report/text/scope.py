@@ -59,16 +59,16 @@ def notes_of(scan: Scan, method: Method) -> tuple[str, ...]:
     """The notes about how this scan evaluated the objects, and about its date."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
     first = filter(None, (clocks_note(method.clocks, scan.started_at), scan.cluster.release.note, method.kyverno_note))
-    return (*first, *files, _simulated(scan), *scan.notes)
+    return (*first, *files, _describe_simulation(scan), *scan.notes)
 
 
 def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
     """The note about clocks that differed by more than five minutes, given the date of the beginning; empty if they agreed."""
     if not clocks.differ:
         return ""
-    own = started - timedelta(seconds=clocks.latest)
+    machine_time = started - timedelta(seconds=clocks.latest)
     shown = (
-        f"{stamp(own + timedelta(seconds=seconds))} {place}"
+        f"{stamp(machine_time + timedelta(seconds=seconds))} {place}"
         for place, seconds in (
             ("on the machine of the scan", 0),
             ("on the API server", clocks.api_server),
@@ -82,7 +82,7 @@ def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
     )
 
 
-def _simulated(scan: Scan) -> str:
+def _describe_simulation(scan: Scan) -> str:
     user = scan.requester.username or "the user that scanned"
     requests, otherwise = _REQUESTS[scan.scope.operation]
     return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"

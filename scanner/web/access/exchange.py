@@ -37,7 +37,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         request.headers["Accept-Encoding"] = _AS_IT_IS
         try:
             async with asyncio.timeout(self._seconds):
-                answer = await (await self._by(_proxy_for(request))).handle_async_request(request)
+                answer = await (await self._choose_transport(_proxy_for(request))).handle_async_request(request)
                 try:
                     body = await _body(answer)
                 finally:
@@ -46,7 +46,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ReadTimeout(f"no whole answer in {self._seconds:g} seconds") from error
         return httpx2.Response(answer.status_code, headers=answer.headers, content=body, request=request)
 
-    async def _by(self, proxy: str) -> httpx2.AsyncHTTPTransport:
+    async def _choose_transport(self, proxy: str) -> httpx2.AsyncHTTPTransport:
         """The transport by a proxy, or without one."""
         if proxy != self._proxy:
             await self._inner.aclose()

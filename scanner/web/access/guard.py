@@ -76,7 +76,7 @@ class Guard:
         """The answer of the guard; None if the application answers."""
         path = request.scope["path"]
         if self._sign_in is not None and path in PATHS:
-            return self._stranger(request) or await self._sign_in.answer(request)
+            return self._refuse_stranger(request) or await self._sign_in.answer(request)
         if request.method not in _READS:
             return response(request.scope, NOT_ALLOWED)
         if path in OPEN_PATHS:
@@ -90,7 +90,7 @@ class Guard:
             request.scope["state"]["refused"] = str(error)
             return response(request.scope, KEYS_UNAVAILABLE)
         if user is None or user.by == "session":
-            return self._stranger(request) or self._browser(request, user)
+            return self._refuse_stranger(request) or self._admit_browser(request, user)
         _admit(request, user)
         return None
 
@@ -104,12 +104,12 @@ class Guard:
         return User(session.user, session.subject, "session") if session else None
 
     def _token(self, request: Request) -> AccessToken | None:
-        given = request.headers.getlist(_AUTHORIZATION)
-        if not self._tokens or not given:
+        headers = request.headers.getlist(_AUTHORIZATION)
+        if not self._tokens or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused("the request has two Authorization headers")
-        scheme, _, text = given[0].partition(" ")
+        scheme, _, text = headers[0].partition(" ")
         text = text.strip()
         if scheme.lower() != _BEARER or (self._assertion_header == _AUTHORIZATION and not text.startswith(PREFIX)):
             return None
@@ -121,31 +121,31 @@ class Guard:
 
     async def _assertion(self, request: Request) -> User | None:
         settings = self._settings.assertion
-        given = request.headers.getlist(settings.header) if settings else []
-        if settings is None or self._keys is None or not given:
+        headers = request.headers.getlist(settings.header) if settings else []
+        if settings is None or self._keys is None or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused(f"the request has two headers {settings.header}")
-        scheme, _, rest = given[0].partition(" ")
-        text = rest.strip() if scheme.lower() == _BEARER else given[0].strip()
+        scheme, _, rest = headers[0].partition(" ")
+        text = rest.strip() if scheme.lower() == _BEARER else headers[0].strip()
         claims = await verify(text, self._keys, issuer=settings.issuer, audience=settings.audience)
         return User(name_of(claims), subject_of(claims), "assertion")
 
-    def _stranger(self, request: Request) -> Response | None:
+    def _refuse_stranger(self, request: Request) -> Response | None:
         """The refusal of a request that names another server; requests with a token or an assertion may do so."""
         if is_known(request, self._settings.hosts):
             return None
         request.scope["state"]["refused"] = "unknown host"
         return response(request.scope, UNKNOWN_HOST)
 
-    def _browser(self, request: Request, user: User | None) -> Response | None:
+    def _admit_browser(self, request: Request, user: User | None) -> Response | None:
         if user is not None:
             request.scope["state"]["session"] = True
             _admit(request, user)
             return None
-        return self._without_credentials(request) if self._settings.authenticates else None
+        return self._refuse_or_redirect(request) if self._settings.authenticates else None
 
-    def _without_credentials(self, request: Request) -> Response:
+    def _refuse_or_redirect(self, request: Request) -> Response:
         """Send a browser to sign in, and refuse others."""
         request.scope["state"]["refused"] = "no credentials"
         if self._sign_in is None:

@@ -53,7 +53,7 @@ class Provider:
 
     async def begin(self, target: str) -> tuple[str, Pending]:
         """The address at which a user signs in, and what the answer must fit. Raises ProviderUnavailable."""
-        endpoints = await self._discovered()
+        endpoints = await self._get_endpoints()
         pending = Pending(token_urlsafe(32), token_urlsafe(32), token_urlsafe(48), target)
         async with self._client(endpoints) as client:
             url, _ = client.create_authorization_url(
@@ -68,14 +68,14 @@ class Provider:
         """
         if issuer and issuer != self._settings.issuer:
             raise Refused("the answer comes from another provider")
-        endpoints = await self._discovered()
-        answer = await self._exchanged(endpoints, code, pending)
+        endpoints = await self._get_endpoints()
+        answer = await self._exchange_code(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
             raise NotAllowed(self._secrets.masked(name_of(claims)))
         return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
 
-    async def _exchanged(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
+    async def _exchange_code(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:
             async with self._client(endpoints) as client:
                 answer: JsonObject = await client.fetch_token(
@@ -129,7 +129,7 @@ class Provider:
             transport=LimitedTransport(),
         )
 
-    async def _discovered(self) -> Endpoints:
+    async def _get_endpoints(self) -> Endpoints:
         return self._endpoints or await self._discovery.answer()
 
     async def _discover(self) -> Endpoints:

@@ -75,7 +75,7 @@ class Sessions:
         value = self._sessions.dumps([token_urlsafe(16), user, subject, by, proof, end])
         self._set(response, self._prefix, _text(value), self._seconds)
 
-    def of(self, request: Request) -> BrowserSession | None:
+    def find(self, request: Request) -> BrowserSession | None:
         """The session of a request; None without a valid one."""
         try:
             session = BrowserSession(*self._sessions.loads(request.cookies.get(self._prefix, "")[:_LONGEST]))
@@ -98,7 +98,7 @@ class Sessions:
         value = self._pending.dumps([pending.state, pending.nonce, pending.verifier, pending.target])
         self._set(response, self._name(pending.state), _text(value), PENDING_SECONDS)
 
-    def pending(self, request: Request, state: str) -> Pending | None:
+    def find_pending(self, request: Request, state: str) -> Pending | None:
         """The sign-in that this browser has begun with a state; None if it has not, or too long ago."""
         try:
             value = request.cookies.get(self._name(state), "")[:_LONGEST]

@@ -44,7 +44,7 @@ class SignIn:
 
     def session(self, request: Request) -> BrowserSession | None:
         """The session of a request; one that a token began ends with the token."""
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is None:
             return None
         match session.by:
@@ -59,14 +59,14 @@ class SignIn:
         """Answer one of the paths."""
         method, path = request.method, request.scope["path"]
         if method not in _READS and method != "POST":
-            return response(request.scope, _only("GET, HEAD, POST"))
+            return response(request.scope, _allow_only("GET, HEAD, POST"))
         if method == "POST":
-            return await self._posted(request, path)
+            return await self._post(request, path)
         if path == LOGIN:
             return await self._login(request)
         return await self._callback(request) if path == CALLBACK else self._account(request)
 
-    async def _posted(self, request: Request, path: str) -> Response:
+    async def _post(self, request: Request, path: str) -> Response:
         if not comes_from_own_page(request):
             request.scope["state"]["refused"] = "the form of another site"
             return response(request.scope, OTHER_SITE)
@@ -74,7 +74,7 @@ class SignIn:
             return self._logout(request)
         if path == LOGIN and self._provider is None:
             return await self._login_with_token(request)
-        return response(request.scope, _only("GET, HEAD"))
+        return response(request.scope, _allow_only("GET, HEAD"))
 
     async def _login(self, request: Request) -> Response:
         target = target_of(request.query_params.get("next", ""))
@@ -83,7 +83,7 @@ class SignIn:
         try:
             url, pending = await self._provider.begin(target)
         except ProviderUnavailable as error:
-            return _failed(request, error, UNAVAILABLE)
+            return _refuse(request, error, UNAVAILABLE)
         answer = RedirectResponse(url, 303, _NO_STORE)
         self._sessions.remember(request, answer, pending)
         return answer
@@ -91,17 +91,17 @@ class SignIn:
     async def _callback(self, request: Request) -> Response:
         """The answer to a user whom the provider sends back. The session is a new one, whatever the browser had before."""
         query = request.query_params
-        pending = self._sessions.pending(request, query.get("state", "")) if self._provider else None
+        pending = self._sessions.find_pending(request, query.get("state", "")) if self._provider else None
         if self._provider is None or pending is None:
-            return _failed(request, Refused("no sign-in with this state has begun in this browser"), NOT_BEGUN)
+            return _refuse(request, Refused("no sign-in with this state has begun in this browser"), NOT_BEGUN)
         try:
             user, subject = await self._provider.finish(_code(query), query.get("iss", ""), pending)
         except NotAllowed as error:
-            answer = _failed(request, error, NOT_A_MEMBER)
+            answer = _refuse(request, error, NOT_A_MEMBER)
         except Refused as error:
-            answer = _failed(request, error, FAILED)
+            answer = _refuse(request, error, FAILED)
         except ProviderUnavailable as error:
-            answer = _failed(request, error, UNAVAILABLE)
+            answer = _refuse(request, error, UNAVAILABLE)
         else:
             answer = RedirectResponse(pending.target, 303, _NO_STORE)
             self._sessions.begin(answer, user, subject, "oidc")
@@ -115,7 +115,7 @@ class SignIn:
         try:
             token = self._tokens.check_token(form.get("token", "").strip())
         except Refused as error:
-            return _failed(
+            return _refuse(
                 request, error, token_form(target, "The token is not valid. Ask those who run this server.", 401)
             )
         answer = RedirectResponse(target, 303, _NO_STORE)
@@ -137,7 +137,7 @@ class SignIn:
 
     def _logout(self, request: Request) -> Response:
         answer = RedirectResponse(LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is not None:
             request.scope["state"].update(user=session.user, subject=session.subject, by="session")
             self._sessions.end(answer, session)
@@ -175,12 +175,12 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-def _failed(request: Request, error: Exception, notice: ShortAnswer) -> Response:
+def _refuse(request: Request, error: Exception, notice: ShortAnswer) -> Response:
     request.scope["state"]["refused"] = str(error)
     return response(request.scope, notice)
 
 
-def _only(methods: str) -> ShortAnswer:
+def _allow_only(methods: str) -> ShortAnswer:
     return ShortAnswer(405, "This address cannot be used so", (f"Use {methods}.",), {"Allow": methods})
 
 

@@ -44,16 +44,16 @@ class Tokens:
 
     def check_token(self, text: str) -> AccessToken:
         """The token that a client presents. Raises Refused for an unknown and for an expired one."""
-        return self._of_digest(digest_of(text))
+        return self._find(digest_of(text))
 
     def has(self, digest: str) -> bool:
         """Return whether there is a token with a digest, and it is valid."""
         try:
-            return bool(self._of_digest(digest))
+            return bool(self._find(digest))
         except Refused:
             return False
 
-    def _of_digest(self, digest: str) -> AccessToken:
+    def _find(self, digest: str) -> AccessToken:
         # All tokens are compared, each in constant time: how long this takes says nothing about them.
         matches = [token for token in self._tokens if compare_digest(token.digest.encode(), digest.encode())]
         if not matches:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan
 from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor, of_scan
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan
 from scanner.web.api.queries import Query, ScanListQuery, path_of, query_of
 from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.requests.refusals import BadRequest
@@ -63,13 +63,13 @@ def head_of(scan: Scan) -> Head:
     return {"scan": scan.id, "cluster": scan.cluster.name, "finished_at": head["finishedAt"]}
 
 
-def page_of(asked: ApiRequest[ScanListQuery], items: Sequence[ItemT]) -> tuple[Sequence[ItemT], str | None]:
+def page_of(request: ApiRequest[ScanListQuery], items: Sequence[ItemT]) -> tuple[Sequence[ItemT], str | None]:
     """The items of a page of a list that never changes, by their places, and `next`. Raises BadRequest."""
-    first = 0 if asked.cursor is None else asked.cursor.numbers(1)[0] + 1
+    first = 0 if request.cursor is None else request.cursor.numbers(1)[0] + 1
     if not 0 <= first <= len(items):
         raise BadRequest(NOT_HERE)
-    end = first + asked.query.limit
-    return items[first:end], Cursor(asked.scan.id, (end - 1,)).text() if end < len(items) else None
+    end = first + request.query.limit
+    return items[first:end], Cursor(request.scan.id, (end - 1,)).text() if end < len(items) else None
 
 
 QueryT = TypeVar("QueryT", bound=Query)
@@ -94,18 +94,20 @@ class Endpoint(Generic[QueryT]):
     make: Callable[[ApiRequest[QueryT]], ApiAnswer | bytes]
     key: Callable[[ApiRequest[QueryT]], Hashable] | None = None
 
-    def respond(self, request: Request, library: ScanLibrary, kept: RenderedPages) -> Response:
+    def respond(self, request: Request, library: ScanLibrary, pages: RenderedPages) -> Response:
         """The answer to a request. Raises WebError."""
         query = query_of(request, self.query)
-        asked = ApiRequest(library, query, path_of(request), str(request.scope.get("root_path", "")))
+        api_request = ApiRequest(library, query, path_of(request), str(request.scope.get("root_path", "")))
         if self.key is None:
-            return page_answer(request, render_bytes(self._body(asked)), "application/json")
-        key = self.name, query, tuple(asked.path.items()), self.key(asked)
-        page = kept.page(key, lambda: self._body(asked))
-        return page_answer(request, page, "application/json", lasting=self.key is of_scan and asked.names_scan)
+            return page_answer(request, render_bytes(self._body(api_request)), "application/json")
+        key = self.name, query, tuple(api_request.path.items()), self.key(api_request)
+        page = pages.page(key, lambda: self._body(api_request))
+        return page_answer(
+            request, page, "application/json", lasting=self.key is key_of_scan and api_request.names_scan
+        )
 
-    def _body(self, asked: ApiRequest[QueryT]) -> bytes:
-        made = self.make(asked)
+    def _body(self, request: ApiRequest[QueryT]) -> bytes:
+        made = self.make(request)
         return made if isinstance(made, bytes) else dump(plain(made))
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
 from scanner.report.text.json_text import workload_json
-from scanner.web.api.asked import ApiRequest, Cursor, of_scan
+from scanner.web.api.api_request import ApiRequest, Cursor, key_of_scan
 from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanListPage, head_of
 from scanner.web.api.queries import ScanListQuery, Text
 from scanner.web.api.schemas import WorkloadJson
@@ -44,17 +44,17 @@ class Population(ScanListPage, frozen=True, kw_only=True):
     objects: list[ExaminedObject]
 
 
-def population(asked: ApiRequest[PopulationQuery]) -> Population:
+def population(request: ApiRequest[PopulationQuery]) -> Population:
     """A page of the population."""
-    view, query = asked.view, asked.query
-    after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))
-    with asked.library.reading() as reader:
-        page = reader.read_population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
-    findings = view.problems.findings_of({each.object.id for each in page.objects})
+    view, query = request.view, request.query
+    after = None if request.cursor is None else PlaceOfPage(*request.cursor.numbers(len(PlaceOfPage._fields)))
+    with request.library.use_reader() as reader:
+        page = reader.read_population_page(request.scan.id, kind=query.kind, after=after, limit=query.limit)
+    findings = view.problems.count_by_object({each.object.id for each in page.objects})
     return Population(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         total=page.total,
-        next=Cursor(asked.scan.id, page.next).text() if page.next else None,
+        next=Cursor(request.scan.id, page.next).text() if page.next else None,
         objects=[_object(each, findings[each.object.id]) for each in page.objects],
     )
 
@@ -83,6 +83,6 @@ ENDPOINTS: Final = (
         PopulationQuery,
         Population,
         population,
-        of_scan,
+        key_of_scan,
     ),
 )

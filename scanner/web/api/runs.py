@@ -10,7 +10,7 @@ from msgspec import Meta
 from scanner.posture.run_register import run_entry
 from scanner.report.runs.document import sheet_of
 from scanner.report.runs.json import entry_json, sheet_lines
-from scanner.web.api.asked import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor
 from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import Date, ListQuery, Query
 from scanner.web.api.schemas import RunJson
@@ -36,26 +36,26 @@ class Runs(ListPage, frozen=True, kw_only=True):
     runs: list[RunJson]
 
 
-def runs(asked: ApiRequest[RunQuery]) -> Runs:
+def runs(request: ApiRequest[RunQuery]) -> Runs:
     """A page of runs."""
-    query = asked.query
-    cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
-    since, before = _beginning(query.since), _before(asked.cursor)
-    with asked.library.reading() as reader:
-        found = reader.list_runs(query.limit + 1, cluster=cluster, since=since, before=before)
+    query = request.query
+    cluster = request.library.cluster(query.cluster).identity if query.cluster else None
+    since, before = _parse_beginning(query.since), _before(request.cursor)
+    with request.library.use_reader() as reader:
+        newest = reader.list_runs(query.limit + 1, cluster=cluster, since=since, before=before)
         total = reader.count_runs(cluster=cluster, since=since)
-    shown = found[: query.limit]
+    shown = newest[: query.limit]
     return Runs(
         total=total,
-        next=Cursor("", (shown[-1].run.number,)).text() if len(found) > len(shown) else None,
+        next=Cursor("", (shown[-1].run.number,)).text() if len(newest) > len(shown) else None,
         runs=[entry_json(run_entry(each)) for each in shown],
     )
 
 
-def run(asked: ApiRequest[Query]) -> bytes:
+def run(request: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
-    with asked.library.reading() as reader:
-        details = reader.find_run(int(asked.path["run"]))
+    with request.library.use_reader() as reader:
+        details = reader.find_run(int(request.path["run"]))
         scan = details.run.scan
         record = reader.read_scan(scan) if scan and not details.still_runs else None
         counts = reader.object_counts(scan)
@@ -71,7 +71,7 @@ def _before(cursor: Cursor | None) -> int | None:
     return number
 
 
-def _beginning(since: str) -> datetime | None:
+def _parse_beginning(since: str) -> datetime | None:
     """The beginning of a date, or a time. Raises BadRequest for no date of the calendar."""
     if not since:
         return None

@@ -45,7 +45,7 @@ class RenderedPages:
 
     def page(self, key: Hashable, render: Callable[[], str | bytes]) -> Rendered:
         """The page with a key, rendered if it is not kept."""
-        packed = self._packed.value(key, lambda: _packed(render_bytes(render())))
+        packed = self._packed.value(key, lambda: _pack(render_bytes(render())))
         return Rendered(zlib.decompress(packed.body), packed.etag)
 
 
@@ -55,7 +55,7 @@ def render_bytes(content: str | bytes) -> Rendered:
     return Rendered(body, f'"{sha256(body).hexdigest()[:32]}"')
 
 
-def _packed(page: Rendered) -> Rendered:
+def _pack(page: Rendered) -> Rendered:
     return Rendered(zlib.compress(page.body, _LEVEL), page.etag)
 
 

@@ -104,10 +104,10 @@ class CompareClusters:
             return None
         key, _, moment = text.partition("/")
         cluster = self.library.cluster(key)
-        wanted = moment_of(moment or text_of(request, f"{name}_at"))
-        counts = self.counts.one(self.library.scan(cluster, wanted).id)
-        own = cluster_key(cluster)
-        return Side(cluster, own, wanted, f"{cluster_path(request, cluster)}/{wanted.path}", counts)
+        scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
+        counts = self.counts.count(self.library.scan(cluster, scan_moment).id)
+        own_key = cluster_key(cluster)
+        return Side(cluster, own_key, scan_moment, f"{cluster_path(request, cluster)}/{scan_moment.path}", counts)
 
     def _page(self, request: Request, sides: list[Side], clusters: tuple[tuple[str, str], ...]) -> str:
         pairs = pairs_of(*(side.counts for side in sides)) if len(sides) == 2 else []  # noqa: PLR2004 - left and right
@@ -116,7 +116,7 @@ class CompareClusters:
             "Two clusters compared",
             fleet_shell(self.library, request, "clusters"),
             sides=sides,
-            chosen={name: _chosen(request, name) for name in ("left", "right")},
+            chosen={name: _read_choice(request, name) for name in ("left", "right")},
             clusters=sorted(clusters, key=lambda pair: (pair[1], pair[0]))[:_CLUSTERS],
             pairs=pairs[:ROWS],
             differing=sum(bool(pair.difference) for pair in pairs),
@@ -137,8 +137,8 @@ def _same_set(sides: list[Side]) -> str:
     return "equal" if len(set(digests)) == 1 else "different"
 
 
-def _chosen(request: Request, name: str) -> tuple[str, str]:
+def _read_choice(request: Request, name: str) -> tuple[str, str]:
     """The values of the fields: the key of a cluster, and the moment as a user writes it."""
     key, _, moment = text_of(request, name, _LONGEST).partition("/")
-    own = moment_of(moment or text_of(request, f"{name}_at"))
-    return key, own.at or own.scan
+    scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
+    return key, scan_moment.at or scan_moment.scan

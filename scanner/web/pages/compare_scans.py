@@ -102,10 +102,10 @@ def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) 
 
 def list_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
     """The rules that differ, with the lines of their texts."""
-    return map(_shown_rule, diff.rules[:most])
+    return map(_make_rule, diff.rules[:most])
 
 
-def _shown_rule(difference: RuleDifference) -> ShownRule:
+def _make_rule(difference: RuleDifference) -> ShownRule:
     lines, more = cut_lines(rule_lines(difference), LINES)
     return ShownRule(rule_change(difference).value, RULE_TITLES[difference.kind], difference.name, lines, more)
 
@@ -153,7 +153,7 @@ class ComparePages:
         cluster = self.library.cluster(request.path_params["cluster"])
         before, after = text_of(request, "before"), text_of(request, "after")
         kind = _kind(text_of(request, "cause"))
-        chosen = self.pairs.value((cluster.id, before, after), lambda: self._chosen(cluster, before, after))
+        chosen = self.pairs.value((cluster.id, before, after), lambda: self._choose(cluster, before, after))
         key = "compare", cluster, chosen, kind, query_of(request), today(self.library)
         return page_answer(request, self.rendered.page(key, lambda: self._answer(request, cluster, chosen, kind)))
 
@@ -162,36 +162,36 @@ class ComparePages:
             case _Pair():
                 return self._page(request, cluster, chosen, kind)
             case _NoPair(why):
-                return self._without(request, cluster, why)
+                return self._render_without(request, cluster, why)
             case _ as never:
                 assert_never(never)
 
-    def _chosen(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
+    def _choose(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
         """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
-            return self._found(lambda reader: reader.find_newest_scans_to_compare(cluster))
+            return self._find_pair(lambda reader: reader.find_newest_scans_to_compare(cluster))
         later = self.library.scan(cluster, moment_of(after))
         if not before:
-            return self._found(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
+            return self._find_pair(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             return _Pair(*reader.order_scans(earlier.id, later.id))
 
-    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
-        with self.library.reading() as reader:
+    def _find_pair(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
+        with self.library.use_reader() as reader:
             try:
                 return _Pair(*find(reader))
             except UsageError as error:
                 return _NoPair(str(error))
 
     def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             comparison = compare_scans(reader, self.library.settings, *pair)
-            return self._rendered(request, cluster, comparison, kind)
+            return self._render(request, cluster, comparison, kind)
 
-    def _rendered(
+    def _render(
         self, request: Request, cluster: StoredCluster, comparison: ScanComparison, kind: CauseKind | None
     ) -> str:
         diff = comparison.diff
@@ -227,12 +227,12 @@ class ComparePages:
             **_WORDS,
         )
 
-    def _without(self, request: Request, cluster: StoredCluster, why: str) -> str:
+    def _render_without(self, request: Request, cluster: StoredCluster, why: str) -> str:
         """The page without a difference: the form, and the reason."""
-        wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
+        form_values = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
         shell = cluster_shell(self.library, request, cluster)
         title = f"Comparison of {cluster.name}"
-        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=form_values, why_not=why, diff=None, only=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ _IN_MEMORY: Final = 1 << 16
 
 def export(view: ScanView, file: str, request: Request) -> Response:
     """The report in a format, by the file name of the download. Raises NotThere, BadRequest and Busy."""
-    name = next((name for name, own in EXPORTS.items() if own == file), None)
+    name = next((name for name, export_file in EXPORTS.items() if export_file == file), None)
     if name is None:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
     form = FORMATS[name]
@@ -49,7 +49,7 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
     give_up()
     try:
-        made = _made(write)
+        made = _make_file(write)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     finally:
@@ -57,7 +57,7 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
     return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
 
 
-def _made(write: Callable[[BinaryIO], None]) -> BinaryIO:
+def _make_file(write: Callable[[BinaryIO], None]) -> BinaryIO:
     file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - closed when it was sent
     try:
         write(file)

@@ -35,7 +35,7 @@ class FleetPages:
         """All clusters: the silent ones first, then those without a complete scan, then the worst."""
         fleet = self.library.fleet().clusters
         now = self._now()
-        counted = self.counts.of([each.usable.id for each in fleet if each.usable])
+        counted = self.counts.get([each.usable.id for each in fleet if each.usable])
         rows = [self._row(each, counted.get(each.usable.id) if each.usable else None, now) for each in fleet]
         return sorted(rows, key=lambda row: row.order)
 

@@ -70,12 +70,12 @@ class PolicyPages:
             policy_link=lambda policy: f"{path}{path_of(policy.language, policy.name)}",
             sets=policy_sets(rows),
             sets_shown=SETS,
-            **_known(rows),
+            **_count_known(rows),
         )
 
     def _one(self, request: Request, language: str, name: str, rows: Sequence[FleetRow]) -> str:
         policy = policy_of_fleet((language, name), rows)
-        known = _known(rows)
+        known = _count_known(rows)
         if policy is None and not known["unknown"]:
             raise NotThere(f"No newest scan of a cluster has the {language[:80]} {name[:120]!r}.")
         clusters = policy.clusters if policy else ()
@@ -83,7 +83,7 @@ class PolicyPages:
         shown = clusters[first : first + ROWS]
         more = shown[-1].row.key if first + ROWS < len(clusters) else ""
         path = f"{root_of(request)}/policies{path_of(language, name)}"
-        with self.fleet.library.reading() as reader:
+        with self.fleet.library.use_reader() as reader:
             versions = versions_of(reader, policy) if policy else None
             bindings = list_binding_versions(reader, policy) if policy else []
         return render(
@@ -107,7 +107,7 @@ class PolicyPages:
         return f"{self.fleet.library.clock():%Y-%m-%d}"
 
 
-def _known(rows: Sequence[FleetRow]) -> dict[str, object]:
+def _count_known(rows: Sequence[FleetRow]) -> dict[str, object]:
     """The clusters without numbers, which a page must name: nothing is known about their policies."""
     return {"counted": sum(row.counts is not None for row in rows), "unknown": [row for row in rows if not row.counts]}
 

@@ -68,7 +68,7 @@ class RunPages:
         number: str = request.path_params["number"]
         if not _NUMBER.fullmatch(number):
             raise NotThere(f"The cluster {cluster.name} has no such run.")
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             details = reader.find_run_of_cluster(int(number), cluster.identity)
         if details is None:
             raise NotThere(f"The cluster {cluster.name} has no run {number}.")
@@ -76,7 +76,7 @@ class RunPages:
         return page_answer(request, self.rendered.page(key, lambda: self._sheet(request, cluster, details)))
 
     def _sheet(self, request: Request, cluster: StoredCluster, details: RunDetails) -> str:
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             record, why_not = _record(reader, details)
             sheet = sheet_of(details, record, reader.object_counts(details.run.scan) if record else ())
         return render(
@@ -97,7 +97,7 @@ class RunPages:
     def _register(self, cluster: StoredCluster, since: datetime | None) -> RegisterDocument:
         """The register since a moment that the user names, else of the last days since the first recorded run."""
         now, earliest = self.library.clock(), since or self._default_since()
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             runs = reader.list_runs(cluster=cluster.identity, since=earliest)
             first = reader.find_first_run(cluster.identity)
         expectation = self.library.expectations.find(cluster.name)

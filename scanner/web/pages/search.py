@@ -62,9 +62,9 @@ class SearchPages:
         text, only = text_of(request, "q"), text_of(request, "only")
         if only and only not in _TITLES:
             raise BadRequest(f"only: one of {', '.join(_TITLES)}.")
-        with self.library.reading() as reader:
-            found = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
-            problems = _problems_of(reader, found.findings.found)
+        with self.library.use_reader() as reader:
+            hits = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
+            problems = _problems_of(reader, hits.findings.found)
         page = render(
             "web/search.html",
             f"Search: {text}" if text else "Search",
@@ -72,7 +72,7 @@ class SearchPages:
             text=text,
             words=" ".join(text.split()[:MOST_WORDS]),
             only=only,
-            sections=list(_sections(found, text, only, f"{root_of(request)}/search")),
+            sections=list(_sections(hits, text, only, f"{root_of(request)}/search")),
             whole=query_link(f"{root_of(request)}/search", {"q": text}),
             most=MOST,
             clusters_shown=CLUSTERS,

@@ -78,8 +78,8 @@ def render(template: str, title: str, shell: Shell, **context: object) -> str:
 
 def query_link(path: str, parameters: Mapping[str, str]) -> Markup:
     """A link with those parameters that have a value."""
-    given = {key: value for key, value in parameters.items() if value}
-    return Markup("{}?{}").format(path, urlencode(given)) if given else Markup("{}").format(path)
+    with_values = {key: value for key, value in parameters.items() if value}
+    return Markup("{}?{}").format(path, urlencode(with_values)) if with_values else Markup("{}").format(path)
 
 
 def path_of(*parts: str) -> str:

@@ -60,7 +60,7 @@ def bind(address: ListenAddress, flag: str) -> socket.socket:
     """A socket that is bound to an address. Raises AssayError if that is impossible."""
     listener: socket.socket | None = None
     try:
-        family, kind, protocol, place = _resolved(address)
+        family, kind, protocol, place = _resolve(address)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
@@ -77,12 +77,12 @@ def address_bound(listener: socket.socket, named: ListenAddress) -> ListenAddres
     return ListenAddress(named.host, listener.getsockname()[1])
 
 
-def _resolved(address: ListenAddress) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+def _resolve(address: ListenAddress) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
+    addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     if address.host == LOCALHOST:
-        found = [each for each in found if ip_address(each[4][0]).is_loopback]
-    if not found:
+        addresses = [each for each in addresses if ip_address(each[4][0]).is_loopback]
+    if not addresses:
         raise OSError(f"{address.host} is no address of this machine")
     # `localhost` is 127.0.0.1 where both are known: that is the address that users and programs try first.
-    family, kind, protocol, _, place = min(found, key=lambda each: each[0] != socket.AF_INET)
+    family, kind, protocol, _, place = min(addresses, key=lambda each: each[0] != socket.AF_INET)
     return family, kind, protocol, place

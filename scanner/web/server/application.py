@@ -49,7 +49,7 @@ def application(library: ScanLibrary, further: Sequence[BaseRoute] = ()) -> Star
     in_turns = [Route(route.path, take_turns(route.endpoint), name=route.name) for route in routes]
 
     @asynccontextmanager
-    async def begun(_: Starlette) -> AsyncIterator[None]:
+    async def begin(_: Starlette) -> AsyncIterator[None]:
         """Limit the threads. Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
         current_default_thread_limiter().total_tokens = THREADS
         with suppress(WebError):
@@ -58,11 +58,11 @@ def application(library: ScanLibrary, further: Sequence[BaseRoute] = ()) -> Star
 
     return Starlette(
         routes=[*in_turns, *further],
-        lifespan=begun,
+        lifespan=begin,
         exception_handlers={
             WebError: _answer(lambda error: error),
-            AssayError: _answer(_of_error),
-            HTTPException: _answer(_of_http),
+            AssayError: _answer(_convert_error),
+            HTTPException: _answer(_convert_http),
         },
     )
 
@@ -82,7 +82,7 @@ def _routes_of_fleet(library: ScanLibrary, counts: FleetCounts, rendered: Render
     yield Route("/clusters/{cluster}/runs/{number}", runs.sheet)
 
 
-def _of_error(error: Exception) -> DatabaseUnavailable:
+def _convert_error(error: Exception) -> DatabaseUnavailable:
     return DatabaseUnavailable(reason_of(error) if isinstance(error, StoreError) else str(error))
 
 
@@ -94,7 +94,7 @@ def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[
     return answer
 
 
-def _of_http(error: Exception) -> WebError:
+def _convert_http(error: Exception) -> WebError:
     status = error.status_code if isinstance(error, HTTPException) else WebError.status
     if status == NotThere.status:
         return NotThere("There is no page at this address.")

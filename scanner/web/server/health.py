@@ -41,7 +41,7 @@ class Background:
 
         Raises the error of the work to every request that waits for it.
         """
-        future = self._begun()
+        future = self._begin()
         try:
             future.result(seconds)
         except TimeoutError:
@@ -50,7 +50,7 @@ class Background:
             raise
         return True
 
-    def _begun(self) -> Future[None]:
+    def _begin(self) -> Future[None]:
         with self._lock:
             if self._running is None:
                 self._running = Future()
@@ -147,10 +147,10 @@ def health_routes(readiness: Readiness) -> list[Route]:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
     # Pages that take long can use all threads of the others.
-    own = CapacityLimiter(_PROBES)
+    probes = CapacityLimiter(_PROBES)
 
     async def readyz(_: Request) -> Response:
-        trouble = await run_sync(readiness.trouble, limiter=own)
+        trouble = await run_sync(readiness.trouble, limiter=probes)
         if trouble:
             return PlainTextResponse(f"not ready: {trouble}\n", 503, headers=_HEADERS)
         return PlainTextResponse("ok\n", headers=_HEADERS)

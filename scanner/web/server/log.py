@@ -61,7 +61,7 @@ class _Events(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Report a record."""
         error = record.exc_info[1] if record.exc_info else None
-        why = f": {_described(error)}" if isinstance(error, Exception) else ""
+        why = f": {_describe(error)}" if isinstance(error, Exception) else ""
         self._events(record.levelname.lower(), f"{record.getMessage()}{why}", {})
 
 
@@ -119,7 +119,7 @@ class AccessLog:
             await self._app(scope, receive, answer)
             await answer.release()
         except Exception as error:
-            self._events("error", _described(error), {"id": number})
+            self._events("error", _describe(error), {"id": number})
             if answer.status is not None:
                 raise  # The server then ends the connection, so that the client knows that the answer is not complete.
             await respond(scope, receive, answer.anew(), INTERNAL_ERROR)
@@ -222,15 +222,15 @@ def mask_query(query: str) -> str:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         return MASK
-    return urlencode([(without_named_secrets(name), _masked(name, value)) for name, value in pairs], safe="[]:/,")
+    return urlencode([(without_named_secrets(name), _mask(name, value)) for name, value in pairs], safe="[]:/,")
 
 
-def _masked(name: str, value: str) -> str:
+def _mask(name: str, value: str) -> str:
     secret = name.lower() in _SECRETS or names_secret(name)
     return MASK if secret else without_named_secrets(value)
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """The description of an internal error. Its message may quote objects, so it is printed on request only, as by the command line."""
     if os.environ.get(_DEBUG):
         return "".join(traceback.format_exception(error)).rstrip()

@@ -155,24 +155,24 @@ class ClusterMetrics:
             return  # The scan was pruned a moment ago: the next request names a newer one.
         waivers, day = database.find_waivers_at(cluster.newest, now), now.date()
         numbers = numbers_of(record, replace(self._settings, waivers=waivers), day)
-        own = lines(scan_samples(numbers), cluster.label)
-        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)
+        scan_lines = lines(scan_samples(numbers), cluster.label)
+        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, scan_lines)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
-        own: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
+        all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
             if cluster.newest:
-                own.append(read[cluster.cluster.id].lines)
+                all_lines.append(read[cluster.cluster.id].lines)
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            expected = expected_samples(self._expected_run(cluster.cluster.name, now))
+            expected = expected_samples(self._find_expected_run(cluster.cluster.name, now))
             live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
-            own.append(lines({**register_samples(register, now), **live}, cluster.label))
-        own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
-        return text(LIVE, lambda name: (each[name] for each in own if name in each))
+            all_lines.append(lines({**register_samples(register, now), **live}, cluster.label))
+        all_lines += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
+        return text(LIVE, lambda name: (each[name] for each in all_lines if name in each))
 
-    def _expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
+    def _find_expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
         """The last expected run of a cluster, which is searched for again once another one is expected."""
         schedule = self._schedule_of(cluster)
         if schedule is None:

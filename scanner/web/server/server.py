@@ -150,14 +150,16 @@ def run(app: ASGIApp, settings: ServerSettings, output: ServerOutput, stop: Futu
 
     Raises AssayError if the server cannot start.
     """
-    with _listening(settings) as listeners:
+    with _listen(settings) as listeners:
         places = [address_bound(listener, named) for listener, named in zip(listeners, _places(settings), strict=True)]
-        settings = replace(settings, access=_named(settings, places[0]))
+        settings = replace(settings, access=_name_access(settings, places[0]))
         servers = _servers(app, settings, output)
         addresses = [f"{settings.scheme}://{place}" for place in places]
         try:
             asyncio.run(
-                _until_stopped(servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop)
+                _run_until_stopped(
+                    servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop
+                )
             )
         except SystemExit as error:
             raise AssayError("the server could not start: its application failed") from error
@@ -165,10 +167,10 @@ def run(app: ASGIApp, settings: ServerSettings, output: ServerOutput, stop: Futu
 
 def protect(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
     """An application behind its headers, its log, its limits and its guard, in this order."""
-    return _outer(guard_app(app, settings.access), settings, output)
+    return _wrap(guard_app(app, settings.access), settings, output)
 
 
-def _outer(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
+def _wrap(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
     return SecureHeaders(AccessLog(RequestLimiter(app, settings.limits), output.log, mask_events(output.events)))
 
 
@@ -208,7 +210,7 @@ def _places(settings: ServerSettings) -> list[ListenAddress]:
 
 
 @contextmanager
-def _listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
+def _listen(settings: ServerSettings) -> Iterator[list[socket.socket]]:
     listeners: list[socket.socket] = []
     try:
         for place, flag in zip(_places(settings), ("--listen", "--metrics-listen"), strict=False):
@@ -219,7 +221,7 @@ def _listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
             listener.close()
 
 
-def _named(settings: ServerSettings, place: ListenAddress) -> AccessSettings:
+def _name_access(settings: ServerSettings, place: ListenAddress) -> AccessSettings:
     """The access of a server at its address, which is its public one if only this machine can reach it."""
     access = settings.access
     if access.public_url or not place.is_loopback:
@@ -230,7 +232,7 @@ def _named(settings: ServerSettings, place: ListenAddress) -> AccessSettings:
 def _servers(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> list[_Server]:
     servers = [_server(protect(app, settings, output), settings, lifespan=True)]
     if settings.metrics_listen:
-        servers.append(_server(_outer(MetricsAlone(app), settings, output), settings, lifespan=False))
+        servers.append(_server(_wrap(MetricsAlone(app), settings, output), settings, lifespan=False))
     return servers
 
 
@@ -264,7 +266,7 @@ def _server(app: ASGIApp, settings: ServerSettings, *, lifespan: bool) -> _Serve
     return _Server(config)
 
 
-async def _until_stopped(
+async def _run_until_stopped(
     servers: Sequence[_Server],
     listeners: Sequence[socket.socket],
     started: Callable[[], None],
@@ -275,7 +277,7 @@ async def _until_stopped(
             server.force_exit = server.should_exit
             server.should_exit = True
 
-    with _on_signals(end) if stop is None else nullcontext():
+    with _handle_signals(end) if stop is None else nullcontext():
         async with asyncio.TaskGroup() as group:
             for server, listener in zip(servers, listeners, strict=True):
                 group.create_task(server.serve(sockets=[listener]))
@@ -288,7 +290,7 @@ async def _until_stopped(
 
 
 @contextmanager
-def _on_signals(end: Callable[[], None]) -> Iterator[None]:
+def _handle_signals(end: Callable[[], None]) -> Iterator[None]:
     """A block in which a signal calls `end`; the handlers of before return afterwards."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}

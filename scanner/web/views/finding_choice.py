@@ -30,8 +30,8 @@ def choose_problems(library: ScanLibrary, cluster: StoredCluster, view: ScanView
     A status besides resolved leaves resolved findings out.
     """
     words = library.words(cluster, wanted.text) if wanted.text else ()
-    problems = view.problems.chosen(wanted, words)
-    return ChosenProblems(problems, problems.findings(resolved=wanted.has_resolved))
+    problems = view.problems.choose(wanted, words)
+    return ChosenProblems(problems, problems.count_findings(resolved=wanted.has_resolved))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FindingChoice:
 
     def problems(self, problems: ListedProblems) -> ListedProblems:
         """The problems with a chosen finding."""
-        return problems.only(lambda each: bool(self.rows(each))) if self.ids else problems
+        return problems.select(lambda each: bool(self.rows(each))) if self.ids else problems
 
     def number(self, chosen: ChosenProblems) -> int:
         """The number of chosen findings of problems."""

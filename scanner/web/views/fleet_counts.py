@@ -50,11 +50,11 @@ class FleetCounts:
         self._most = _OTHERS
 
     def warm(self) -> None:
-        """Begin to count the newest scan of every cluster. Does not wait, and raises as `Library.fleet` does."""
+        """Begin to count the newest scan of every cluster. Does not wait, and raises as `ScanLibrary.fleet` does."""
         newest = (scans.usable.id for scans in self._library.fleet().clusters if scans.usable is not None)
-        self.of(list(newest), patience=0)
+        self.get(list(newest), patience=0)
 
-    def of(self, scans: Collection[str], patience: float = _PATIENCE) -> Mapping[str, Counted]:
+    def get(self, scans: Collection[str], patience: float = _PATIENCE) -> Mapping[str, Counted]:
         """The numbers of finished scans, by their full ids; what is not known is counted, for `patience` seconds before the answer."""
         with self._changed:
             self._ask(scans)
@@ -65,8 +65,8 @@ class FleetCounts:
                     self._kept.move_to_end(scan)
             return {scan: self._kept.get(scan, COUNTING) for scan in scans}
 
-    def one(self, scan: str) -> ScanCounts:
-        """The numbers of a finished scan, counted now if they are not known. Raises as `Library.reading` does."""
+    def count(self, scan: str) -> ScanCounts:
+        """The numbers of a finished scan, counted now if they are not known. Raises as `ScanLibrary.use_reader` does."""
         with self._changed:
             known = self._kept.get(scan)
         if isinstance(known, ScanCounts):
@@ -99,13 +99,13 @@ class FleetCounts:
                 if scan is None:
                     self._counting = False
                     return
-            made = self._counted(scan)
+            made = self._count(scan)
             with self._changed:
                 self._keep(scan, made)
                 del self._queue[scan]
                 self._changed.notify_all()
 
-    def _counted(self, scan: str) -> Counted:
+    def _count(self, scan: str) -> Counted:
         try:
             return self._counts(scan)
         except WebError as error:
@@ -115,5 +115,5 @@ class FleetCounts:
             return NotCounted("not counted: the log of the server has the error", monotonic() + _AGAIN)
 
     def _counts(self, scan: str) -> ScanCounts:
-        with self._library.reading() as reader:
+        with self._library.use_reader() as reader:
             return counts_of(reader, self._library.settings, scan)

@@ -108,14 +108,14 @@ class FleetPolicy:
 
 def policies_of_fleet(rows: Iterable[FleetRow]) -> list[FleetPolicy]:
     """The policies that any cluster has, by name and language."""
-    counted = _counted(rows)
+    counted = _select_counted(rows)
     keys = {key for _, counts in counted for key in counts.policies}
     return [_policy(key, counted) for key in sorted(keys, key=sort_key)]
 
 
 def policy_of_fleet(key: PolicyKey, rows: Iterable[FleetRow]) -> FleetPolicy | None:
     """One policy across clusters; None if no cluster has it."""
-    counted = _counted(rows)
+    counted = _select_counted(rows)
     known = any(key in counts.policies for _, counts in counted)
     return _policy(key, counted) if known else None
 
@@ -125,7 +125,7 @@ def sort_key(key: PolicyKey) -> tuple[str, str]:
     return key[1], key[0]
 
 
-def _counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, ScanCounts]]:
+def _select_counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, ScanCounts]]:
     return [(row, row.counts) for row in sorted(rows, key=by_name) if row.counts is not None]
 
 
@@ -149,7 +149,7 @@ class SharedPolicySet:
 def policy_sets(rows: Collection[FleetRow]) -> list[SharedPolicySet]:
     """The clusters by the digest of their policy sets: the largest set first, those without a digest last."""
     sets: dict[str, list[FleetRow]] = {}
-    for row, counts in _counted(rows):
+    for row, counts in _select_counted(rows):
         sets.setdefault(counts.scan.policy_set_digest, []).append(row)
     ordered = sorted(sets.items(), key=lambda pair: (not pair[0], -len(pair[1]), pair[0]))
     return [SharedPolicySet(digest, tuple(members)) for digest, members in ordered]

@@ -96,7 +96,7 @@ def fleet_row(
     key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None
 ) -> FleetRow:
     """The row of a cluster with the numbers of its newest scan with findings; None if it has no such scan."""
-    counts, why_not = _known(counted)
+    counts, why_not = _split_counted(counted)
     complete = scans.complete
     return FleetRow(
         key=key,
@@ -112,7 +112,7 @@ def fleet_row(
     )
 
 
-def _known(counted: Counted | None) -> tuple[ScanCounts | None, str]:
+def _split_counted(counted: Counted | None) -> tuple[ScanCounts | None, str]:
     if counted is None:
         return None, "no scan of this cluster has finished"
     if isinstance(counted, NotCounted):
@@ -137,11 +137,11 @@ def silence_rule(expectations: RunExpectations) -> str:
 
 
 def _silence(expectations: RunExpectations) -> str:
-    expectation, own = expectations.others, len(expectations.of_clusters)
-    if own:
+    expectation, with_schedule = expectations.others, len(expectations.of_clusters)
+    if with_schedule:
         others = f"others by {expectation.schedule} ({expectation.time_zone})" if expectation else "others daily"
         return (
-            f"{plural(own, 'cluster')} {'has a schedule of its' if own == 1 else 'have schedules of their'} own, {others}: a cluster "
+            f"{plural(with_schedule, 'cluster')} {'has a schedule of its' if with_schedule == 1 else 'have schedules of their'} own, {others}: a cluster "
             f"is silent when its last run began more than {FACTOR:g} times the interval of its schedule ago."
         )
     if expectation is None:

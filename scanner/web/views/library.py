@@ -227,10 +227,10 @@ class ScanLibrary:
         self._questions: Final = Questions(_QUESTIONS)
 
     @contextmanager
-    def reading(self) -> Iterator[SqlReader]:
+    def use_reader(self) -> Iterator[SqlReader]:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
-            yield self._opened()
+            yield self._open()
         except QueryTooLong as error:
             raise DatabaseUnavailable(str(error)) from error
         except StoreError as error:
@@ -239,7 +239,7 @@ class ScanLibrary:
         except UsageError as error:
             raise NotThere(str(error)) from error
 
-    def _opened(self) -> SqlReader:
+    def _open(self) -> SqlReader:
         try:
             return self.database()
         except UsageError as error:
@@ -276,7 +276,7 @@ class ScanLibrary:
         return self._clusters.value("", self._read_clusters)
 
     def _read_clusters(self) -> tuple[StoredCluster, ...]:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.clusters()
 
     def fleet(self) -> Fleet:
@@ -284,18 +284,18 @@ class ScanLibrary:
         return self._fleet.value("", self._read_fleet)
 
     def _read_fleet(self) -> Fleet:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             clusters, unscanned = reader.newest_scans(), reader.runs_without_scan(_UNSCANNED)
         known = {scans.cluster.name for scans in clusters} | {runs.name for runs in unscanned}
         return Fleet(clusters, unscanned, tuple(name for name in self.expectations.members if name not in known))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        return _named(key, self.clusters())
+        return _find_named(key, self.clusters())
 
     def any_cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
-        return _named(key, [each.cluster for each in self.fleet().clusters])
+        return _find_named(key, [each.cluster for each in self.fleet().clusters])
 
     def scan(self, cluster: StoredCluster, moment: ScanMoment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
@@ -305,14 +305,16 @@ class ScanLibrary:
             raise BadRequest(str(error)) from error
         if end is not None and moment.day is not None and moment.day > self.clock().astimezone(UTC).date():
             raise BadRequest(f"{moment.at} is in the future: no scan can have ended by then.")
-        found = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
-        if found is None:
-            wanted = f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
-            raise NotThere(f"The cluster {cluster.name} does not have {wanted}.")
-        return found
+        scan = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
+        if scan is None:
+            scan_words = (
+                f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
+            )
+            raise NotThere(f"The cluster {cluster.name} does not have {scan_words}.")
+        return scan
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.find_scan_of_cluster(cluster, scan_id) if scan_id else reader.find_newest_scan(cluster, until)
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
@@ -330,7 +332,7 @@ class ScanLibrary:
             with self._lock:
                 view = self._views.get(key)
             if view is None:
-                view = self._made(scan.id, day)
+                view = self._make(scan.id, day)
                 with self._lock:
                     self._views[key] = view
         finally:
@@ -339,8 +341,8 @@ class ScanLibrary:
             self._making.pop(key, None)
         return view
 
-    def _made(self, scan_id: str, day: date | None) -> ScanView:
-        with self.reading() as reader:
+    def _make(self, scan_id: str, day: date | None) -> ScanView:
+        with self.use_reader() as reader:
             record = reader.read_scan(scan_id)
             moment = record.scan.finished_at or record.scan.started_at
             settings = replace(self.settings, waivers=self.settings.waivers or reader.find_waivers_at(scan_id, moment))
@@ -351,7 +353,7 @@ class ScanLibrary:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
         if len(text.split()) > MOST_WORDS:
             raise BadRequest(f"text: at most {MOST_WORDS} words.")
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.search_words(cluster.id, text)
 
     def key(self, cluster: StoredCluster) -> str:
@@ -365,7 +367,7 @@ def _unavailable(error: AssayError) -> DatabaseUnavailable:
     return DatabaseUnavailable(reason_of(error))
 
 
-def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+def _find_named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
     cluster = find_cluster(key, clusters)
     if cluster is None:
         raise NotThere(f"There is no cluster {key[:80]!r} in this database.")

@@ -76,8 +76,8 @@ class CountedPolicy:
     @property
     def actions(self) -> tuple[str, ...]:
         """The actions of these bindings, the strictest first."""
-        own = {action for binding in self.bound for action in binding.actions}
-        return tuple(action for action in _ACTIONS if action in own)
+        actions = {action for binding in self.bound for action in binding.actions}
+        return tuple(action for action in _ACTIONS if action in actions)
 
 
 class CountedWorkload(NamedTuple):
@@ -145,8 +145,8 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
     coverage = coverage_of(record)
     scope = record.scan.scope
     is_first = record.previous is None
-    own = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
-    by_policy = _sums((each.policy, each) for each in own)
+    open_workloads = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
+    by_policy = _sums((each.policy, each) for each in open_workloads)
     by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
     return ScanCounts(
         scan=record.scan,
@@ -160,7 +160,7 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
         waived=triage.waived.problems,
         severities={severity: by_severity.get(severity, NONE) for severity in Severity},
         policies={policy.key: policy for policy in _policies(record, triage, by_policy)},
-        workloads=tuple(sorted(_workloads(own, triage))),
+        workloads=tuple(sorted(_workloads(open_workloads, triage))),
         days=record.register().days,
     )
 
@@ -169,11 +169,11 @@ def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Nu
     """The sums of numbers by a key."""
     sums: defaultdict[KeyT, list[int]] = defaultdict(lambda: [0, 0, 0])
     for key, part in parts:
-        own = sums[key]
-        own[0] += part.problems
-        own[1] += part.refused
-        own[2] += part.new
-    return {key: Numbers(*own) for key, own in sums.items()}
+        numbers = sums[key]
+        numbers[0] += part.problems
+        numbers[1] += part.refused
+        numbers[2] += part.new
+    return {key: Numbers(*numbers) for key, numbers in sums.items()}
 
 
 def _gaps(record: StoredScan, coverage: CoverageSection) -> int:

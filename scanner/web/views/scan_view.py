@@ -19,7 +19,7 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
 from scanner.report.html.change_counts import ChangeLines
-from scanner.report.html.finding_rows import MOST, RowMaker, Subject, in_folder
+from scanner.report.html.finding_rows import MOST, RowMaker, Subject, move_into_folder
 from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
@@ -131,11 +131,11 @@ class ScanView:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
         slugs = {site.policies[key]: key for key in site.policies}
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
-        found = self.problems.where(
+        places = self.problems.find_places(
             lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
             lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
         )
-        return in_folder(self.rows(site, [self.problems.at(place) for place in islice(found, MOST)]))
+        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(places, MOST)]))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:

@@ -54,8 +54,8 @@ def _moment(events: list[_Event]) -> ProblemMoment:
 
 def _events(problem: ExplainedProblem) -> Iterator[_Event]:
     for finding in problem.findings:
-        found = finding.stored.finding
-        name = f"{found.kind} {object_name(found)}"
+        of_finding = finding.stored.finding
+        name = f"{of_finding.kind} {object_name(of_finding)}"
         for event in finding.events:
             yield _Event(event.at, _what(event), cause_text(event.cause) if event.cause else "", _kind(event), name)
 

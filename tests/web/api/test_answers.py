@@ -165,7 +165,7 @@ def test_the_population_of_a_kind_is_a_part_of_it(api: Api) -> None:
 def test_the_runs_are_those_of_the_command(api: Api) -> None:
     """Each run has its state and the id of its scan."""
     runs = api.items("/runs", limit=1, cluster=api.key)
-    with api.site.library.reading() as reader:
+    with api.site.library.use_reader() as reader:
         expected: tuple[RunDetails, ...] = reader.list_runs()
     assert [each.run.scan for each in expected] == [each["run"]["scanId"] for each in runs]
     assert {"incomplete"} == {each["state"] for each in runs}

@@ -117,16 +117,16 @@ class ApiRequest(Generic[QueryT_co]):
         return bool(self.query.moment.scan or self.cursor)
 
 
-def of_scan(asked: ApiRequest[Query]) -> Hashable:
+def key_of_scan(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer that depends on a scan and a day alone."""
-    return asked.scan.id, asked.day
+    return request.scan.id, request.day
 
 
-def of_scan_and_newest(asked: ApiRequest[Query]) -> Hashable:
+def key_of_scan_and_newest(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer about a scan that also has what later scans saw."""
-    return of_scan(asked), of_newest(asked)
+    return key_of_scan(request), key_of_newest(request)
 
 
-def of_newest(asked: ApiRequest[Query]) -> Hashable:
+def key_of_newest(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer that changes with the newest scan of a cluster, and with the day."""
-    return asked.library.scan(asked.cluster, ScanMoment()).id, asked.today
+    return request.library.scan(request.cluster, ScanMoment()).id, request.today

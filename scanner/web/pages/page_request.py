@@ -20,7 +20,7 @@ from scanner.web.views.scan_view import ScanView
 
 
 @dataclass(frozen=True)
-class AskedPage:
+class PageRequest:
     """A page about a scan that a request asks for."""
 
     library: ScanLibrary
