@@ -20,7 +20,7 @@ from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import same
 from scanner.parity.answers import Response, aside_of, denial_of
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, Comparison, Difference
-from scanner.policies.mutating.together import RequestResult, answers
+from scanner.policies.mutating.together import RequestResult, try_orders
 
 ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
@@ -51,12 +51,12 @@ class Expected:
     @property
     def refusals(self) -> tuple[str, ...]:
         """The messages with which a server may deny the request, in some order."""
-        return tuple(dict.fromkeys(answer.refused for answer in self.answers if answer.refused))
+        return tuple(dict.fromkeys(answer.refusal for answer in self.answers if answer.refusal))
 
     @property
     def is_refused(self) -> bool:
         """Return whether a server denies the request in every order."""
-        return all(answer.refused for answer in self.answers)
+        return all(answer.refusal for answer in self.answers)
 
     @property
     def ends_connection(self) -> bool:
@@ -80,7 +80,7 @@ def expected(stored: Resource, invocations: Iterable[tuple[BoundPolicy, Invocati
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
     secretive = redact.may_contain_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
-    return Expected(names, stored, answers(acting), secretive)
+    return Expected(names, stored, try_orders(acting), secretive)
 
 
 def compared_update(expectation: Expected, response: Response) -> Comparison:
@@ -124,7 +124,7 @@ def _is_of_a_mutation(response: Response) -> bool:
 
 def _denial(expectation: Expected, *texts: str) -> str:
     """The messages of a denial, redacted."""
-    response = redact.safe_text("; ".join(texts), expectation.stored)
+    response = redact.redact_answer("; ".join(texts), expectation.stored)
     return redact.WITHHELD_ANY if response and expectation.secretive and response != redact.WITHHELD else response
 
 
@@ -135,7 +135,7 @@ def _diff(expectation: Expected, document: JsonObject) -> str:
     if expectation.secretive:
         return redact.WITHHELD_ANY
     changes = difference(_plain(expectation.stored.body), _plain(document))  # type: ignore[arg-type]
-    lines = [redact.masked(str(change), expectation.stored) for change in changes[:_MOST_SHOWN]]
+    lines = [redact.mask_text(str(change), expectation.stored) for change in changes[:_MOST_SHOWN]]
     return "; ".join(lines) or SILENCE
 
 

@@ -28,7 +28,7 @@ from scanner.parity.copies import changed_paths, copy_of, reads_any
 from scanner.parity.mutations import Expected, compared_update, expected
 from scanner.parity.verdicts import Verdict, verdicts_of
 from scanner.policies.mutating import language as mutating
-from scanner.policies.mutating.together import invocations
+from scanner.policies.mutating.together import list_invocations
 from scanner.policies.validating.language import LANGUAGE
 from scanner.scan.prepare import PreparedScan
 
@@ -40,7 +40,7 @@ _FOREIGN: Final = "{}: an aggregated API server serves it, or may, and it may ig
 class Writer(Protocol):
     """The part of a cluster that sends dry-run writes."""
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         """Return whether an aggregated API server serves these objects, or may serve them: it may ignore dryRun."""
         ...
 
@@ -127,9 +127,9 @@ def _sampled(
 ) -> Iterator[_Subject]:
     """The objects of the sample, in turn from each kind; objects of one kind are equally likely."""
     kinds = dict.fromkeys(original for plan in prepared.plans for _, original in plan.policies)
-    for kind in filter(writer.foreign, kinds):
+    for kind in filter(writer.is_foreign, kinds):
         parity.left_out.append(_FOREIGN.format(kind.resource))
-    own = sorted(kind for kind in kinds if not writer.foreign(kind))
+    own = sorted(kind for kind in kinds if not writer.is_foreign(kind))
     reservoirs = [_reservoir(prepared, kind, parity, sample, chance) for kind in own]
     chosen = 0
     for turn in range(sample):
@@ -142,7 +142,7 @@ def _sampled(
 def _reservoir(prepared: PreparedScan, kind: Kind, parity: Parity, size: int, chance: random.Random) -> list[_Subject]:
     kept: list[_Subject] = []
     try:
-        for count, resource in enumerate(prepared.objects(kind), start=1):
+        for count, resource in enumerate(prepared.list_objects(kind), start=1):
             subject = _Subject(kind, resource.namespace, resource.name)
             if len(kept) < size:
                 kept.append(subject)
@@ -173,7 +173,7 @@ class _Replay:
 
     def __init__(self, prepared: PreparedScan, writer: Writer, parity: Parity) -> None:
         self._context = prepared.evaluation_context
-        self._requested = prepared.evaluation.page_evaluator.requested
+        self._requested = prepared.evaluation.page_evaluator.add_defaults
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
@@ -229,7 +229,7 @@ class _Replay:
             acting = (
                 (bound, invocation_result)
                 for bound in self._mutators
-                for invocation_result in invocations(bound, resource, subject.kind, context)
+                for invocation_result in list_invocations(bound, resource, subject.kind, context)
             )
             return expected(resource, acting)
         except SchemaUnknown as error:
@@ -355,5 +355,5 @@ def _shown(text: str, resource: Resource, params: Iterable[Resource | None], *, 
     """The server's message, redacted, because an expression may have taken parts of it from a Secret."""
     if text == SILENCE:
         return text
-    response = redact.safe_text(text, resource, *params)
+    response = redact.redact_answer(text, resource, *params)
     return redact.WITHHELD_ANY if secretive and response != redact.WITHHELD else response

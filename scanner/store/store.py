@@ -481,7 +481,7 @@ class SqlStore(SqlReader):
             self._mark_dead_scans_failed()
             writer.begin(self._engine, self._address, start, self._clock())
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         """The result with `content` in place of its findings. Does not use the database."""
         from scanner.store.history import writer
 
@@ -501,7 +501,7 @@ class SqlStore(SqlReader):
         with suppress(StoreError), as_store_error(self._address):
             writer.beat(self._engine, scan_id, now)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """Commit the results of a page together with its completion.
 
         Raises StoreError, also if the scan does not run.
@@ -511,7 +511,7 @@ class SqlStore(SqlReader):
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep objects that were read for the workloads of others alone, packed by `audit.population`.
 
         Raises StoreError, also if the scan does not run.

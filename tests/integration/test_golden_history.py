@@ -76,21 +76,21 @@ class Recorder:
         """See Store."""
         self._store.begin(replace(start, tool_version=self._assay or start.tool_version))
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         """See Store."""
-        return self._store.packed(result)
+        return self._store.pack(result)
 
     def beat(self, scan_id: str) -> None:
         """See Store."""
         self._store.beat(scan_id)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """See Store."""
-        self._store.page(scan_id, result)
+        self._store.write_page(scan_id, result)
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """See Store."""
-        self._store.controllers(scan_id, kind, objects)
+        self._store.write_controllers(scan_id, kind, objects)
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         """See Store."""

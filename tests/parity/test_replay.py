@@ -37,7 +37,7 @@ class FakeWriter:
     refused: ListFailed | None = None
     written: list[tuple[str, str, JsonObject]] = field(default_factory=list)
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         return kind.resource in self.elsewhere
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from scanner.audit.population import unpacked
+from scanner.audit.population import unpack
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
@@ -116,7 +116,7 @@ class FakeCluster:
     def while_waiting(self, beat: Callable[[], None]) -> None:
         self.beat = beat
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
@@ -166,17 +166,17 @@ class FakeStore:
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         return result
 
     def beat(self, scan_id: str) -> None:
         self.beats.append(scan_id)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpack(kind, objects))
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         return frozenset()

@@ -137,7 +137,7 @@ class Round:
         """Store the whole scan."""
         store.begin(self.start(number))
         for page in self.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         return store.finish(f"scan-{number}", self.end(number))
 
 
@@ -161,8 +161,8 @@ def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageR
         findings,
         tallies,
         {(VALIDATING, "replicas", "replicas-binding"): 9},
-        examined=population.packed([Examined(listed_kind, *identity) for identity in places]),
-        sets=object_sets.packed(ObjectSets(len(places), sets)),
+        examined=population.pack([Examined(listed_kind, *identity) for identity in places]),
+        sets=object_sets.pack(ObjectSets(len(places), sets)),
         places=tuple(places[identity_of(item)] for item in findings),
     )
 

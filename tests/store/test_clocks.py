@@ -37,7 +37,7 @@ def record(store: SqlStore, scan_id: str, at: datetime, each: Round | None = Non
     made = each or Round((A,))
     store.begin(replace(made.start(1), id=scan_id, started_at=at, **start))  # type: ignore[arg-type]
     for page in made.pages():
-        store.page(scan_id, page)
+        store.write_page(scan_id, page)
     store.finish(scan_id, replace(made.end(1), finished_at=at))
 
 

@@ -37,7 +37,7 @@ def record_story(store: SqlStore) -> None:
         each = Round(findings, gaps=gaps, state=state)
         store.begin(replace(each.start(number), rules=(RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)))
         for page in each.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         store.finish(f"scan-{number}", each.end(number))
 
 
@@ -197,7 +197,7 @@ def test_accepted_damage_is_recorded(filled: SqlStore, url: str) -> None:
     each = Round((WEB, GONE))
     filled.begin(replace(each.start(6), accept_damage=True))
     for page in each.pages():
-        filled.page("scan-6", page)
+        filled.write_page("scan-6", page)
     [note] = filled.finish("scan-6", each.end(6)).notes
 
     assert "--accept-damage accepted the rows as they were" in note

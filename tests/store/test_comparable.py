@@ -34,7 +34,7 @@ def test_a_pruned_scan_is_compared_with(store: SqlStore, url: str) -> None:
     for number, digest in ((1, "ab"), (2, "cd"), (3, "cd")):
         each = Round((A,))
         store.begin(replace(each.start(number), policy_set_digest=digest))
-        store.page(f"scan-{number}", each.page())
+        store.write_page(f"scan-{number}", each.page())
         store.finish(f"scan-{number}", each.end(number))
     before = store.record("scan-3").comparable
     prune(url, Rule(1), ended(4))

@@ -64,7 +64,7 @@ def begun(store: SqlStore, number: int, findings: tuple[Finding, ...]) -> ScanEn
     """Begin a scan with these findings; return its end."""
     each = Round(findings)
     store.begin(each.start(number))
-    store.page(f"scan-{number}", each.page())
+    store.write_page(f"scan-{number}", each.page())
     return each.end(number)
 
 

@@ -45,7 +45,7 @@ def scan(store: SqlStore, number: int, each: Round, finished_at: datetime) -> No
     """Store a scan that ends at a moment."""
     store.begin(each.start(number))
     for page in each.pages():
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), finished_at=finished_at))
 
 
@@ -77,7 +77,7 @@ def test_sums_are_those_of_the_tallies(store: SqlStore) -> None:
         each = Round(tuple(findings))
         store.begin(each.start(number))
         for page in each.pages():
-            store.page(f"scan-{number}", replace(page, tallies=page.tallies | passing))
+            store.write_page(f"scan-{number}", replace(page, tallies=page.tallies | passing))
         store.finish(f"scan-{number}", each.end(number))
     cluster, since = store.cluster("prod").id, date(2026, 3, 4)
     by_policy = store.trend_of_policies(cluster, since, {"violated"})
@@ -152,7 +152,7 @@ def test_previews_are_not_counted(store: SqlStore) -> None:
     each = Round((A, IN_BANK))
     store.begin(replace(each.start(1), bindings=(binding("replicas"), binding("labels", assumed=True))))
     for page in each.pages():
-        store.page("scan-1", page)
+        store.write_page("scan-1", page)
     store.finish("scan-1", each.end(1))
 
     assert ["replicas"] == [key.policy for _, tallies in days(store) for key, _ in tallies]

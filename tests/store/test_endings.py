@@ -269,7 +269,7 @@ def test_a_fixed_problem_is_counted_with_the_beginning_of_its_episode(store: Sql
     each = Known((B,))
     page = page_of((A, B), "apps/v1", "Deployment")
     store.begin(each.start(3))
-    store.page("scan-3", replace(page, findings=(B,), places=(1,)))
+    store.write_page("scan-3", replace(page, findings=(B,), places=(1,)))
     store.finish("scan-3", each.end(3))
 
     assert [(3, "replicas", 1, 1)] == fixes(store)

@@ -102,7 +102,9 @@ def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
         made = Round(found, coverage=(listed("Pod"),), cluster=cluster, state=state)
         store.begin(made.start(number))
         page = page_of(found, "v1", "Pod")
-        store.page(f"scan-{number}", replace(page, examined=population.packed([pod.examined for pod in with_findings])))
+        store.write_page(
+            f"scan-{number}", replace(page, examined=population.pack([pod.examined for pod in with_findings]))
+        )
         store.finish(f"scan-{number}", replace(made.end(number), controllers={("tenants.dev", "Tenant"): False}))
     return store.record(f"scan-{number}")
 

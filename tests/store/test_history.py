@@ -223,8 +223,8 @@ def test_a_cluster_is_known_by_its_uid(store: SqlStore) -> None:
 def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
     """An object on two pages is one finding, with the content of the first page."""
     store.begin(Round().start(1))
-    store.page("scan-1", Round((A, B)).page())
-    store.page("scan-1", Round((A._replace(outcome=Violated("again")), C)).page())
+    store.write_page("scan-1", Round((A, B)).page())
+    store.write_page("scan-1", Round((A._replace(outcome=Violated("again")), C)).page())
     scan = store.finish("scan-1", Round().end(1))
 
     assert [A, B, C] == [item.finding for item in store.record("scan-1").findings()]
@@ -236,8 +236,8 @@ def test_pages_add_up(store: SqlStore) -> None:
     lost = Gap(GapKind.OBJECT, "v1/Pod shop/x", "its namespace is gone")
     late = Gap(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1", "does not answer")
     store.begin(Round().start(1))
-    store.page("scan-1", replace(Round((A, B)).page(), gaps=(lost,)))
-    store.page("scan-1", replace(Round((C,)).page(), gaps=(lost,)))
+    store.write_page("scan-1", replace(Round((A, B)).page(), gaps=(lost,)))
+    store.write_page("scan-1", replace(Round((C,)).page(), gaps=(lost,)))
     store.finish("scan-1", Round(gaps=(late,)).end(1))
     record = store.record("scan-1")
 

@@ -48,7 +48,7 @@ def record_every_kind(store: SqlStore) -> None:
         rules = (RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)
         store.begin(replace(each.start(number), rules=rules))
         for page in each.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         store.finish(f"scan-{number}", each.end(number))
     Round(bound=("labels",)).record(store, 4)
 

@@ -46,18 +46,18 @@ class Labelled:
         controller = Controller("apps/v1", "Deployment", "web", "")
         pod = Examined(PODS, POD.namespace, POD.name, POD.uid, controller, self.pod)
         page = page_of((POD,), "v1", "Pod")
-        store.page(f"scan-{number}", self._page(page, pod))
+        store.write_page(f"scan-{number}", self._page(page, pod))
         if self.with_deployment:
             deployment = Examined(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
-            store.page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
+            store.write_page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
         namespaces = [Examined(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces]
-        store.controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
+        store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
     def _page(self, page: PageResult, examined: Examined) -> PageResult:
         page = page if self.findings else replace(page, findings=(), places=(), tallies={})
-        return replace(page, examined=population.packed([examined]))
+        return replace(page, examined=population.pack([examined]))
 
 
 def kept(record: StoredScan) -> dict[str, KeptOfObject | None]:

@@ -162,7 +162,7 @@ def test_a_scan_that_was_given_up_cannot_go_on(url: str) -> None:
         execute(url, "UPDATE scans SET state = 'failed'")
 
         with pytest.raises(StoreError, match="Start a new scan"):
-            store.page("scan-1", Round().page())
+            store.write_page("scan-1", Round().page())
         with pytest.raises(StoreError, match="Start a new scan"):
             store.finish("scan-1", Round().end(1))
 
@@ -172,7 +172,7 @@ def test_every_page_updates_the_heartbeat(url: str) -> None:
     with open_store(url, lambda: DAWN + timedelta(hours=1)) as store:
         store.begin(Round().start(1))
         execute(url, "UPDATE scans SET host = 'another-host', heartbeat = '2026-03-01 00:00:00'")
-        store.page("scan-1", Round().page())
+        store.write_page("scan-1", Round().page())
         [scan] = store.scans()
 
     assert ScanState.RUNNING is scan.state

@@ -115,7 +115,7 @@ def test_the_heartbeat_is_written_now_and_then(url: str, seconds: int, beats: bo
     with open_store(url, lambda: moment) as store:
         store.begin(FIRST.start(1))
         moment = DAWN + timedelta(seconds=seconds)
-        store.page("scan-1", FIRST.page())
+        store.write_page("scan-1", FIRST.page())
     assert (moment if beats else DAWN).strftime("%H:%M:%S") in heartbeat(url)
 
 

@@ -22,7 +22,7 @@ def scan(store: SqlStore, scan_id: str, number: int, each: Round | None = None) 
     """A scan with a given id."""
     chosen = each or Round()
     store.begin(replace(chosen.start(number), id=scan_id))
-    store.page(scan_id, chosen.page())
+    store.write_page(scan_id, chosen.page())
     store.finish(scan_id, chosen.end(number))
 
 

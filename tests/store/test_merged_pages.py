@@ -20,7 +20,7 @@ def recorded(store: SqlStore, number: int, *pages: PageResult) -> None:
     each = Round()
     store.begin(each.start(number))
     for page in pages:
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", each.end(number))
 
 

@@ -258,7 +258,7 @@ def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
     store.begin(each.start(number))
     for portion in (each.findings[::2], each.findings[1::2]):
         for page in replace(each, findings=portion).pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", each.end(number))
 
 

@@ -190,7 +190,7 @@ def test_a_full_disk_is_reported_and_the_scan_stays_unfinished(tmp_path: Path) -
         store.begin(Round().start(2))
         store.close()
         with full_disk(), pytest.raises(StoreError, match=r"the disk is full.*Free some space"):
-            store.page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
+            store.write_page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
         assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
 
 

@@ -74,7 +74,7 @@ class Listing:
         store.begin(each.start(number))
         seen = [pod for pod in self.pods if not self.scope.namespaces or pod.namespace in self.scope.namespaces]
         for start in range(0, len(seen), 2):
-            store.page(f"scan-{number}", page(seen[start : start + 2]))
+            store.write_page(f"scan-{number}", page(seen[start : start + 2]))
         controllers = {("apps", "ReplicaSet"): True}
         store.finish(f"scan-{number}", replace(each.end(number), controllers=controllers))
 
@@ -93,8 +93,8 @@ def page(pods: Sequence[Pod]) -> PageResult:
         1,
         len(pods),
         len(pods),
-        examined=population.packed(records),
-        sets=object_sets.packed(ObjectSets(len(pods), sets)),
+        examined=population.pack(records),
+        sets=object_sets.pack(ObjectSets(len(pods), sets)),
     )
 
 
@@ -190,9 +190,9 @@ def test_controllers_that_were_read_give_the_workload(store: SqlStore) -> None:
     pod = Examined(PODS, "a", "web-1-x", "p", reference)
     deployments = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
     store.begin(each.start(1))
-    store.page("scan-1", replace(page([POD]), examined=population.packed([pod])))
-    store.controllers("scan-1", SETS, population.packed([Examined(SETS, "a", "web-1", "r", above)]))
-    store.controllers("scan-1", deployments, population.packed([Examined(deployments, "a", "web", "d")]))
+    store.write_page("scan-1", replace(page([POD]), examined=population.pack([pod])))
+    store.write_controllers("scan-1", SETS, population.pack([Examined(SETS, "a", "web-1", "r", above)]))
+    store.write_controllers("scan-1", deployments, population.pack([Examined(deployments, "a", "web", "d")]))
     kinds = {("apps", "ReplicaSet"): True, ("apps", "Deployment"): True}
     store.finish("scan-1", replace(each.end(1), controllers=kinds))
     [recorded] = store.record("scan-1").population()
@@ -207,7 +207,7 @@ def test_a_check_that_becomes_not_auditable_resolves_nothing(store: SqlStore) ->
     store.begin(each.start(2))
     result = page_of((kept,), "apps/v1", "Deployment")
     key = SetKey(InvocationKey(kept.language, kept.policy, kept.binding), ((CHECK, "notAuditable"),))
-    store.page("scan-2", replace(result, findings=(), places=(), sets=object_sets.packed(ObjectSets(1, {key: 1}))))
+    store.write_page("scan-2", replace(result, findings=(), places=(), sets=object_sets.pack(ObjectSets(1, {key: 1}))))
     scan = store.finish("scan-2", each.end(2))
     assert (1, 1) == (scan.resolved, store.record("scan-2").unchecked)
     assert {"gone": "resolved"} == statuses(store.record("scan-2").resolved())

@@ -45,7 +45,7 @@ def test_a_preview_is_seen_once_a_scan(store: SqlStore) -> None:
     round_ = previewed(PREVIEW)
     store.begin(round_.start(1))
     for _ in range(2):
-        store.page("scan-1", round_.page())
+        store.write_page("scan-1", round_.page())
 
     assert 1 == store.finish("scan-1", round_.end(1)).findings
     assert 1 == len(list(store.record("scan-1").findings()))

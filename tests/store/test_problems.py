@@ -66,7 +66,7 @@ def record_pods(store: SqlStore, number: int, pods: list[Finding]) -> None:
     kind = Kind("", "v1", "Pod", "pods", namespaced=True)
     examined = [Examined(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
     store.begin(each.start(number))
-    store.page(f"scan-{number}", replace(page, examined=population.packed(examined)))
+    store.write_page(f"scan-{number}", replace(page, examined=population.pack(examined)))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "ReplicaSet"): True}))
 
 
@@ -121,7 +121,7 @@ def passing(each: Round, store: SqlStore, number: int, *, matched: bool = True) 
     """Store a scan in which the object of A passes its check, or is not matched."""
     page = page_of((A,), "apps/v1", "Deployment")
     store.begin(each.start(number))
-    store.page(f"scan-{number}", replace(page, findings=(), places=(), sets=page.sets if matched else b""))
+    store.write_page(f"scan-{number}", replace(page, findings=(), places=(), sets=page.sets if matched else b""))
     store.finish(f"scan-{number}", each.end(number))
 
 

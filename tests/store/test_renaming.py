@@ -257,7 +257,7 @@ def test_a_cluster_is_not_renamed_while_it_is_scanned(store: SqlStore, url: str)
         UsageError, match=r"Scan scan-2 of old is running: run the command again when the scan has ended"
     ):
         renamed(url, "old", "new")
-    store.page("scan-2", each.page())
+    store.write_page("scan-2", each.page())
     store.finish("scan-2", each.end(2))
     assert renamed(url, "old", "new").changed
 

@@ -270,7 +270,7 @@ def compare_stores(url: str, store: SqlStore, reference: SqlStore, history: Sequ
         for each in (store, reference):
             each.begin(step.start(number, cluster))
             for page in step.pages(first):
-                each.page(f"scan-{number}", page)
+                each.write_page(f"scan-{number}", page)
         if step.prune:
             prune(url, step.prune, ended(number))
         due, waiting = ([], [(number, step)]) if step.late and not waiting else ([(number, step), *waiting], [])
@@ -448,7 +448,7 @@ def test_a_finding_of_a_pruned_user_is_not_resolved_for_another(store: SqlStore,
     begun = replace(Round((WEB,)).start(1), requester=UserInfo("alice"))
     store.begin(begun)
     [page] = Round((WEB,)).pages()
-    store.page("scan-1", replace(page, tallies={key._replace(requester=True): 1 for key in page.tallies}))
+    store.write_page("scan-1", replace(page, tallies={key._replace(requester=True): 1 for key in page.tallies}))
     store.finish("scan-1", Round().end(1))
     for number in (2, 3):
         store.begin(replace(BLIND_ROUND.start(number), requester=UserInfo("alice")))
@@ -569,7 +569,7 @@ def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
     for number, assumed in enumerate((True, False), 1):
         started = Round((WEB,), bound=()).start(number)
         store.begin(replace(started, bindings=(binding("replicas", assumed=assumed),)))
-        store.page(f"scan-{number}", Round((WEB,)).page())
+        store.write_page(f"scan-{number}", Round((WEB,)).page())
         store.finish(f"scan-{number}", Round().end(number))
 
     [problem] = problems(store.record("scan-2").by_problem())

@@ -54,7 +54,7 @@ class Kept(Round):
 def recorded(store: SqlStore, number: int, *rules: RuleObject) -> StoredScan:
     """Store a scan with rules and read it."""
     store.begin(Kept().start(number, rules))
-    store.page(f"scan-{number}", Kept().page())
+    store.write_page(f"scan-{number}", Kept().page())
     store.finish(f"scan-{number}", Kept().end(number))
     return store.record(f"scan-{number}")
 

@@ -329,7 +329,7 @@ class TestChoice:
         )
         started = replace(other.start(2), requester=UserInfo("jane"))
         store.begin(started)
-        store.page("scan-2", other.page())
+        store.write_page("scan-2", other.page())
         store.finish("scan-2", other.end(2))
 
         assert ("scope", "operation", "requester", "mode") == diff(store, 1, 2).incomparable

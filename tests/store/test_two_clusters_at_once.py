@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> object:
 def scanned(store: SqlStore, name: str, each: Round, barrier: Barrier) -> Scan:
     """Scan up to the end, and close together with the others."""
     store.begin(replace(each.start(1), id=name))
-    store.page(name, each.page())
+    store.write_page(name, each.page())
     barrier.wait(SECONDS)
     return store.finish(name, each.end(1))
 
@@ -118,7 +118,7 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
                 )
                 each = replace(each, policies=POLICIES, bound=POLICIES)
                 store.begin(replace(each.start(number), id=scan_id))
-                store.page(scan_id, each.page())
+                store.write_page(scan_id, each.page())
                 store.finish(scan_id, each.end(number))
                 record = store.record(scan_id)
                 shown.append({**statuses(record.findings()), **statuses(record.resolved())})

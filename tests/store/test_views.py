@@ -71,7 +71,7 @@ def fill(store: SqlStore) -> None:
     record_pods(store, 8, pods[1:])
     each = Known((WEB, finding("new")), coverage=(listed("Deployment"),))
     store.begin(each.start(9))
-    store.page("scan-9", each.page())
+    store.write_page("scan-9", each.page())
     store.finish("scan-9", replace(each.end(9), health=(HEALTH,)))
     store.begin(Round().start(10))
 
@@ -280,7 +280,7 @@ def test_previews_are_not_open(store: SqlStore, url: str) -> None:
     each = Round((finding("a", policy="sandbox"),))
     started = each.start(1)
     store.begin(replace(started, bindings=(replace(started.bindings[0], assumed=True, policy_name="sandbox"),)))
-    store.page("scan-1", page_of(each.findings, "apps/v1", "Deployment"))
+    store.write_page("scan-1", page_of(each.findings, "apps/v1", "Deployment"))
     store.finish("scan-1", each.end(1))
 
     kept = rows(url, "SELECT finding FROM v_findings_open"), rows(url, "SELECT problem FROM v_problems")

@@ -58,7 +58,7 @@ class Story:
         start = replace(made.start(number), waivers=WaiverSet(waivers) if waivers else None)
         policies = tuple(own if each.name == own.name else each for each in start.policies)
         self.store.begin(replace(start, policies=policies))
-        self.store.page(f"scan-{number}", made.page())
+        self.store.write_page(f"scan-{number}", made.page())
         self.store.finish(f"scan-{number}", made.end(number))
 
     def triage(self, number: int, *waivers: Waiver) -> Triage:

@@ -40,7 +40,7 @@ def record(store: SqlStore, number: int, waivers: WaiverSet | None, made: Round 
     made = made or Round((A, B, C))
     store.begin(replace(made.start(number), waivers=waivers))
     for page in made.pages():
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", made.end(number))
 
 
@@ -158,7 +158,7 @@ def test_policy_exceptions_are_listed_with_the_findings_that_they_except(store: 
     rules = tuple(RuleObject(RuleType.EXCEPTION, name, name, {}) for name in names)
     made = Round((A._replace(excepted_by="shop/allowed, the filter"), B))
     store.begin(replace(made.start(1), rules=rules))
-    store.page("scan-1", made.page())
+    store.write_page("scan-1", made.page())
     store.finish("scan-1", made.end(1))
     section = waivers_of(Triage(Settings(), store.record("scan-1")))
 

@@ -56,7 +56,7 @@ def test_a_report_of_a_day_has_the_waivers_of_that_day(tmp_path: Path, history: 
             made = Round(OBJECTS)
             given_waivers = None if waivers is None else WaiverSet(tuple(waivers))
             store.begin(replace(made.start(number), waivers=given_waivers))
-            store.page(f"scan-{number}", made.page())
+            store.write_page(f"scan-{number}", made.page())
             store.finish(f"scan-{number}", made.end(number))
             for day in (day for day in days if day >= ended(1).date()):
                 assert naive(history[:number], day) == shown(store, day)

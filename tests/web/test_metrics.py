@@ -196,7 +196,7 @@ def test_a_waiver_ends_with_its_last_day(store: SqlStore, database: Watched) -> 
     scan = Round(ITEMS)
     store.begin(replace(scan.start(1), waivers=WaiverSet((waiver,))))
     for page in scan.pages():
-        store.page("scan-1", page)
+        store.write_page("scan-1", page)
     store.finish("scan-1", scan.end(1))
     now = [NOW]
     metrics = metrics_of(database, lambda: now[0])

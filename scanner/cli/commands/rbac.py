@@ -106,7 +106,7 @@ def generate(
     import yaml
 
     from scanner.cli.terminal.stdout import text
-    from scanner.cluster.live.rights import roles
+    from scanner.cluster.live.rights import make_roles
 
     connection = _connection(kubeconfig, context, as_user, as_groups)
     scope = RightsScope.of(
@@ -119,7 +119,7 @@ def generate(
     )
     cluster = connection.cluster()
     needs = _needs(cluster, scope)
-    written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
+    written = yaml.safe_dump_all(make_roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _warn(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
@@ -133,7 +133,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
-    from scanner.rbac import needs
+    from scanner.rbac import list_permissions
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
@@ -147,7 +147,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
         languages=with_options(kyverno),
         definitions=given.kinds,
     )
-    return needs(cluster, options, rights.waivers_namespace)
+    return list_permissions(cluster, options, rights.waivers_namespace)
 
 
 def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermissions) -> None:

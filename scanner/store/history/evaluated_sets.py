@@ -71,7 +71,7 @@ class EvaluatedSets:
         rows = RowSets(ids)
         everything = rows.of((1 << len(ids)) - 1)
         stored: defaultdict[StoredSet, list[CheckIds]] = defaultdict(list)
-        for bits, keys in kind.finished().shared().items():
+        for bits, keys in kind.finish().group_keys().items():
             stored[rows.of(bits)] += (self._check_ids(key) for key in keys)
         self._note(stored)
         set_ids = self._set_ids([everything, *stored])

@@ -72,8 +72,8 @@ class Provider:
         answer = await self._exchanged(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
-            raise NotAllowed(self._secrets.masked(name_of(claims)))
-        return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
+            raise NotAllowed(self._secrets.mask(name_of(claims)))
+        return self._secrets.mask(name_of(claims)), self._secrets.mask(subject_of(claims))
 
     async def _exchanged(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:
