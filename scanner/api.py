@@ -33,8 +33,8 @@ from scanner.policies.bound_language import BindingContext, Supporting
 from scanner.policies.kyverno.autogen import served_by
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
-from scanner.policies.language import Language, derived, documents_of, with_options
-from scanner.policies.plan import equivalents
+from scanner.policies.language import Language, derive_from_namespaces, select_documents, with_options
+from scanner.policies.plan import find_equivalents
 from scanner.scan.param_table import ParamTable
 
 __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "SchemaUnknown", "Schemas", "UserInfo"]
@@ -88,13 +88,13 @@ class Auditor:
         described = tuple(namespaces)
         nouns = [
             *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),
-            *derived(policy_languages, described, rules),
+            *derive_from_namespaces(policy_languages, described, rules),
         ]
         binding_context = BindingContext(now=now, rules=rules, schemas=schemas, namespaces=described)
         self.bound = tuple(
             bound_policy
             for language in policy_languages
-            for bound_policy in language.bind(documents_of(language, nouns), binding_context).bound
+            for bound_policy in language.bind(select_documents(language, nouns), binding_context).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -103,7 +103,7 @@ class Auditor:
             params=table,
             namespaces={as_text(dig(document, "metadata", "name")): document for document in described},
             implied_namespaces=True,
-            equivalents=equivalents(served),
+            equivalents=find_equivalents(served),
             user=user or UserInfo(),
             authorizer=authorizer and CachingDecider(authorizer),
         )

@@ -19,9 +19,9 @@ from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import deciding_kinds, listed_kinds
-from scanner.policies.plan import KindPlan, other_versions, plan
-from scanner.policies.webhooks import webhook_kinds
+from scanner.policies.language import list_deciding_kinds, list_document_kinds
+from scanner.policies.plan import KindPlan, find_other_versions, plan
+from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
@@ -70,7 +70,7 @@ class RequiredPermissions:
     gaps: tuple[Gap, ...]
 
 
-def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> RequiredPermissions:
+def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str = "") -> RequiredPermissions:
     """The permissions that a scan with these options needs, and to read the waivers of a namespace.
 
     Raises ClusterError and UsageError as `prepare` does.
@@ -91,14 +91,16 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Re
         *_waivers(waivers_namespace),
     ]
     lines = plan(kinds, bound, operations, prepared.evaluation_context.relabelled)
-    kind_plans = [line for line in lines if not prepared.listing.left_out(line.kind)]
+    kind_plans = [line for line in lines if not prepared.listing.find_exclusion(line.kind)]
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
         wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
-    wanted.extend(_conversions(other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
+    wanted.extend(_conversions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
     wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
     unread = {
-        f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in deciding_kinds(language, kinds)
+        f"{kind.api_version}/{kind.kind}"
+        for language in options.languages
+        for kind in list_deciding_kinds(language, kinds)
     }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
     return RequiredPermissions(_merged(wanted), tuple(gaps))
@@ -113,9 +115,9 @@ def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permissio
 
 def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Permission]:
     if options.cluster_policies:
-        for kind in listed_kinds(options.languages, kinds):
+        for kind in list_document_kinds(options.languages, kinds):
             yield from _lists(kind, ("",), "policies and bindings")
-    for kind in webhook_kinds(kinds):
+    for kind in list_webhook_kinds(kinds):
         why = "to list the webhooks, which a scan does not evaluate"
         yield Permission(kind.group, kind.plural, "list", why=why, optional=True)
 
@@ -135,9 +137,9 @@ def _namespaces(names: tuple[str, ...]) -> Iterator[Permission]:
 
 def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Permission]:
     table = ParamTable(kinds)
-    for kind, users in table.needed(bound).items():
+    for kind, users in table.list_needed(bound).items():
         names = ", ".join(user.policy.name for user in users)
-        yield from _lists(kind, table.namespaces(kind, users, within), f"params of policy {names}")
+        yield from _lists(kind, table.list_namespaces(kind, users, within), f"params of policy {names}")
 
 
 def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Permission]:

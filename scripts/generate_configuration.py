@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scanner.cli.commands.catalog import settings
-from scanner.config.schema import schema_of
+from scanner.config.schema import make_schema
 from scanner.config.setting import Setting
 from scanner.config.unflagged import UNFLAGGED_KEYS
 
@@ -28,7 +28,7 @@ def page() -> str:
 
 def schema() -> str:
     """Return the JSON Schema of the file."""
-    return json.dumps(schema_of(settings()), indent=2) + "\n"
+    return json.dumps(make_schema(settings()), indent=2) + "\n"
 
 
 def _tables() -> str:

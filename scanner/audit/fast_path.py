@@ -18,7 +18,7 @@ from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
 from scanner.admission.params import resolve_params
 from scanner.audit.fast_policy import (
-    SKIPS,
+    SKIPPED,
     BindingChoice,
     FastPolicy,
     Inputs,
@@ -27,8 +27,8 @@ from scanner.audit.fast_policy import (
     PassTest,
     reads_namespace,
 )
-from scanner.audit.findings import counted_as
-from scanner.audit.object_sets import CheckReasons, SetKey, invocation_key, reasons_of
+from scanner.audit.findings import name_counted_outcome
+from scanner.audit.object_sets import CheckReasons, SetKey, get_invocation_key, list_reasons
 from scanner.audit.redact import reads_data
 from scanner.errors import ConfigurationError
 from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
@@ -52,11 +52,11 @@ class MutatingPolicy(NamedTuple):
     original: Kind
     fast_policy: FastPolicy | None
 
-    def invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
+    def list_invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
         """The invocations of the policy for an object, not evaluated: results with a request and without check results."""
         if self.fast_policy is None:
             return list_requests(self.bound, resource, self.original, context)
-        request = self.fast_policy.request(resource)
+        request = self.fast_policy.make_request(resource)
         return [
             InvocationResult(invocation, self.fast_policy.operation, resource, (), request)
             for invocation in self.fast_policy.invocations
@@ -89,7 +89,7 @@ class NamespacePolicies:
         self.fast_policies = tuple(fast_policy for group in self._groups for fast_policy in group)
         self.others = tuple(others)
 
-    def not_passed(
+    def find_not_passed(
         self, resource: Resource, size: int, bit: int, skipped: defaultdict[FastPolicy, int]
     ) -> list[NotPassed]:
         """The policies of the fast path that an object does not simply pass; `size` is the length of its JSON text in bytes.
@@ -109,7 +109,7 @@ class NamespacePolicies:
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._count_exception(test.fast_policy)
                     answer = None
-                if answer is SKIPS:
+                if answer is SKIPPED:
                     skipped[test.fast_policy] |= bit
                 else:
                     not_passed.append(NotPassed(test, inputs, answer))
@@ -123,7 +123,9 @@ class NamespacePolicies:
             self._tests.clear()
 
     def _tests_for(self, size: int) -> _Tests:
-        tests = ((group[0].inputs, (fast_policy.test(size) for fast_policy in group)) for group in self._groups)
+        tests = (
+            (group[0].make_inputs, (fast_policy.make_test(size) for fast_policy in group)) for group in self._groups
+        )
         return tuple((inputs_of, tuple((test.passes, test) for test in own)) for inputs_of, own in tests)
 
 
@@ -155,16 +157,16 @@ class NamespaceTally:
         self._violated: dict[FastPolicy, _Bits] = {}
         self._skipped: defaultdict[FastPolicy, int] = defaultdict(int)
 
-    def not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
-        """See `NamespacePolicies.not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
+    def find_not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
+        """See `NamespacePolicies.find_not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
         self._objects |= bit
-        not_passed = self.policies.not_passed(resource, size, bit, self._skipped)
+        not_passed = self.policies.find_not_passed(resource, size, bit, self._skipped)
         for policy in not_passed:
             self._not_passed[policy.test.fast_policy] |= bit
         return not_passed
 
     def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
-        """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
+        """Count the outcomes of a policy for an object that `find_not_passed` returned, and that was then evaluated check by check."""
         is_violation = _is_violation(fast_policy, check_results)
         bits = self._violated.get(fast_policy) if is_violation else None
         if bits is None:
@@ -174,8 +176,8 @@ class NamespaceTally:
         bits.value |= bit
 
     def _bits_of(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
-        names = tuple([counted_as(check_result) for check_result in check_results])
-        key = fast_policy, (reasons_of(check_results), names)
+        names = tuple([name_counted_outcome(check_result) for check_result in check_results])
+        key = fast_policy, (list_reasons(check_results), names)
         bits = self._evaluated.get(key)
         if bits is None:
             bits = self._evaluated[key] = _Bits()
@@ -198,7 +200,7 @@ class NamespaceTally:
             for binding in fast_policy.bindings:
                 matched[binding.key] += passed + skipped + evaluated[fast_policy]
                 for check, outcome, number in counts:
-                    key = fast_policy.key(binding, check, outcome, kind, self._namespace)
+                    key = fast_policy.make_tally_key(binding, check, outcome, kind, self._namespace)
                     tallies[key] = tallies.get(key, 0) + number
         self._objects = 0
         for sets in (self._not_passed, self._skipped):
@@ -249,7 +251,7 @@ def _is_violation(fast_policy: FastPolicy, check_results: tuple[CheckResult, ...
 
 def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: CheckReasons, bits: int) -> None:
     for invocation in fast_policy.invocations:
-        key = SetKey(invocation_key(invocation), checks)
+        key = SetKey(get_invocation_key(invocation), checks)
         sets[key] = sets.get(key, 0) | bits
 
 
@@ -264,7 +266,7 @@ class FastPath:
         """Take the policies of a list, and decide which of them the fast path may evaluate."""
         self._context = context
         self._plan = plan
-        self._traits = [traits_of(bound, original, plan.kind) for bound, original in plan.policies]
+        self._traits = [find_traits(bound, original, plan.kind) for bound, original in plan.policies]
         self._everywhere: dict[int, BindingChoice | None] = {}
         self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
         self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
@@ -275,7 +277,7 @@ class FastPath:
         )
         """True for Secrets whose data no policy reads."""
 
-    def counts_of(self, namespace: str) -> NamespaceTally:
+    def get_tally(self, namespace: str) -> NamespaceTally:
         """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
         counts = self._in_use.get(namespace)
         if counts is None:
@@ -284,7 +286,7 @@ class FastPath:
         return counts
 
     def _policies_of(self, namespace: str) -> NamespacePolicies:
-        fast_policies = tuple(self.fast_policy(number, namespace) for number in range(len(self._plan.policies)))
+        fast_policies = tuple(self.get_fast_policy(number, namespace) for number in range(len(self._plan.policies)))
         if fast_policies not in self._shared:
             policies = [
                 (*policy, fast_policy) for policy, fast_policy in zip(self._plan.policies, fast_policies, strict=True)
@@ -300,7 +302,7 @@ class FastPath:
             )
         return self._shared[fast_policies]
 
-    def fast_policy(self, number: int, namespace: str) -> FastPolicy | None:
+    def get_fast_policy(self, number: int, namespace: str) -> FastPolicy | None:
         """The fast form of policy `number` of the plan for the objects of a namespace, or None if only `evaluate_object` can do it.
 
         A form without bindings evaluates no object of the namespace.
@@ -308,7 +310,7 @@ class FastPath:
         bound, original = self._plan.policies[number]
         traits = self._traits[number]
         try:
-            choice = self._choice(number, namespace) if traits.plain else None
+            choice = self._choice(number, namespace) if traits.is_plain else None
         except Exception:  # noqa: BLE001 - `evaluate_object` raises any error again for every object and records it
             return None
         if choice is None:
@@ -324,8 +326,8 @@ class FastPath:
         if number in self._everywhere:
             return self._everywhere[number]
         bound, original = self._plan.policies[number]
-        choice = choice_of(bound, original, self._plan.kind, namespace, self._context)
-        if self._traits[number].everywhere:
+        choice = choose_bindings(bound, original, self._plan.kind, namespace, self._context)
+        if self._traits[number].ignores_namespaces:
             self._everywhere[number] = choice
         return choice
 
@@ -347,15 +349,15 @@ class FastPath:
 class PolicyTraits(NamedTuple):
     """The properties of a policy that are the same in every namespace.
 
-    `plain`: the fast path may evaluate it; `everywhere`: its rules treat all namespaces alike.
+    `is_plain`: the fast path may evaluate it; `ignores_namespaces`: its rules treat all namespaces alike.
     """
 
-    plain: bool
-    everywhere: bool
+    is_plain: bool
+    ignores_namespaces: bool
     reads_namespace: bool
 
 
-def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> PolicyTraits:
+def find_traits(bound: BoundPolicy, original: Kind, kind: Kind) -> PolicyTraits:
     """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = bool(bound.covered) or any(match is not None and not match.namespace_selector.empty for match in matches)
@@ -363,7 +365,7 @@ def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> PolicyTraits:
     return PolicyTraits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
 
-def choice_of(
+def choose_bindings(
     bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, context: EvaluationContext
 ) -> BindingChoice | None:
     """The bindings of a plain policy that match the objects of a kind in a namespace, with their operation and param.

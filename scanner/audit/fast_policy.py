@@ -57,7 +57,7 @@ class _Skip:
     """The result of a test for an object that a match condition excludes."""
 
 
-SKIPS = _Skip()
+SKIPPED = _Skip()
 
 
 class BindingChoice(NamedTuple):
@@ -97,7 +97,7 @@ class FastPolicy:
         self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
         self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
         self._values = tuple(_function(expression) for expression in compiled.annotations)
-        self._of_variables = functions_of(compiled.variables)
+        self._of_variables = generate_functions(compiled.variables)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
         self._further_tests, self._own = fast.tests, fast.own
         read = (
@@ -142,7 +142,7 @@ class FastPolicy:
         self._values = tuple(map(_evaluating, self._compiled.annotations))
         self._tests.clear()
 
-    def test(self, size: int) -> PassTest:
+    def make_test(self, size: int) -> PassTest:
         """The test for objects whose JSON text has at most `size` bytes."""
         tests = (*self._validations, *self._further_tests)
         is_one = len(tests) == 1 and not (self._conditions or self._values)
@@ -158,19 +158,19 @@ class FastPolicy:
 
         The JSON text of both objects has at most `size` bytes. False if the object would have to be measured.
         """
-        test = self._tests.get(size) or self._tests.setdefault(size, self.test(size))
+        test = self._tests.get(size) or self._tests.setdefault(size, self.make_test(size))
         if test.size_bound is not None:
             return False
         try:
-            answer = test.passes({**self.inputs(resource), "object": current})
+            answer = test.passes({**self.make_inputs(resource), "object": current})
         except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
             return False
-        return answer is True or answer is SKIPS
+        return answer is True or answer is SKIPPED
 
-    def inputs(self, resource: Resource) -> Inputs:
+    def make_inputs(self, resource: Resource) -> Inputs:
         """The inputs of the expressions by name, except variables; `request` is None if no expression reads it."""
         if self._own is not None:
-            return self._own.inputs(self.request(resource))
+            return self._own.inputs(self.make_request(resource))
         body = resource.body
         return {
             "object": body,
@@ -180,7 +180,7 @@ class FastPolicy:
             **self._params,
         }
 
-    def check_results(self, resource: Resource, not_passed: NotPassed) -> tuple[CheckResult, ...] | None:
+    def evaluate_checks(self, resource: Resource, not_passed: NotPassed) -> tuple[CheckResult, ...] | None:
         """The results of all checks for an object that did not simply pass.
 
         None if the cost must be counted, or if the policy would change the object: then `evaluate_object` decides.
@@ -215,7 +215,7 @@ class FastPolicy:
         )
         return (CheckResult(self._compiled.checks[0], outcome),)
 
-    def request(self, resource: Resource) -> Request:
+    def make_request(self, resource: Resource) -> Request:
         """The simulated request for an object."""
         return Request(
             operation=self.operation,
@@ -227,7 +227,9 @@ class FastPolicy:
             user=self._user,
         )
 
-    def key(self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str) -> TallyKey:
+    def make_tally_key(
+        self, binding: Binding, check: Check, outcome: OutcomeName, kind: Kind, namespace: str
+    ) -> TallyKey:
         """The key under which outcomes of the policy are counted."""
         bound, param = self.bound, self.param
         policy = bound.policy
@@ -278,7 +280,7 @@ class FastPolicy:
         for holds in self._conditions:
             met = holds(inputs)
             if met is not True:
-                return SKIPS if met is False and self._own is None else False
+                return SKIPPED if met is False and self._own is None else False
         for holds in self._validations:
             if holds(inputs) is not True:
                 return False
@@ -361,7 +363,7 @@ class FastVariables(Variables):
             return super()._evaluated(name, expression)
 
 
-def functions_of(variables: Mapping[str, Expression]) -> dict[str, Function]:
+def generate_functions(variables: Mapping[str, Expression]) -> dict[str, Function]:
     """The generated functions of variables that read no other variables; names that may be escaped have none."""
     functions = {name: _variable_function(expression) for name, expression in variables.items() if "__" not in name}
     return {name: function for name, function in functions.items() if function is not None}

@@ -40,7 +40,7 @@ class FindingForm:
         self._denies_violations = "Deny" in invocation.binding.actions
         self._identity = _identity(invocation, check)
 
-    def finding(
+    def make_finding(
         self,
         resource: Resource,
         outcome: Violated | WouldChange | Errored,
@@ -54,7 +54,7 @@ class FindingForm:
         invocation, kind = self._invocation, resource.kind
         policy, binding = invocation.policy, invocation.binding
         return Finding(
-            self.fingerprint(resource, by_name=by_name),
+            self.compute_fingerprint(resource, by_name=by_name),
             policy.name,
             binding.name,
             self._param_namespace,
@@ -75,7 +75,7 @@ class FindingForm:
             evidence,
         )
 
-    def fingerprint(self, resource: Resource, *, by_name: bool) -> str:
+    def compute_fingerprint(self, resource: Resource, *, by_name: bool) -> str:
         """The identity of a finding across scans: SHA-256 of policy, binding, param, check and object, as 64 hex digits.
 
         The object is its UID; with `by_name`, and without a UID, it is group, kind, namespace and name.
@@ -102,14 +102,14 @@ class FindingForms:
         self._invocation = invocation
         self._forms = {id(check): FindingForm(invocation, check) for check in checks}
 
-    def of(self, check: Check) -> FindingForm:
+    def get_form(self, check: Check) -> FindingForm:
         """The form of a check."""
         return self._forms.get(id(check)) or FindingForm(self._invocation, check)
 
 
-def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """The identity of a finding across scans; see `FindingForm.fingerprint`."""
-    return FindingForm(invocation, check).fingerprint(resource, by_name=by_name)
+def compute_fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
+    """The identity of a finding across scans; see `FindingForm.compute_fingerprint`."""
+    return FindingForm(invocation, check).compute_fingerprint(resource, by_name=by_name)
 
 
 def _identity(invocation: Invocation, check: Check) -> hashlib._Hash:
@@ -157,14 +157,14 @@ def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) ->
 # The name under which a result is counted, and the key of its count.
 
 
-def counted_as(check_result: CheckResult) -> OutcomeName:
+def name_counted_outcome(check_result: CheckResult) -> OutcomeName:
     """The name under which a check result is counted; violations and errors that an exception or filter exempts count apart."""
     if check_result.excepted_by and isinstance(check_result.outcome, Violated | Errored):
         return OutcomeName.EXCEPTED
-    return outcome_name(check_result.outcome)
+    return name_outcome(check_result.outcome)
 
 
-def outcome_name(outcome: Outcome) -> OutcomeName:
+def name_outcome(outcome: Outcome) -> OutcomeName:
     """The name under which an outcome is counted."""
     match outcome:
         case Passed():
@@ -183,7 +183,7 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def tally_key(
+def make_tally_key(
     invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy, listed: Kind
 ) -> TallyKey:
     """The key under which the result of a check is counted, for an object that was listed in a kind."""
@@ -197,7 +197,7 @@ def tally_key(
         api_version=listed.api_version,
         kind=listed.kind,
         namespace=resource.namespace,
-        outcome=counted_as(check_result),
+        outcome=name_counted_outcome(check_result),
         requester=check_result.check in bound.requester,
         language=invocation.policy.language,
     )

@@ -44,7 +44,7 @@ _INT64 = 2**63
 _QUOTED = 200
 
 
-def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
+def find_item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
     """The reason why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds omit the kind.
 
     With `metadata_only` the item may also be the metadata of an object, which does not name the kind.
@@ -68,12 +68,12 @@ class _RawList(msgspec.Struct):
 _LIST = msgspec.json.Decoder(_RawList)
 
 
-def decode(page: Page) -> list[Json]:
+def decode_items(page: Page) -> list[Json]:
     """The items of a page as JSON values, in their order. Raises ValueError for a text that is not a list of items."""
-    return [decoded(text) for text in listed(page)]
+    return [decode_item(text) for text in split_items(page)]
 
 
-def listed(page: Page) -> list[memoryview]:
+def split_items(page: Page) -> list[memoryview]:
     """The JSON texts of a page's items, in their order and without a copy.
 
     Raises ValueError for a text that is not a list of items.
@@ -87,7 +87,7 @@ def listed(page: Page) -> list[memoryview]:
     return [memoryview(item) for item in document.items or ()]
 
 
-def decoded(text: memoryview) -> Json:
+def decode_item(text: memoryview) -> Json:
     """The value of a JSON text, with integers beyond 64 bits as doubles. Raises ValueError for any other text."""
     value: Json = orjson.loads(text)
     return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
@@ -131,7 +131,7 @@ UNKNOWN: Final = bytes(32)
 _DATA: Final = frozenset({"data", "stringData"})
 
 
-def page_digest(page: Page) -> bytes:
+def digest_page(page: Page) -> bytes:
     """The SHA-256 of the bytes of a page, 32 bytes; of a page of Secrets, of its items without data and annotations."""
     if (page.kind.group, page.kind.kind) != ("", "Secret"):
         return hashlib.sha256(page.data).digest()
@@ -146,8 +146,8 @@ def page_digest(page: Page) -> bytes:
 
 def _without_data(page: Page) -> Iterator[bytes]:
     """The items of a page as lines of JSON, without data. Raises ValueError and TypeError for what cannot be decoded or written."""
-    for text in listed(page):
-        yield orjson.dumps(_redacted(decoded(text)), option=orjson.OPT_APPEND_NEWLINE)
+    for text in split_items(page):
+        yield orjson.dumps(_redacted(decode_item(text)), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _redacted(item: Json) -> Json:

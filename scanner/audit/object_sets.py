@@ -55,7 +55,7 @@ class ObjectSets(Generic[_Key]):
     count: int
     sets: Mapping[_Key, int] = field(repr=False)  # Python's repr rejects an int of so many digits
 
-    def shared(self) -> dict[int, list[_Key]]:
+    def group_keys(self) -> dict[int, list[_Key]]:
         """The keys of each different set that is not empty."""
         keys: defaultdict[int, list[_Key]] = defaultdict(list)
         for key, bits in self.sets.items():
@@ -79,19 +79,19 @@ class KindSets(Generic[_Key]):
             self._blocks.append(concatenate(self._pages))
             self._pages.clear()
 
-    def finished(self) -> ObjectSets[_Key]:
+    def finish(self) -> ObjectSets[_Key]:
         """The sets of all objects of the kind."""
         return concatenate([*self._blocks, *self._pages])
 
 
-def invocation_key(invocation: Invocation) -> InvocationKey:
+def get_invocation_key(invocation: Invocation) -> InvocationKey:
     """The key of an invocation."""
     param = invocation.param
     names = invocation.policy.language, invocation.policy.name, invocation.binding.name
     return InvocationKey(*names, param.namespace if param else "", param.name if param else "")
 
 
-def reasons_of(check_results: Iterable[CheckResult]) -> CheckReasons:
+def list_reasons(check_results: Iterable[CheckResult]) -> CheckReasons:
     """The checks of some results, and the reason why each was not evaluated."""
     return tuple((result.check, _reason(result)) for result in check_results)
 
@@ -105,7 +105,7 @@ def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
     pieces: defaultdict[_Key, list[tuple[int, int]]] = defaultdict(list)
     offset = 0
     for part in parts:
-        for bits, keys in part.shared().items():
+        for bits, keys in part.group_keys().items():
             piece = offset, bits
             for key in keys:
                 pieces[key].append(piece)
@@ -130,13 +130,13 @@ def _joined(pieces: Sequence[tuple[int, int]]) -> int:
     return level[0][1] << level[0][0]
 
 
-def packed(sets: ObjectSets[SetKey]) -> bytes:
+def pack(sets: ObjectSets[SetKey]) -> bytes:
     """The bytes of sets, for staging. Equal sets, invocations and checks are written once."""
     invocations: dict[InvocationKey, int] = {}
     checks: dict[CheckReasons, int] = {}
     rows = [
         [f"{bits:x}", [(_place(invocations, key.invocation), _place(checks, key.checks)) for key in keys]]
-        for bits, keys in sets.shared().items()
+        for bits, keys in sets.group_keys().items()
     ]
     written = [
         [(check.kind.value, check.index, clean(check.expression), reason) for check, reason in each] for each in checks
@@ -145,8 +145,8 @@ def packed(sets: ObjectSets[SetKey]) -> bytes:
     return zlib.compress(json.dumps([sets.count, names, written, rows], separators=(",", ":")).encode(), _LEVEL)
 
 
-def unpacked(data: bytes) -> ObjectSets[SetKey]:
-    """The sets that `packed` wrote."""
+def unpack(data: bytes) -> ObjectSets[SetKey]:
+    """The sets that `pack` wrote."""
     count, names, written, rows = json.loads(zlib.decompress(data))
     invocations = [InvocationKey(*each) for each in names]
     checks = [
@@ -165,7 +165,7 @@ def _place(places: dict[_Key, int], key: _Key) -> int:
     return places.setdefault(key, len(places))
 
 
-def places(bits: int) -> Iterable[int]:
+def list_places(bits: int) -> Iterable[int]:
     """The places of the objects of a set, ascending."""
     text = f"{bits:b}"[::-1]
     place = text.find("1")

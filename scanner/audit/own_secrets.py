@@ -52,25 +52,25 @@ class OwnSecrets:
         if new := {secret for secret in stripped if len(secret) >= SHORTEST} - self._secrets:
             self._secrets |= new
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """The text without the secrets."""
         if not text or not self._secrets:
             return text
         return str(_pattern(self._secrets).sub(lambda _: MASK, _readable(text)))
 
-    def masked_document(self, value: Json) -> Json:
+    def mask_document(self, value: Json) -> Json:
         """A document without the secrets, in its texts and in its keys."""
         match value:
             case str():
-                return self.masked(value)
+                return self.mask(value)
             case bool() | int() | float() | None:
                 return value
             case Mapping():
-                return {self.masked(key): self.masked_document(item) for key, item in value.items()}
+                return {self.mask(key): self.mask_document(item) for key, item in value.items()}
             case _:
-                return [self.masked_document(item) for item in value]
+                return [self.mask_document(item) for item in value]
 
-    def are_in(self, data: bytes) -> bool:
+    def occur_in(self, data: bytes) -> bool:
         """Return whether a text in UTF-8 has a secret."""
         return bool(self._secrets) and _pattern(self._secrets).search(data.decode(errors="replace")) is not None
 

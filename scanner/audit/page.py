@@ -20,13 +20,13 @@ from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange, InvocationResult, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
-from scanner.audit.evidence import evidence
+from scanner.audit.evidence import collect_evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
-from scanner.audit.findings import FindingForms, tally_key
-from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers, page_digest
-from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
-from scanner.audit.population import controllers_of, examined
+from scanner.audit.findings import FindingForms, make_tally_key
+from scanner.audit.items import decode_item, digest_page, find_item_fault, may_have_long_numbers, split_items
+from scanner.audit.object_sets import ObjectSets, SetKey, get_invocation_key, list_reasons
+from scanner.audit.population import list_controllers, record_object
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject
 from scanner.model.outcome import (
@@ -52,7 +52,7 @@ from scanner.policies.plan import KindPlan
 class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps. `defaults` are
+    `exclude_namespaces` are glob patterns. `kept_keys` are the labels and annotations that the record of each object keeps. `defaults` are
     the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version.
     `fast_paths` are kept from page to page.
     """
@@ -60,7 +60,7 @@ class PageEvaluator:
     context: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
-    kept: KeptKeys = DEFAULT_KEYS
+    kept_keys: KeptKeys = DEFAULT_KEYS
     defaults: Mapping[Kind, Custom] = field(default_factory=dict)
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
@@ -71,18 +71,18 @@ class PageEvaluator:
         """
         tally = _PageTally(self.context, gaps=[])
         try:
-            items = listed(page)
+            items = split_items(page)
         except ValueError as error:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
             return _result(page, tally)
         fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
-        read = decoded if may_have_long_numbers(page.data) else orjson.loads
+        read = decode_item if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
             resource = self._resource(page.kind, text, read, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
-                tally.begin(examined(resource, self.kept))
-                resource = redact.without_data(resource) if fast_path.drops_secret_data else resource
-                self._evaluate_object(resource, fast_path.counts_of(resource.namespace), len(text), tally)
+                tally.begin(record_object(resource, self.kept_keys))
+                resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
+                self._evaluate_object(resource, fast_path.get_tally(resource.namespace), len(text), tally)
                 tally.end()
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
@@ -98,17 +98,17 @@ class PageEvaluator:
         except ValueError as error:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
             return None
-        if fault := item_fault(kind, item):
+        if fault := find_item_fault(kind, item):
             tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
             return None
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-        resource = resource_of(kind, self.requested(kind, item))
+        resource = resource_of(kind, self.add_defaults(kind, item))
         if self._excluded(resource.namespace):
             tally.excluded += 1
             return None
         return resource
 
-    def requested(self, kind: Kind, body: JsonObject) -> JsonObject:
+    def add_defaults(self, kind: Kind, body: JsonObject) -> JsonObject:
         """The object as a request on the kind has it: the server sets the defaults of the version when it reads the request."""
         custom = self.defaults.get(kind)
         return body if custom is None else fill_defaults(custom, body)
@@ -123,14 +123,14 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
             return
         tally.changing.clear()
-        remaining = counts.not_passed(resource, size, tally.bit)
+        remaining = counts.find_not_passed(resource, size, tally.bit)
         matched = len(remaining) < len(counts.policies.fast_policies)
         inputs = request = None
         for not_passed in remaining:
             fast_policy = not_passed.test.fast_policy
             if request is None or not_passed.inputs is not inputs:
                 # Policies with the same inputs have the same request.
-                inputs, request = not_passed.inputs, fast_policy.request(resource)
+                inputs, request = not_passed.inputs, fast_policy.make_request(resource)
             matched |= self._evaluate_fast(request, counts, not_passed, tally) or self._evaluate_policy(
                 resource, fast_policy.bound, fast_policy.original, tally
             )
@@ -147,7 +147,7 @@ class PageEvaluator:
         """Evaluate a policy that an object does not simply pass, check by check; False if that needs `evaluate_object`."""
         fast_policy, resource = not_passed.test.fast_policy, request.resource
         try:
-            check_results = fast_policy.check_results(resource, not_passed)
+            check_results = fast_policy.evaluate_checks(resource, not_passed)
             if check_results is None:
                 return False
             if fast_policy.bound.exempts is not None:
@@ -215,7 +215,7 @@ class PageEvaluator:
                 if not invocation_result.check_results
             )
         tally.tallies.update(
-            tally_key(invocation_result, check_result, bound, resource.kind)
+            make_tally_key(invocation_result, check_result, bound, resource.kind)
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
         )
@@ -237,10 +237,10 @@ class PageEvaluator:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
                     evaluated = invocation_result.on(check_result.evaluated)
-                    yield forms.of(check_result.check).finding(
+                    yield forms.get_form(check_result.check).make_finding(
                         _listed_as(invocation_result.resource, listed),
-                        redact.safe(outcome, check_result.check, evaluated, bound.compiled),
-                        evidence(evaluated, check_result, bound, inputs),
+                        redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
+                        collect_evidence(evaluated, check_result, bound, inputs),
                         operation=invocation_result.operation,
                         excepted_by=check_result.excepted_by,
                         by_name=self.by_name,
@@ -276,14 +276,14 @@ class _TogetherResults:
             (policy.bound, invocation_result)
             for policy in mutating
             for invocation_result in changing.get(policy.bound.policy.key)
-            or policy.invocations(self._resource, self._tally.context)
+            or policy.list_invocations(self._resource, self._tally.context)
         ]
         at_rest = _PoliciesAtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
             together = combination.combine(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
             return None
-        return together and redact.safe_together(together, acting)
+        return together and redact.redact_together(together, acting)
 
 
 class _PoliciesAtRest:
@@ -352,8 +352,8 @@ class _PageTally:
 
     def mark(self, invocation_result: InvocationResult) -> None:
         """Put the object into the set of an invocation and its results."""
-        checks = reasons_of(invocation_result.check_results)
-        self.sets[SetKey(invocation_key(invocation_result.invocation), checks)] |= self.bit
+        checks = list_reasons(invocation_result.check_results)
+        self.sets[SetKey(get_invocation_key(invocation_result.invocation), checks)] |= self.bit
 
     def add_gap_once(self, gap: Gap) -> None:
         """Record a gap that applies to all objects of the page only once."""
@@ -399,11 +399,11 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         gaps=tuple(tally.gaps),
         identities=tuple(tally.identities),
         repeated=tally.repeated,
-        examined=population.packed(tally.examined),
-        sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
+        examined=population.pack(tally.examined),
+        sets=object_sets.pack(ObjectSets(len(tally.examined), tally.sets)),
         places=tuple(tally.places),
-        controllers=controllers_of(tally.examined),
-        digest=page_digest(page),
+        controllers=list_controllers(tally.examined),
+        digest=digest_page(page),
         excluded=tally.excluded,
     )
 

@@ -21,13 +21,13 @@ import orjson
 
 from scanner.audit.secret_values import (
     FieldsOfSecret,
-    hidden_values,
     is_secret,
-    secret_variables,
-    short_values,
-    without,
+    list_hidden_values,
+    list_secret_variables,
+    list_short_values,
+    mask_values,
 )
-from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets, names_secret
 from scanner.model.json import Json, as_list, as_object, as_text
 from scanner.model.population import DEFAULT_KEYS, Controller, ExaminedObject, KeptKeys, Pairs
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
@@ -86,7 +86,7 @@ class _LatestKeptNames:
 _NAMES: Final = _LatestKeptNames()
 
 
-def examined(resource: Resource, keys: KeptKeys) -> ExaminedObject:
+def record_object(resource: Resource, keys: KeptKeys) -> ExaminedObject:
     """The record of an object that a scan examined: identity, controller, and the kept labels and annotations, redacted.
 
     Runs for every object, so it is fast.
@@ -110,7 +110,7 @@ def examined(resource: Resource, keys: KeptKeys) -> ExaminedObject:
     )
 
 
-def controllers_of(objects: Iterable[ExaminedObject]) -> tuple[Controller, ...]:
+def list_controllers(objects: Iterable[ExaminedObject]) -> tuple[Controller, ...]:
     """One reference to each kind of the controllers of some objects."""
     controllers = {record.controller.group_kind: record.controller for record in objects if record.controller}
     return tuple(controllers.values())
@@ -152,8 +152,8 @@ def _labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> P
 def _hidden(resource: Resource, kept: Iterable[tuple[str, Json]]) -> list[str]:
     """The values that may not be shown in these labels."""
     if resource.kind.kind == "Secret" and is_secret(resource):
-        return short_values(resource, max(len(as_text(value)) for _, value in kept))
-    return secret_variables(resource.body)
+        return list_short_values(resource, max(len(as_text(value)) for _, value in kept))
+    return list_secret_variables(resource.body)
 
 
 def _are_plain(kept: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeGuard[list[tuple[str, str]]]:
@@ -172,15 +172,15 @@ def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: Kept
         return tuple(
             (key, as_text(annotations[key]) if fields.shows_annotation(key, annotations[key]) else MASK) for key in kept
         )
-    hidden = hidden_values(resource) if kept else frozenset()
-    return tuple((key, _safe(key, without_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
+    hidden = list_hidden_values(resource) if kept else frozenset()
+    return tuple((key, _safe(key, mask_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
 
 
 def _safe(key: str, value: str, hidden: Iterable[str]) -> str:
     """A value without secrets. It is cut last: a part of a secret would not be recognised."""
     if _is_sensitive(key):
         return MASK
-    safe = without(value, hidden)
+    safe = mask_values(value, hidden)
     return safe if len(safe) <= LONGEST_VALUE else f"{safe[: LONGEST_VALUE - 1]}…"
 
 
@@ -200,7 +200,7 @@ _Value = TypeVar("_Value")
 _Texts = tuple[str, ...]
 
 
-def packed(objects: Iterable[ExaminedObject]) -> bytes:
+def pack(objects: Iterable[ExaminedObject]) -> bytes:
     """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
@@ -224,8 +224,8 @@ def packed(objects: Iterable[ExaminedObject]) -> bytes:
     return zlib.compress(orjson.dumps([rows, *shared]), _LEVEL)
 
 
-def unpacked(kind: Kind, data: bytes) -> Iterator[ExaminedObject]:
-    """The objects that `packed` wrote, in their order, with their kind."""
+def unpack(kind: Kind, data: bytes) -> Iterator[ExaminedObject]:
+    """The objects that `pack` wrote, in their order, with their kind."""
     rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
     pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]

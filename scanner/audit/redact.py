@@ -16,9 +16,17 @@ from typing import assert_never
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy, CombinedChange, InvocationResult
 from scanner.admission.results import get_written_message
-from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, fields_of, hidden_values, is_secret, without
-from scanner.audit.sensitive_fields import MASK, without_named_secrets
-from scanner.audit.taint import Taint, carried_texts, documents_of, leads_to_secret, overlaps, sensitive_texts, taint
+from scanner.audit.secret_values import HIDDEN, SHORTEST_SECRET, get_fields, is_secret, list_hidden_values, mask_values
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets
+from scanner.audit.taint import (
+    Taint,
+    find_taint,
+    get_documents,
+    leads_to_secret,
+    list_carried_texts,
+    list_sensitive_texts,
+    overlaps,
+)
 from scanner.model.json import Json
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
 from scanner.model.resource import LAST_APPLIED, Resource
@@ -49,7 +57,7 @@ _FIELDS = (
 _NESTED = re.compile(r'^(composited variable "[^"]*" fails to evaluate: )+')
 
 
-def safe(
+def redact_outcome(
     outcome: Violated | WouldChange | Errored,
     check: Check,
     invocation_result: InvocationResult,
@@ -74,26 +82,26 @@ def _safe_violation(
         return outcome
     if not compiled.validations:
         # The message of a language without expressions: what it contains is not known.
-        text = safe_text(outcome.message, invocation_result.resource, invocation_result.invocation.param)
+        text = redact_answer(outcome.message, invocation_result.resource, invocation_result.invocation.param)
         return replace(outcome, message=text)
     message = compiled.validations[check.index][2]
-    secrets = taint(compiled, message, documents_of(invocation_result))
+    secrets = find_taint(compiled, message, get_documents(invocation_result))
     if secrets.of_secret:
         return replace(outcome, message=WITHHELD)
     if secrets.hides:
         return replace(outcome, message=WITHHELD_ANY)
     text = outcome.message
     if secrets.carries:
-        shown = without(without_named_secrets(text), _hidden(invocation_result))
+        shown = mask_values(mask_named_secrets(text), _hidden(invocation_result))
     else:
-        shown = without(text, HIDDEN.of(invocation_result.resource, invocation_result.invocation.param))
+        shown = mask_values(text, HIDDEN.get(invocation_result.resource, invocation_result.invocation.param))
     return outcome if shown == text else replace(outcome, message=shown)
 
 
 def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
     """All recognisable forms of the secrets: unchanged, without surrounding blanks, and as in JSON."""
-    secrets = HIDDEN.of(invocation_result.resource, invocation_result.invocation.param) | carried_texts(
-        documents_of(invocation_result)
+    secrets = HIDDEN.get(invocation_result.resource, invocation_result.invocation.param) | list_carried_texts(
+        get_documents(invocation_result)
     )
     forms = {form for text in secrets for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
     return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
@@ -120,11 +128,11 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
     A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
     *before, own = _expressions_behind(check, compiled)
-    documents = documents_of(invocation_result)
-    secrets = taint(compiled, own, documents)
+    documents = get_documents(invocation_result)
+    secrets = find_taint(compiled, own, documents)
     if secrets.of_secret or secrets.hides or (secrets.carries and _may_run_again(compiled)):
         return True
-    return any(taint(compiled, expression, documents) for expression in before)
+    return any(find_taint(compiled, expression, documents) for expression in before)
 
 
 def _may_run_again(compiled: CompiledPolicy) -> bool:
@@ -162,7 +170,7 @@ def _known_place(path: str) -> str:
     return "/".join(["", *shown, *([MASK] if len(steps) > len(shown) else [])])
 
 
-def safe_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> CombinedChange:
+def redact_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> CombinedChange:
     """The combined changes of several policies to an object, without parts that any of them may have computed from a secret."""
     patches = any(
         _has_taint(bound.compiled.mutations, invocation_result, bound.compiled) for bound, invocation_result in acting
@@ -172,7 +180,7 @@ def safe_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy, 
         for bound, invocation_result in acting
     )
     resource, params = acting[0][1].resource, [invocation_result.invocation.param for _, invocation_result in acting]
-    refused = safe_text(together.refused, resource, *params)
+    refused = redact_answer(together.refused, resource, *params)
     return replace(
         together,
         patch=_withheld_changes(together.patch) if patches else together.patch,
@@ -191,18 +199,18 @@ def may_contain_secrets(evaluations: Iterable[tuple[CompiledPolicy, InvocationRe
 def _has_taint(
     expressions: Iterable[Expression], invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> bool:
-    documents = documents_of(invocation_result)
-    return any(taint(compiled, expression, documents) for expression in expressions)
+    documents = get_documents(invocation_result)
+    return any(find_taint(compiled, expression, documents) for expression in expressions)
 
 
-def safe_text(answer: str, resource: Resource, *params: Resource | None) -> str:
+def redact_answer(answer: str, resource: Resource, *params: Resource | None) -> str:
     """A text of the API server with secret values masked; withheld as a whole if the object or a param is a Secret.
 
     The parts that an expression read from a Secret cannot be recognised.
     """
     if answer and any(is_secret(document) for document in (resource, *params)):
         return WITHHELD
-    return masked(answer, resource, *params)
+    return mask_text(answer, resource, *params)
 
 
 def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
@@ -218,7 +226,7 @@ def _safe_operation_on_secret(change: Change, secret: Resource, hidden: frozense
     """The change of a Secret: new values of fields that it shows, and earlier ones where its fields are no secrets."""
     steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in change.path.split("/")[1:])
     hides = not change.path.startswith(_SHOWN_OF_SECRETS)
-    hides_was = hides or leads_to_secret(secret.body, steps, (), fields_of(secret))
+    hides_was = hides or leads_to_secret(secret.body, steps, (), get_fields(secret))
     return replace(
         change,
         value=_withheld(change.value) if hides else _masked_value(change.value, hidden),
@@ -255,8 +263,8 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
     """A value with every secret text and number in it masked; of a text with the name of a secret, the rest is shown."""
     match value:
         case str():
-            shown = without_named_secrets(value) if value in hidden else value
-            return without(value, hidden) if shown == value else shown
+            shown = mask_named_secrets(value) if value in hidden else value
+            return mask_values(value, hidden) if shown == value else shown
         case bool() | None:
             return value
         case int() | float():
@@ -270,8 +278,8 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
 def _safe_error(
     outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Errored:
-    evaluated, documents = _expressions_behind(check, compiled), documents_of(invocation_result)
-    taints = [taint(compiled, expression, documents) for expression in evaluated]
+    evaluated, documents = _expressions_behind(check, compiled), get_documents(invocation_result)
+    taints = [find_taint(compiled, expression, documents) for expression in evaluated]
     reads = frozenset(path for expression in evaluated for path in expression.paths)
     if any(taints) and not (
         _has_policy_words_only(outcome.message, check, reads)
@@ -283,9 +291,9 @@ def _safe_error(
     hidden = (
         _hidden(invocation_result)
         if compiled.mutations
-        else HIDDEN.of(invocation_result.resource, invocation_result.invocation.param)
+        else HIDDEN.get(invocation_result.resource, invocation_result.invocation.param)
     )
-    return replace(outcome, message=without(outcome.message, hidden))
+    return replace(outcome, message=mask_values(outcome.message, hidden))
 
 
 def _has_policy_words_only(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
@@ -317,7 +325,7 @@ def _error_prefix(message: str, check: Check) -> str:
     return stated or ("" if check.kind is CheckKind.CONDITIONS else own)
 
 
-def without_data(resource: Resource) -> Resource:
+def remove_data(resource: Resource) -> Resource:
     """A Secret without `data` and `stringData`, for policies that do not read them; `withheld` keeps both for masking."""
     withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
     body = {field: value for field, value in resource.body.items() if field not in withheld}
@@ -332,9 +340,9 @@ def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:
     return any(path[0] in roots and overlaps(path[1:], area) for path in paths for area in _AREAS)
 
 
-def masked(text: str, *resources: Resource | None) -> str:
+def mask_text(text: str, *resources: Resource | None) -> str:
     """The text with every secret value of these objects masked."""
     if not text:
         return text
-    sensitive = (sensitive_texts(resource.body) for resource in resources if resource is not None)
-    return without(without_named_secrets(text), hidden_values(*resources).union(*sensitive))
+    sensitive = (list_sensitive_texts(resource.body) for resource in resources if resource is not None)
+    return mask_values(mask_named_secrets(text), list_hidden_values(*resources).union(*sensitive))

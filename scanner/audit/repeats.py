@@ -22,7 +22,7 @@ class RepeatDetector:
         """Begin with no object."""
         self._runs: list[array[int]] = []
 
-    def among(self, names: Iterable[str]) -> frozenset[str]:
+    def find_repeats(self, names: Iterable[str]) -> frozenset[str]:
         """The names among these that were added before; by chance also a name with the hash of one of them."""
         hashes = [(name, hash(name)) for name in names]
         found: list[str] = []

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, mask_named_secrets, names_secret
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.rule import RuleObject, RuleType
@@ -24,7 +24,7 @@ _DEEPEST: Final = 64
 _LEFT_OUT: Final = frozenset({*SERVER_SET_METADATA, "deletionTimestamp", "deletionGracePeriodSeconds"})
 
 
-def rule_object(rule_type: RuleType, name: str, body: JsonObject, *, with_status: bool = False) -> RuleObject:
+def make_rule_object(rule_type: RuleType, name: str, body: JsonObject, *, with_status: bool = False) -> RuleObject:
     """The rule object of a manifest. Its status is a part of it only `with_status`, where an expression reads it."""
     if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
         return _rule(rule_type, name, _version_alone(body), masked=True)
@@ -94,7 +94,7 @@ class _Redaction:
         return self.redacted(container[key], (*trail, key))
 
     def _shown(self, text: str) -> str:
-        shown = without_named_secrets(text)
+        shown = mask_named_secrets(text)
         self.masked |= shown != text
         return shown
 

@@ -62,7 +62,7 @@ class FieldsOfSecret(SensitiveFields):
 
     def __init__(self, secret: Resource) -> None:
         """Take a Secret."""
-        self._hidden = hidden_values(secret)
+        self._hidden = list_hidden_values(secret)
 
     def hides(self, container: object, key: object, trail: Trail) -> bool:
         """Return whether the value under a key of a map in the Secret is sensitive as a whole."""
@@ -82,12 +82,12 @@ class FieldsOfSecret(SensitiveFields):
         return any(value in text for value in self._hidden) or super().holds_secret(text)
 
 
-def fields_of(resource: Resource | None) -> SensitiveFields:
+def get_fields(resource: Resource | None) -> SensitiveFields:
     """The sensitive fields and texts of an object."""
     return FieldsOfSecret(resource) if resource is not None and is_secret(resource) else FIELDS
 
 
-def hidden_values(*resources: Resource | None) -> frozenset[str]:
+def list_hidden_values(*resources: Resource | None) -> frozenset[str]:
     """The secret values of objects: those of Secrets, plain and decoded, and those of environment variables.
 
     Values of less than 3 characters are left out, and values of less than 6 of variables without the name of a secret.
@@ -99,7 +99,7 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
     return frozenset(values)
 
 
-def without(text: str, values: Iterable[str]) -> str:
+def mask_values(text: str, values: Iterable[str]) -> str:
     """The text with every occurrence of a value masked; where values overlap, the whole stretch is one mask."""
     found = [value for value in values if value in text]
     if not found:
@@ -155,12 +155,12 @@ def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list
     return [value for value in values if isinstance(value, str) and len(value) >= shortest]
 
 
-def short_values(resource: Resource, longest: int) -> list[str]:
+def list_short_values(resource: Resource, longest: int) -> list[str]:
     """The values of a Secret, plain and encoded, that a text of at most `longest` characters can contain."""
     return list(_secret_values(resource, longest))
 
 
-def secret_variables(body: JsonObject) -> list[str]:
+def list_secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
     named: list[Json] = []
     for variables in _LATEST_ENV.of(body):
@@ -237,10 +237,10 @@ class HiddenValues:
         self._param: Resource | None = None
         self._values: frozenset[str] = frozenset()
 
-    def of(self, resource: Resource, param: Resource | None) -> frozenset[str]:
-        """The hidden values of an object and a param (see `hidden_values`), kept for the latest call."""
+    def get(self, resource: Resource, param: Resource | None) -> frozenset[str]:
+        """The hidden values of an object and a param (see `list_hidden_values`), kept for the latest call."""
         if resource is not self._resource or param is not self._param:
-            self._values = hidden_values(resource, param)
+            self._values = list_hidden_values(resource, param)
             self._resource, self._param = resource, param
         return self._values
 

@@ -173,7 +173,7 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
     return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
-def without_named_secrets(text: str) -> str:
+def mask_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys.
 
     Of a copy of an object that may contain secrets, nothing is shown.
@@ -191,14 +191,14 @@ def without_named_secrets(text: str) -> str:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text has a part that `without_named_secrets` leaves out."""
-    return _short_holds_secret(text) if len(text) <= _SHORT else without_named_secrets(text) != text
+    """Return whether a text has a part that `mask_named_secrets` masks."""
+    return _short_holds_secret(text) if len(text) <= _SHORT else mask_named_secrets(text) != text
 
 
 @lru_cache(maxsize=_NAMES)
 def _short_holds_secret(text: str) -> bool:
     """Remembered, because objects have many short texts in common."""
-    return without_named_secrets(text) != text
+    return mask_named_secrets(text) != text
 
 
 def _without_named(match: re2._Match[str]) -> str:
@@ -249,7 +249,7 @@ class SensitiveFields:
         """Return whether a part of a text is sensitive."""
         return holds_secret(text)
 
-    def any_in(self, value: Json, trail: Trail) -> bool:
+    def has_any(self, value: Json, trail: Trail) -> bool:
         """Return whether a value is or contains a sensitive text or field; True for a value too large to search."""
         if isinstance(value, str):
             return self.holds_secret(value)
@@ -260,7 +260,7 @@ class SensitiveFields:
             if not stack:
                 return False
             container, place = stack.pop()
-            for key, item in items(container):
+            for key, item in iterate_items(container):
                 if self.hides(container, key, place):
                     return True
                 if isinstance(item, str):
@@ -274,7 +274,7 @@ class SensitiveFields:
 FIELDS: Final = SensitiveFields()
 
 
-def items(value: Json) -> Iterable[tuple[str | int, Json]]:
+def iterate_items(value: Json) -> Iterable[tuple[str | int, Json]]:
     """The parts of a list or map by index or key; none for any other value."""
     if isinstance(value, MAPPINGS):
         return value.items()

@@ -14,8 +14,16 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, fields_of
-from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, SensitiveFields, Trail, holds_secret, items, names_secret
+from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, get_fields
+from scanner.audit.sensitive_fields import (
+    FIELDS,
+    MAPPINGS,
+    SensitiveFields,
+    Trail,
+    holds_secret,
+    iterate_items,
+    names_secret,
+)
 from scanner.model.json import Json, as_text
 from scanner.model.resource import Resource
 
@@ -88,7 +96,7 @@ _FLOWS = _Flows()
 
 
 def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
-    carried, computed = ([in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
+    carried, computed = ([locate_in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
     return _FlowPlaces(
         tuple((root, steps) for root, steps in carried if root in _DOCUMENTS),
         tuple((root, steps) for root, steps in computed if root in _DOCUMENTS),
@@ -96,7 +104,7 @@ def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
     )
 
 
-def in_document(path: _Path) -> tuple[str, _Path]:
+def locate_in_document(path: _Path) -> tuple[str, _Path]:
     """The document and the steps of a path. Kyverno's request contains the object."""
     root, *steps = path[1:] if path[:2] in (("request", "object"), ("request", "oldObject")) else path
     return root, tuple(steps)
@@ -156,9 +164,9 @@ class TaintDocuments:
             "namespaceObject": namespace,
         }
         self.fields: Mapping[str, SensitiveFields] = {
-            "object": fields_of(resource),
-            "oldObject": fields_of(resource),
-            "params": fields_of(param),
+            "object": get_fields(resource),
+            "oldObject": get_fields(resource),
+            "params": get_fields(param),
             "namespaceObject": FIELDS,
         }
         self.secrets = frozenset(name for name, fields in self.fields.items() if fields is not FIELDS)
@@ -166,7 +174,7 @@ class TaintDocuments:
         self.taints: dict[_FlowPlaces, Taint] = {}
         """What was found so far: the messages of many policies have the same parts of the object."""
 
-    def are(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
+    def are_of(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
         """Return whether these are the documents of an object, a param and a namespace."""
         return self.resource is resource and self.param is param and self._namespace is namespace
 
@@ -178,7 +186,7 @@ class _LatestDocuments:
         self._documents: TaintDocuments | None = None
 
     def of(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
-        if self._documents is None or not self._documents.are(resource, param, namespace):
+        if self._documents is None or not self._documents.are_of(resource, param, namespace):
             self._documents = TaintDocuments(resource, param, namespace)
         return self._documents
 
@@ -186,14 +194,14 @@ class _LatestDocuments:
 _LATEST = _LatestDocuments()
 
 
-def documents_of(invocation_result: InvocationResult) -> TaintDocuments:
+def get_documents(invocation_result: InvocationResult) -> TaintDocuments:
     """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
     namespace = None if request is None else request.namespace_object
     return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
 
 
-def taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:
+def find_taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:
     """The use of secrets by an expression that reads some documents; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
@@ -230,22 +238,22 @@ def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: SensitiveFi
             place, rest = (*trail, *steps[:at]), steps[at + 1 :]
             return any(
                 fields.hides(value, key, place) or leads_to_secret(item, rest, (*place, key), fields)
-                for key, item in items(value)
+                for key, item in iterate_items(value)
             )
         if isinstance(value, list):
-            return fields.any_in(value, (*trail, *steps[:at]))
+            return fields.has_any(value, (*trail, *steps[:at]))
         if not isinstance(value, MAPPINGS):
             return False
         if step in value and fields.hides(value, step, (*trail, *steps[:at])):
             return True
         value = value.get(step)
-    return fields.any_in(value, (*trail, *steps))
+    return fields.has_any(value, (*trail, *steps))
 
 
-def carried_texts(documents: TaintDocuments) -> frozenset[str]:
+def list_carried_texts(documents: TaintDocuments) -> frozenset[str]:
     """The texts and numbers in all sensitive fields, and the sensitive texts: copied secrets are recognised by them."""
     different = {id(document): document for document in documents.by_name.values() if document is not None}
-    return frozenset().union(*map(sensitive_texts, different.values()))
+    return frozenset().union(*map(list_sensitive_texts, different.values()))
 
 
 class _SensitiveTexts:
@@ -265,7 +273,7 @@ class _SensitiveTexts:
 _TEXTS = _SensitiveTexts()
 
 
-def sensitive_texts(document: Json) -> frozenset[str]:
+def list_sensitive_texts(document: Json) -> frozenset[str]:
     """The texts and numbers in all sensitive fields of a document, and its sensitive texts."""
     return _TEXTS.of(document)
 
@@ -275,7 +283,7 @@ def _texts(document: Json) -> Iterator[str]:
     while stack:
         value, trail, hidden = stack.pop()
         shortest = SHORTEST_ENV if trail[-2:-1] == ("env",) and not _names_secret(value) else SHORTEST_SECRET
-        for key, item in items(value):
+        for key, item in iterate_items(value):
             hides = hidden or FIELDS.hides(value, key, trail)
             if isinstance(item, str):
                 if (hides and len(item) >= shortest) or holds_secret(item):

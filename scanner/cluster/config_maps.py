@@ -16,7 +16,7 @@ from scanner.scan.edges import Cluster
 CONFIG_MAPS: Final = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
-def labelled_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list[LabelledConfigMap], str]:
+def list_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list[LabelledConfigMap], str]:
     """The ConfigMaps with a label, and the reason why those of other namespaces are not known, or an empty string.
 
     Raises ClusterError if those of the namespace cannot be listed.

@@ -53,7 +53,7 @@ def is_definition(body: JsonObject) -> bool:
     return body.get("apiVersion") == "apiextensions.k8s.io/v1" and body.get("kind") == "CustomResourceDefinition"
 
 
-def definition_of(body: JsonObject) -> Definition:
+def read_definition(body: JsonObject) -> Definition:
     """The served kinds of a CustomResourceDefinition, the preferred version first. Raises BrokenDefinition.
 
     Mirrors `version.CompareKubeAwareVersionStrings` for the order of versions.
@@ -71,17 +71,17 @@ def definition_of(body: JsonObject) -> Definition:
     ]
     if not served:
         raise BrokenDefinition("spec.versions: Required value: no version of it is served")
-    versions = sorted(set(served), key=version_order)
+    versions = sorted(set(served), key=rank_version)
     kinds = tuple(Kind(group, version, kind, plural, scope == "Namespaced") for version in versions)
     return Definition(kinds, relabels=dig(body, "spec", "conversion", "strategy") in (None, "None"))
 
 
-def in_registration_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+def sort_by_registration(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """Custom kinds in the order of discovery: by group, and within it by version, the preferred first."""
-    return tuple(sorted(set(kinds), key=lambda kind: (kind.group, version_order(kind.version), kind.plural)))
+    return tuple(sorted(set(kinds), key=lambda kind: (kind.group, rank_version(kind.version), kind.plural)))
 
 
-def version_order(version: str) -> tuple[int, int, int, str]:
+def rank_version(version: str) -> tuple[int, int, int, str]:
     """A key that sorts the preferred version first; names of any other form come last, in the order of the alphabet.
 
     Mirrors `CompareKubeAwareVersionStrings` of `apimachinery/pkg/version`.

@@ -65,7 +65,7 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> Scalar:
     return text
 
 
-def json_value(value: Scalar) -> Scalar:
+def convert_to_json(value: Scalar) -> Scalar:
     """The value that the API server reads: whole floats become integers, integers beyond int64 become floats.
 
     Raises BadScalar for infinities and NaN.
@@ -77,7 +77,7 @@ def json_value(value: Scalar) -> Scalar:
     return value
 
 
-def key_text(value: Scalar) -> str:
+def write_key(value: Scalar) -> str:
     """The JSON key that a scalar mapping key becomes. Raises BadScalar for keys that JSON cannot have."""
     match value:
         case str():

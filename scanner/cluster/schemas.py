@@ -34,7 +34,7 @@ class KnownSchemas:
     def conversion(self, kind: Kind) -> Conversion:
         """The conversion of a definition's kind; files of another kind are left as they are."""
         schema = self.schema(kind)
-        return conversion_of(schema.custom.versions if schema and schema.custom else None)
+        return find_conversion(schema.custom.versions if schema and schema.custom else None)
 
 
 @cache
@@ -44,15 +44,15 @@ def builtin_schemas() -> Mapping[tuple[str, str, str], Schema]:
     return {_key(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
 
 
-def custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
+def read_custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
     """The schemas of the versions of a CustomResourceDefinition."""
     group = as_text(dig(definition, "spec", "group"))
     kind = as_text(dig(definition, "spec", "names", "kind"))
-    written, versions = as_list(dig(definition, "spec", "versions")), versions_of(definition)
+    written, versions = as_list(dig(definition, "spec", "versions")), read_versions(definition)
     return {(group, as_text(dig(version, "name")), kind): _custom(version, versions) for version in written}
 
 
-def versions_of(definition: JsonObject) -> DefinedVersions | None:
+def read_versions(definition: JsonObject) -> DefinedVersions | None:
     """The versions of a CustomResourceDefinition, None for a definition without a stored version."""
     written = as_list(dig(definition, "spec", "versions"))
     stored = next((version for version in written if dig(version, "storage") is True), None)
@@ -66,7 +66,7 @@ def versions_of(definition: JsonObject) -> DefinedVersions | None:
     )
 
 
-def conversion_of(versions: DefinedVersions | None) -> Conversion:
+def find_conversion(versions: DefinedVersions | None) -> Conversion:
     """The conversion of the versions of a definition; that of a server for a kind without one."""
     return "relabels" if versions is not None and versions.relabels else "server"
 

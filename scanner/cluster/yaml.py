@@ -24,7 +24,7 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from scanner.cluster.scalars import BadScalar, Scalar, json_value, key_text, resolve
+from scanner.cluster.scalars import BadScalar, Scalar, convert_to_json, resolve, write_key
 from scanner.model.json import Json
 
 MAX_DEPTH: Final = 240
@@ -112,9 +112,9 @@ class _ValueComposer:
 
     def _place_scalar(self, value: Scalar, event: Event) -> None:
         if self._expects_key():
-            self.stack[-1].key = key_text(value)
+            self.stack[-1].key = write_key(value)
         else:
-            self._place(json_value(value), event)
+            self._place(convert_to_json(value), event)
 
     def _alias(self, event: AliasEvent) -> None:
         if event.anchor not in self.anchors:
@@ -203,14 +203,14 @@ def load(text: str, *, line_offset: int = 0) -> Json:
     `line_offset` is added to the lines that errors name. Raises Malformed.
     """
     composer = _ValueComposer(line_offset)
-    for event in events(text, line_offset=line_offset):
+    for event in read_events(text, line_offset=line_offset):
         if isinstance(event, DocumentEndEvent):
             break
         composer.feed(event)
     return composer.result
 
 
-def events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
+def read_events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
     """The events of all documents in a text. Raises Malformed, with the place and without a text of the document."""
     try:
         yield from pyyaml.parse(text, Loader=_LOADER)

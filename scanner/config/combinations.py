@@ -62,7 +62,7 @@ class Requires:
 Rule: TypeAlias = Excludes | Requires
 
 
-def left_out(given: Mapping[str, SourcedValue], rules: Iterable[Rule]) -> frozenset[str]:
+def find_left_out(given: Mapping[str, SourcedValue], rules: Iterable[Rule]) -> frozenset[str]:
     """The flags whose values a higher source excludes. Raises UsageError for values of one source that conflict.
 
     `given` has the values other than defaults, by flag.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from scanner.config.combinations import ValueSource
-from scanner.config.environment import unknown, variables
-from scanner.config.file import File, file_at, find
-from scanner.config.masking import shown_document
-from scanner.config.setting import Plain, Setting, from_text
+from scanner.config.environment import report_unknown, select_variables
+from scanner.config.file import File, find_file, read_file
+from scanner.config.masking import mask_document
+from scanner.config.setting import Plain, Setting, parse_text
 from scanner.documents.nodes import Position
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
@@ -53,7 +53,7 @@ class Configuration:
     routes: tuple[Route, ...] = ()
     unflagged_values: Mapping[str, tuple[Json, Position]] = field(default_factory=dict)
 
-    def given(self) -> Iterator[SettingValue]:
+    def list_given(self) -> Iterator[SettingValue]:
         """The values that the environment or the file gives."""
         return (value for value in self.values.values() if value.source is not ValueSource.DEFAULT)
 
@@ -75,7 +75,7 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
     )
 
 
-def errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
+def list_errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
     """Every error of the environment and of the file. Raises UsageError for a file that cannot be read."""
     settings = tuple(settings)
     file = _file(settings, named, environment)
@@ -89,33 +89,33 @@ def errors(settings: Iterable[Setting], named: str, environment: Mapping[str, st
 
 
 def _file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
-    path = find(named, environment, Path())
-    return NO_FILE if path is None else file_at(path, settings)
+    path = find_file(named, environment, Path())
+    return NO_FILE if path is None else read_file(path, settings)
 
 
 def _unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
-    return unknown(variables(environment), (setting.variable for setting in settings))
+    return report_unknown(select_variables(environment), (setting.variable for setting in settings))
 
 
 def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> SettingValue:
     if setting.variable in environment:
         text = environment[setting.variable]
-        return SettingValue(setting, from_text(setting, text), ValueSource.ENVIRONMENT, setting.variable)
+        return SettingValue(setting, parse_text(setting, text), ValueSource.ENVIRONMENT, setting.variable)
     if setting.key in file.values:
         value, place = file.values[setting.key]
         return SettingValue(setting, value, ValueSource.FILE, str(place))
     return SettingValue(setting, setting.default)
 
 
-def shown_value(value: SettingValue) -> Json:
+def mask_value(value: SettingValue) -> Json:
     """A value as it may be shown."""
     plain: Json = list(value.value) if isinstance(value.value, tuple) else value.value
-    return shown_document(plain, value.setting.key)
+    return mask_document(plain, value.setting.key)
 
 
-def shown(value: SettingValue) -> str:
+def write_value(value: SettingValue) -> str:
     """The text of a value as it may be shown; the items of a list are separated by commas. Empty for no value."""
-    match shown_value(value):
+    match mask_value(value):
         case None:
             return ""
         case bool() as boolean:

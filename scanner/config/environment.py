@@ -35,12 +35,12 @@ def is_foreign(name: str) -> bool:
     return _OF_SERVICES.fullmatch(name) is not None or _OF_TESTS.fullmatch(name) is not None
 
 
-def variables(environment: Mapping[str, str]) -> dict[str, str]:
+def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that set something, by name."""
     return {name: environment[name] for name in sorted(environment) if name.startswith(PREFIX) and not is_foreign(name)}
 
 
-def unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:
+def report_unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:
     """An error with the nearest name for each variable that is not known."""
     choices = (*known, *_OWN)
     for name in names:

@@ -20,14 +20,14 @@ _HEAD: Final = (
 )
 
 
-def schema_path() -> Path:
+def find_schema() -> Path:
     """The JSON Schema that is installed with Assay; in a checkout, the one of the documentation."""
     package = Path(__file__).parents[1]
     installed = package / "_data" / _SCHEMA
     return installed if installed.exists() else package.parent / "docs" / _SCHEMA
 
 
-def example(settings: Iterable[Setting], schema: str) -> str:
+def write_example(settings: Iterable[Setting], schema: str) -> str:
     """The text of the file; `schema` is the address of its JSON Schema."""
     return "\n".join([f"# yaml-language-server: $schema={schema}", *_lines(settings)]) + "\n"
 

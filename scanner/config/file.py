@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from scanner.config.environment import CONFIG
-from scanner.config.masking import shown_document
-from scanner.config.notifications import routes_of
-from scanner.config.setting import Plain, Setting, from_node
-from scanner.config.unflagged import UNFLAGGED_KEYS, settings_of, tokens_of
-from scanner.documents.nodes import BadDocument, Node, Position, key_shown
+from scanner.config.masking import mask_document
+from scanner.config.notifications import read_routes
+from scanner.config.setting import Plain, Setting, parse_node
+from scanner.config.unflagged import UNFLAGGED_KEYS, read_settings, read_tokens
+from scanner.documents.nodes import BadDocument, Node, Position, shorten_key
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
@@ -46,7 +46,7 @@ class File:
     errors: tuple[UsageError, ...] = ()
 
 
-def find(named: str, environment: Mapping[str, str], folder: Path) -> Path | None:
+def find_file(named: str, environment: Mapping[str, str], folder: Path) -> Path | None:
     """The file to read: `named`, else `ASSAY_CONFIG`, else `assay.yaml` in the folder, else in the user's configuration.
 
     Returns None without a configuration file. Raises UsageError for an empty variable.
@@ -61,7 +61,7 @@ def find(named: str, environment: Mapping[str, str], folder: Path) -> Path | Non
     return next((path for path in (folder / NAME, Path(home, "assay", NAME)) if os.path.lexists(path)), None)
 
 
-def file_at(path: Path, settings: tuple[Setting, ...]) -> File:
+def read_file(path: Path, settings: tuple[Setting, ...]) -> File:
     """The content of a file. Raises UsageError for a file that cannot be read, BadDocument for one that is not YAML."""
     from scanner.documents.files import read
 
@@ -88,9 +88,9 @@ class _FileReader:
         """The content of the document at a path. Raises BadDocument if it is no object."""
         known = {setting.key: setting for setting in self.settings}
         self._read("", document, known)
-        posture = self._without_errors(settings_of, DEFAULT_SETTINGS)
-        tokens: tuple[AccessToken, ...] = self._without_errors(tokens_of, ())
-        routes: tuple[Route, ...] = self._without_errors(routes_of, ())
+        posture = self._without_errors(read_settings, DEFAULT_SETTINGS)
+        tokens: tuple[AccessToken, ...] = self._without_errors(read_tokens, ())
+        routes: tuple[Route, ...] = self._without_errors(read_routes, ())
         errors = tuple(sorted(self.errors, key=_position))
         written = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
         return File(str(path), _digest(document.json()), self.values, posture, tokens, routes, written, errors)
@@ -118,7 +118,7 @@ class _FileReader:
 
     def _value(self, setting: Setting, node: Node) -> None:
         try:
-            self.values[setting.key] = from_node(setting, node), node.place
+            self.values[setting.key] = parse_node(setting, node), node.place
         except BadDocument as error:
             self.errors.append(error)
         except UsageError as error:
@@ -142,7 +142,7 @@ class _FileReader:
         hint = did_you_mean(name, choices) or (
             f" The keys are {', '.join(choices)}." if above else " `assay config view` lists the keys."
         )
-        self.errors.append(BadDocument(place, f"unknown key {key_shown(beginning + name)}.{hint}"))
+        self.errors.append(BadDocument(place, f"unknown key {shorten_key(beginning + name)}.{hint}"))
 
 
 _UNFLAGGED: Final = {each.key for each in UNFLAGGED_KEYS}
@@ -158,5 +158,5 @@ def _position(error: UsageError) -> tuple[int, int]:
 
 def _digest(document: Json) -> str:
     """The digest of a document without its secrets: a digest of a password would let others test guesses."""
-    content = json.dumps(shown_document(document), sort_keys=True, ensure_ascii=False)
+    content = json.dumps(mask_document(document), sort_keys=True, ensure_ascii=False)
     return f"sha256:{sha256(content.encode(errors='surrogatepass')).hexdigest()}"

@@ -37,13 +37,13 @@ class Flag:
         return isinstance(self.info, OptionInfo)
 
 
-def key_of(flag: str) -> str:
+def make_key(flag: str) -> str:
     """The key of a flag: `failOn` for `--fail-on`."""
     first, *others = flag.lstrip("-").split("-")
     return first + "".join(word.capitalize() for word in others)
 
 
-def flags_of(command: Callable[..., object]) -> tuple[Flag, ...]:
+def list_flags(command: Callable[..., object]) -> tuple[Flag, ...]:
     """The flags and arguments of a command, in the order of its parameters."""
     return tuple(_flags(inspect.signature(command, eval_str=True)))
 
@@ -87,10 +87,10 @@ def _convert(flag: Flag, value: object) -> object:
     return flag.type(value)
 
 
-def plain(value: object) -> Any:
+def make_plain(value: object) -> Any:
     """A value of a command as a setting has it: text for paths and for members of enumerations."""
     if isinstance(value, list | tuple):
-        return tuple(map(plain, value))
+        return tuple(map(make_plain, value))
     if isinstance(value, StrEnum):
         return value.value
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

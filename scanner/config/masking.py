@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, assert_never
 
-from scanner.audit.sensitive_fields import MASK, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets
 from scanner.errors import UsageError
 from scanner.model.json import Json
 from scanner.model.urls import origin_of, remove_password
@@ -63,12 +63,12 @@ SHOWING: Final[Mapping[str, Visibility]] = {
 """The class of each key; fields of the objects in a list follow the key of the list. A key without a class is withheld."""
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """A text without what looks like a secret; users of databases, paths and addresses stay."""
-    return without_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", text))
+    return mask_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", text))
 
 
-def shown_document(value: Json, key: str = "") -> Json:
+def mask_document(value: Json, key: str = "") -> Json:
     """A value of a key, or a whole document, as it may be shown."""
     match value:
         case None:
@@ -76,9 +76,9 @@ def shown_document(value: Json, key: str = "") -> Json:
         case str() | bool() | int() | float():
             return _shown(SHOWING.get(key, Visibility.WITHHELD), value)
         case Mapping():
-            return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
+            return {name: mask_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
         case _:
-            return [shown_document(item, key) for item in value]
+            return [mask_document(item, key) for item in value]
 
 
 def _shown(showing: Visibility, value: str | float) -> Json:
@@ -87,15 +87,15 @@ def _shown(showing: Visibility, value: str | float) -> Json:
     text = str(value)
     match showing:
         case Visibility.AS_WRITTEN:
-            return masked(text)
+            return mask_text(text)
         case Visibility.URL:
-            return masked(remove_password(text))
+            return mask_text(remove_password(text))
         case Visibility.ORIGIN:
-            return masked(origin_of(text)) or MASK
+            return mask_text(origin_of(text)) or MASK
         case Visibility.DATABASE:
             return _database(text)
         case Visibility.KEY_ALONE:
-            return f"{masked(text.partition('=')[0])}={MASK}" if "=" in text else MASK
+            return f"{mask_text(text.partition('=')[0])}={MASK}" if "=" in text else MASK
         case Visibility.WITHHELD:
             return MASK
         case _ as never:
@@ -106,6 +106,6 @@ def _database(text: str) -> str:
     from scanner.store.database.address import address_of
 
     try:
-        return masked(address_of(text).text)
+        return mask_text(address_of(text).text)
     except UsageError:
         return MASK

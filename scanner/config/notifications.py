@@ -37,7 +37,7 @@ _ITEM: Final[JsonObject] = {
 }
 
 
-def routes_of(nodes: Mapping[str, Node]) -> tuple[Route, ...]:
+def read_routes(nodes: Mapping[str, Node]) -> tuple[Route, ...]:
     """The routes that the file gives, by key. Raises BadDocument."""
     return _routes(nodes[NOTIFICATIONS_KEY.key]) if NOTIFICATIONS_KEY.key in nodes else ()
 

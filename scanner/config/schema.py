@@ -12,7 +12,7 @@ from scanner.model.json import Json
 _Object: TypeAlias = dict[str, Json]
 
 
-def schema_of(settings: Iterable[Setting]) -> _Object:
+def make_schema(settings: Iterable[Setting]) -> _Object:
     """The schema of a file with these settings and the keys without a flag."""
     properties: dict[str, Json] = {}
     sections: dict[str, dict[str, Json]] = {}

@@ -59,15 +59,15 @@ class Setting:
     @property
     def variable(self) -> str:
         """The variable of the environment."""
-        return variable_of(self.key)
+        return make_variable(self.key)
 
 
-def variable_of(key: str) -> str:
+def make_variable(key: str) -> str:
     """The variable of a key: `ASSAY_FAIL_ON` for `failOn`, `ASSAY_SCHEDULE_TIME_ZONE` for `schedule.timeZone`."""
     return PREFIX + _CAPITAL.sub("_", key).replace(".", "_").upper()
 
 
-def from_text(setting: Setting, text: str) -> Plain:
+def parse_text(setting: Setting, text: str) -> Plain:
     """The value of a variable: the items of a list are separated by commas outside of `[]`. Raises UsageError."""
     if not text.strip():
         raise UsageError(f"{setting.variable} is empty: give a value, or unset the variable")
@@ -159,7 +159,7 @@ def _choices(setting: Setting, text: str) -> str:
     return f"write one of {', '.join(setting.choices)}.{did_you_mean(text, setting.choices)}"
 
 
-def from_node(setting: Setting, node: Node) -> Plain:
+def parse_node(setting: Setting, node: Node) -> Plain:
     """The value of a key. Raises BadDocument for a value of another type, UsageError for one that the flag would reject."""
     if node.value is None:
         node.fail("has no value: write one, or remove the key")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from scanner.config.combinations import FLAG_RULES, Requires, Rule, SourcedValue, ValueSource, left_out
+from scanner.config.combinations import FLAG_RULES, Requires, Rule, SourcedValue, ValueSource, find_left_out
 from scanner.config.configuration import Configuration, SettingValue
-from scanner.config.flags import Flag, convert, plain
+from scanner.config.flags import Flag, convert, make_plain
 from scanner.errors import UsageError
 
 _NAME: Final = re.compile(r"(?<![\w-])--?[a-zA-Z][a-z-]*")
@@ -33,14 +33,14 @@ class Sources:
         self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
         self._configuration = configuration
         self._given = {flag.name: given for flag in flags if (given := self._value(flag, typed))}
-        self._left_out = left_out(self._given, _rules_of(flags))
+        self._left_out = find_left_out(self._given, _rules_of(flags))
 
-    def used(self) -> Iterator[SettingValue]:
+    def list_used(self) -> Iterator[SettingValue]:
         """The values of the environment and of the file that the command uses."""
         lower = (self._keys[flag.parameter] for flag in self._flags if self._lower(flag))
         return (self._configuration.values[key] for key in lower)
 
-    def values(self) -> dict[str, object]:
+    def collect_values(self) -> dict[str, object]:
         """The values that differ from those of the command line, by parameter."""
         changed: dict[str, object] = {}
         for flag in self._flags:
@@ -51,7 +51,7 @@ class Sources:
                 changed[flag.parameter] = convert(flag, given.value)
         return changed
 
-    def placed(self, error: UsageError) -> UsageError:
+    def add_places(self, error: UsageError) -> UsageError:
         """The error with the places of the values that its flags have from the environment or the file."""
         named = set(_NAME.findall(str(error)))
         places = [
@@ -71,14 +71,14 @@ class Sources:
             value = typed[flag.parameter]
             name = flag.names[0] if flag.is_option else f"{flag.name} {value}"
             return SourcedValue(
-                plain(value), ValueSource.FLAG, name, is_default=_is_nothing(value) or value == flag.default
+                make_plain(value), ValueSource.FLAG, name, is_default=_is_nothing(value) or value == flag.default
             )
         effective = self._configuration.values.get(self._keys[flag.parameter])
         if effective is None or effective.source is ValueSource.DEFAULT:
             return None
         value = effective.value
         return SourcedValue(
-            value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default)
+            value, effective.source, effective.name, is_default=_is_nothing(value) or value == make_plain(flag.default)
         )
 
 

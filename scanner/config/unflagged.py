@@ -27,7 +27,7 @@ _UNITS: Final = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
 
 
-def settings_of(nodes: Mapping[str, Node]) -> Settings:
+def read_settings(nodes: Mapping[str, Node]) -> Settings:
     """The settings that the file gives, by key. Raises BadDocument."""
     read: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
     return replace(DEFAULT_SETTINGS, **read)
@@ -160,7 +160,7 @@ _TOKEN: Final[JsonObject] = {
 }
 
 
-def tokens_of(nodes: Mapping[str, Node]) -> tuple[AccessToken, ...]:
+def read_tokens(nodes: Mapping[str, Node]) -> tuple[AccessToken, ...]:
     """The tokens that the file gives, by key. Raises BadDocument."""
     return _tokens(nodes[TOKENS_KEY.key]) if TOKENS_KEY.key in nodes else ()
 

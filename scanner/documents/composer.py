@@ -23,9 +23,9 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from scanner.cluster.scalars import BadScalar, json_value, resolve
-from scanner.cluster.yaml import MalformedDocument, events
-from scanner.documents.nodes import BadDocument, Node, Position, key_shown
+from scanner.cluster.scalars import BadScalar, convert_to_json, resolve
+from scanner.cluster.yaml import MalformedDocument, read_events
+from scanner.documents.nodes import BadDocument, Node, Position, shorten_key
 from scanner.files import SETTINGS
 
 DEEPEST: Final = 32
@@ -74,7 +74,7 @@ class _NodeComposer:
             self._key(event.value, place)
             return
         try:
-            value = json_value(resolve(event.value, None, plain=event.implicit[0]))
+            value = convert_to_json(resolve(event.value, None, plain=event.implicit[0]))
         except BadScalar as error:
             self._fail(str(error), event)
         self._place(Node(place, self._path(), value, text=event.value))
@@ -82,7 +82,7 @@ class _NodeComposer:
     def _key(self, key: str, place: Position) -> None:
         frame = self.stack[-1]
         if key in frame.keys:
-            raise BadDocument(place, f"the key {key_shown(key)} is repeated: line {frame.keys[key].line} has it, too")
+            raise BadDocument(place, f"the key {shorten_key(key)} is repeated: line {frame.keys[key].line} has it, too")
         frame.key = key
         frame.keys[key] = place
 
@@ -113,7 +113,7 @@ class _NodeComposer:
         frame = self.stack[-1]
         if isinstance(frame.value, list):
             return f"{frame.path}[{len(frame.value)}]"
-        key = key_shown(frame.key or "")
+        key = shorten_key(frame.key or "")
         return f"{frame.path}.{key}" if frame.path else key
 
     def _expects_key(self) -> bool:
@@ -139,7 +139,7 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
     text = _text(data, source)
     composer = _NodeComposer(source)
     try:
-        for event in events(text):
+        for event in read_events(text):
             composer.feed(event)
             if isinstance(event, DocumentEndEvent):
                 if composer.root is not None and composer.root.value is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from scanner.documents.files import read
-from scanner.documents.nodes import Node, Position, key_shown
+from scanner.documents.nodes import Node, Position, shorten_key
 from scanner.errors import UsageError
 from scanner.model.nearest import did_you_mean
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
@@ -31,7 +31,7 @@ def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tup
     for path in paths:
         before = len(frameworks)
         for node in read(path):
-            framework = framework_of(node, languages=languages)
+            framework = read_framework(node, languages=languages)
             if (earlier := places.setdefault(framework.name, node.place)) is not node.place:
                 _name_node(node).fail(f"{framework.name} is described in {earlier} already: join both documents")
             frameworks.append(framework)
@@ -40,7 +40,7 @@ def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tup
     return tuple(frameworks)
 
 
-def framework_of(node: Node, *, languages: Collection[str]) -> Framework:
+def read_framework(node: Node, *, languages: Collection[str]) -> Framework:
     """The framework of a document. Raises BadDocument."""
     fields = node.fields(("apiVersion", "kind", "metadata", "spec"))
     _expect(_field(node, fields, "apiVersion"), API_VERSION)
@@ -68,7 +68,7 @@ def _controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
         own_id = _field(item, fields, "id")
         number = _line(own_id, _LONGEST_ID)
         if number in places:
-            own_id.fail(f"{key_shown(number)} is the id of the control at {places[number]} already")
+            own_id.fail(f"{shorten_key(number)} is the id of the control at {places[number]} already")
         places[number] = own_id.place
         policies = fields["policies"].items() if "policies" in fields else []
         yield Control(

@@ -25,7 +25,7 @@ def read(path: Path) -> Iterator[Node]:
 
     Raises UsageError for a path that does not exist or cannot be read, BadDocument for an error in a file.
     """
-    for file in files_at(path):
+    for file in list_files(path):
         name = "standard input" if file == _STDIN else str(file)
         yield from compose(_bytes(file), name)
 
@@ -40,7 +40,7 @@ def read_only(path: Path) -> Node:
     return nodes[0]
 
 
-def files_at(path: Path) -> tuple[Path, ...]:
+def list_files(path: Path) -> tuple[Path, ...]:
     """The files of a folder, or the file. Raises UsageError for a path that does not exist or cannot be read."""
     if path == _STDIN:
         return (path,)

@@ -48,7 +48,7 @@ def read_fleet(path: Path) -> tuple[Member, ...]:
     return members
 
 
-def member_at(members: tuple[Member, ...], index: int, path: Path) -> Member:
+def get_member(members: tuple[Member, ...], index: int, path: Path) -> Member:
     """The cluster with an index, which counts from 0. Raises UsageError."""
     if index >= len(members):
         raise UsageError(

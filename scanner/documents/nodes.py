@@ -67,7 +67,7 @@ class Node:
             if key not in known:
                 path = f"{self.path}.{key}" if self.path else key
                 choices = did_you_mean(key, known) or f" The fields are {', '.join(known)}."
-                raise BadDocument(self.keys[key], f"unknown field {key_shown(path)}.{choices}")
+                raise BadDocument(self.keys[key], f"unknown field {shorten_key(path)}.{choices}")
         return {key: node for key, node in nodes.items() if node.value is not None}
 
     def entries(self) -> dict[str, Node]:
@@ -149,7 +149,7 @@ class Node:
         self.fail(f"must be {wanted}, not {_kind_of(self.value)}{hint}")
 
 
-def key_shown(text: str) -> str:
+def shorten_key(text: str) -> str:
     """A key or a name for a message, shortened; an ellipsis for a key that is no name, such as `password:x` without a space."""
     if not _NAME.fullmatch(text):
         return "…"

@@ -16,7 +16,7 @@ from typing import Final
 
 from scanner.documents.composer import compose
 from scanner.documents.files import read
-from scanner.documents.nodes import BadDocument, Node, key_shown
+from scanner.documents.nodes import BadDocument, Node, shorten_key
 from scanner.model.population import KeptKeys
 from scanner.model.selector import EVERYTHING, Requirement, Selector
 from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
@@ -126,7 +126,7 @@ class _WaiverReader:
         """A label that scans do not keep is no label of any stored object: the waiver would be unused, or match everything."""
         kept = self.kept
         if kept is not None and key not in kept.labels and not key.startswith(kept.prefixes):
-            node.fail(f"the scan does not keep the label {key_shown(key)}: scan with --keep-label {key_shown(key)}")
+            node.fail(f"the scan does not keep the label {shorten_key(key)}: scan with --keep-label {shorten_key(key)}")
 
 
 def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
@@ -137,7 +137,7 @@ def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
     return WaiverSet(tuple(_WaiverReader(kept).read(read(path))))
 
 
-def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: str, kept: KeptKeys) -> WaiverSet:
+def read_config_map_waivers(config_maps: Iterable[LabelledConfigMap], namespace: str, kept: KeptKeys) -> WaiverSet:
     """The waivers in the data of the labelled ConfigMaps of a namespace; those of other namespaces waive nothing and are named."""
     reader = _WaiverReader(kept)
     waivers: list[Waiver] = []
@@ -152,7 +152,7 @@ def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: 
             continue
         for key, text in sorted(config_map.data.items()):
             try:
-                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {key_shown(key)}"))
+                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {shorten_key(key)}"))
             except BadDocument as error:
                 faults.append(str(error))
     return WaiverSet(tuple(waivers), tuple(faults), tuple(notes))

@@ -37,7 +37,7 @@ class ObservedCounts:
             self.budget_use[policy] = max(share, self.budget_use.get(policy, 0.0))
 
 
-def health_after(
+def find_observed_problems(
     bound: Iterable[BoundPolicy], counted: ObservedCounts, coverage: Iterable[Coverage]
 ) -> Iterator[Health]:
     """The problems that are known after the last object: costs near a limit, unused bindings, missing params, ignored errors.

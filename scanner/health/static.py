@@ -22,7 +22,7 @@ _UNASKED = (
 )
 
 
-def health_before(
+def find_static_problems(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], context: EvaluationContext
 ) -> Iterator[Health]:
     """The problems that are known before the first object is evaluated.
@@ -31,15 +31,15 @@ def health_before(
     audited, rules that match no kind of `served`, and redundant bindings.
     """
     for policy in policies:
-        yield from of_policy(policy)
+        yield from note_deleted_policy(policy)
     for bound_policy in bound:
         yield from _compilation(bound_policy)
         yield from _params(bound_policy, context.params)
         yield from _auditability(bound_policy, context)
-        yield from () if bound_policy.reading.reason else kinds.unresolved(bound_policy, served)
-        yield from redundant(bound_policy)
+        yield from () if bound_policy.reading.reason else kinds.find_unresolved_rules(bound_policy, served)
+        yield from find_redundant_bindings(bound_policy)
         for binding in bound_policy.bindings:
-            yield from of_binding(binding)
+            yield from note_deleted_binding(binding)
 
 
 def _compilation(bound: BoundPolicy) -> Iterator[Health]:
@@ -100,13 +100,13 @@ def _effect(reference: ParamRef, bound: BoundPolicy) -> str:
 _LEAVING = "it is being deleted, and the server evaluates it until it is gone"
 
 
-def of_policy(policy: Policy) -> Iterator[Health]:
+def note_deleted_policy(policy: Policy) -> Iterator[Health]:
     """A note for a policy that is being deleted."""
     if _deleting(policy.manifest):
         yield Health(HealthKind.NOTE, policy.name, "", _LEAVING, policy.language)
 
 
-def of_binding(binding: Binding) -> Iterator[Health]:
+def note_deleted_binding(binding: Binding) -> Iterator[Health]:
     """A note for a binding that is being deleted."""
     if _deleting(binding.manifest):
         yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING, binding.language)
@@ -122,7 +122,7 @@ def _deleting(manifest: JsonObject) -> bool:
 # consequence.
 
 
-def redundant(bound: BoundPolicy) -> Iterator[Health]:
+def find_redundant_bindings(bound: BoundPolicy) -> Iterator[Health]:
     """Bindings that another binding makes redundant; of two equal bindings, the later by name."""
     real = [binding for binding in bound.bindings if not binding.assumed]
     for first, other in permutations(real, 2):

@@ -17,7 +17,7 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
-from scanner.audit.items import decoded, listed
+from scanner.audit.items import decode_item, split_items
 from scanner.audit.page import PageEvaluator
 from scanner.audit.repeats import RepeatDetector
 from scanner.model.outcome import Check, CheckKind
@@ -63,11 +63,11 @@ class EngineComparison:
         self._tally = _Tally()
         self._seen = RepeatDetector()
 
-    def page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
+    def compare_page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
         """Compare the engines on the sampled objects of a page. An error here does not affect the scan."""
         for resource in _list_objects(page, page_evaluator):
             identity = (_get_identity(resource),)
-            if is_in_sample(resource, self._percent) and not self._seen.among(identity):
+            if is_in_sample(resource, self._percent) and not self._seen.find_repeats(identity):
                 self._seen.add(identity)
                 self._tally.objects += 1
                 for bound, original in plan.policies:
@@ -163,7 +163,7 @@ def _get_identity(resource: Resource) -> str:
 def _list_objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
     """The objects of a page that were evaluated; objects that cannot be read are gaps already."""
     try:
-        items = listed(page)
+        items = split_items(page)
     except ValueError:
         return
     for text in items:
@@ -178,7 +178,7 @@ def _list_objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resourc
 
 def _decode_resource(kind: Kind, text: memoryview) -> Resource | None:
     try:
-        item = decoded(text)
+        item = decode_item(text)
     except ValueError:
         return None
     if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):

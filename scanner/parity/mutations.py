@@ -20,7 +20,7 @@ from scanner.mutate.native import CONNECTION_ENDS
 from scanner.mutate.operations import is_same_json
 from scanner.parity.answers import Response, read_denial, read_unrelated
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, VerdictComparison, VerdictDifference
-from scanner.policies.mutating.together import RequestResult, answers
+from scanner.policies.mutating.together import RequestResult, try_orders
 
 ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")
@@ -51,12 +51,12 @@ class ExpectedUpdate:
     @property
     def refusals(self) -> tuple[str, ...]:
         """The messages with which a server may deny the request, in some order."""
-        return tuple(dict.fromkeys(answer.refused for answer in self.answers if answer.refused))
+        return tuple(dict.fromkeys(answer.refusal for answer in self.answers if answer.refusal))
 
     @property
     def is_refused(self) -> bool:
         """Return whether a server denies the request in every order."""
-        return all(answer.refused for answer in self.answers)
+        return all(answer.refusal for answer in self.answers)
 
     @property
     def ends_connection(self) -> bool:
@@ -82,7 +82,7 @@ def expect_update(
         return None
     names = ", ".join(dict.fromkeys(bound.policy.name for bound, _ in acting))
     secretive = redact.may_contain_secrets((bound.compiled, invocation_result) for bound, invocation_result in acting)
-    return ExpectedUpdate(names, stored, answers(acting), secretive)
+    return ExpectedUpdate(names, stored, try_orders(acting), secretive)
 
 
 def compare_update(expectation: ExpectedUpdate, response: Response) -> VerdictComparison:
@@ -130,7 +130,7 @@ def _is_mutation_error(response: Response) -> bool:
 
 def _write_denial(expectation: ExpectedUpdate, *texts: str) -> str:
     """The messages of a denial, redacted."""
-    response = redact.safe_text("; ".join(texts), expectation.stored)
+    response = redact.redact_answer("; ".join(texts), expectation.stored)
     return redact.WITHHELD_ANY if response and expectation.secretive and response != redact.WITHHELD else response
 
 
@@ -141,7 +141,7 @@ def _write_diff(expectation: ExpectedUpdate, document: JsonObject) -> str:
     if expectation.secretive:
         return redact.WITHHELD_ANY
     changes = find_changes(_drop_server_metadata(expectation.stored.body), _drop_server_metadata(document))  # type: ignore[arg-type]
-    lines = [redact.masked(str(change), expectation.stored) for change in changes[:_MOST_SHOWN]]
+    lines = [redact.mask_text(str(change), expectation.stored) for change in changes[:_MOST_SHOWN]]
     return "; ".join(lines) or SILENCE
 
 

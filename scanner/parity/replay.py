@@ -28,7 +28,7 @@ from scanner.parity.copies import list_changed_paths, make_copy, reads_any
 from scanner.parity.mutations import ExpectedUpdate, compare_update, expect_update
 from scanner.parity.verdicts import Verdict, list_verdicts
 from scanner.policies.mutating import language as mutating
-from scanner.policies.mutating.together import invocations
+from scanner.policies.mutating.together import list_invocations
 from scanner.policies.validating.language import LANGUAGE
 from scanner.scan.prepare import PreparedScan
 
@@ -144,7 +144,7 @@ def _sample_kind(
 ) -> list[_WriteSubject]:
     sample: list[_WriteSubject] = []
     try:
-        for count, resource in enumerate(prepared.objects(kind), start=1):
+        for count, resource in enumerate(prepared.list_objects(kind), start=1):
             subject = _WriteSubject(kind, resource.namespace, resource.name)
             if len(sample) < size:
                 sample.append(subject)
@@ -175,7 +175,7 @@ class _Replay:
 
     def __init__(self, prepared: PreparedScan, writer: DryRunWriter, parity: Parity) -> None:
         self._context = prepared.evaluation_context
-        self._requested = prepared.evaluation.page_evaluator.requested
+        self._requested = prepared.evaluation.page_evaluator.add_defaults
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
@@ -231,7 +231,7 @@ class _Replay:
             acting = (
                 (bound, invocation_result)
                 for bound in self._mutators
-                for invocation_result in invocations(bound, resource, subject.kind, context)
+                for invocation_result in list_invocations(bound, resource, subject.kind, context)
             )
             return expect_update(resource, acting)
         except SchemaUnknown as error:
@@ -365,5 +365,5 @@ def _redact_message(text: str, resource: Resource, params: Iterable[Resource | N
     """The server's message, redacted, because an expression may have taken parts of it from a Secret."""
     if text == SILENCE:
         return text
-    response = redact.safe_text(text, resource, *params)
+    response = redact.redact_answer(text, resource, *params)
     return redact.WITHHELD_ANY if secretive and response != redact.WITHHELD else response

@@ -61,7 +61,10 @@ def _make_verdict(invocation_result: InvocationResult, check_result: CheckResult
     binding, outcome = invocation_result.invocation.binding, check_result.outcome
     text, shown, always = "", "", False
     if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny):
-        text, shown = outcome.message, redact.safe(outcome, check_result.check, invocation_result, compiled).message
+        text, shown = (
+            outcome.message,
+            redact.redact_outcome(outcome, check_result.check, invocation_result, compiled).message,
+        )
         always = isinstance(outcome, Errored) and outcome.always
     return Verdict(
         policy=invocation_result.invocation.policy.name,

@@ -73,16 +73,16 @@ class PolicyKind:
         """
         if source == "cluster":
             return manifest.read_policy(document, language=self.language, source=source)
-        taken = api_validation.decoded(document)
+        taken = api_validation.decode_manifest(document)
         policy = manifest.read_policy(taken, language=self.language, source=source)
-        _reject(self.policy_faults(taken, api_validation.written(policy, rules, self.plugin)))
+        _reject(self.policy_faults(taken, api_validation.make_compile_check(policy, rules, self.plugin)))
         return policy
 
     def read_binding(self, document: JsonObject, *, source: str = "cluster") -> Binding:
         """The binding of a manifest. Raises InvalidManifest like `read_policy`."""
         if source == "cluster":
             return manifest.read_binding(document, language=self.language, source=source)
-        taken = api_validation.decoded(document)
+        taken = api_validation.decode_manifest(document)
         _reject(self.binding_faults(taken))
         return manifest.read_binding(taken, language=self.language, source=source)
 
@@ -122,7 +122,7 @@ class PolicyKind:
         """The same as `bind`, for an existing evaluator."""
         joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
         return tuple(
-            bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
+            make_bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
             for policy in sorted(policies, key=lambda policy: policy.name)
             if joined[policy.key]
         )
@@ -134,7 +134,7 @@ def _reject(faults: tuple[str, ...]) -> None:
         raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
 
-def bound_policy(
+def make_bound_policy(
     compiled: CompiledPolicy,
     bindings: Iterable[Binding],
     operations: tuple[Operation, ...],
@@ -173,12 +173,12 @@ class BoundByApi(BoundLanguage):
         """See BoundLanguage."""
         return self.documents.bindings
 
-    def announced(self) -> Iterator[Policy]:
+    def list_announced(self) -> Iterator[Policy]:
         """See BoundLanguage."""
         named = {binding.policy_key for binding in self.documents.bindings}
         yield from (policy for policy in self.documents.policies if policy.key in named)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage."""
         yield from self._recorded
 
@@ -246,7 +246,7 @@ class AdmissionLanguage:
         """See Language."""
         return api_validation.unknown_fields(document)
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the API server generates no policies."""
         del own, others
         yield from ()
@@ -261,7 +261,7 @@ class AdmissionLanguage:
         """See Language."""
         return True
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: every part."""
         del check
         return spec

@@ -56,7 +56,7 @@ Places: TypeAlias = Mapping[Kind, tuple[str, ...]]
 class Lists(Protocol):
     """A source of listed objects."""
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces; the empty name stands for all namespaces.
 
         Raises ListFailed, and ValueError for a page that cannot be read.
@@ -134,11 +134,11 @@ class BoundLanguage(ABC):
         """The bindings to record, including those that put no policy into force."""
         return tuple(binding for bound_policy in self.bound for binding in bound_policy.bindings)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """Pairs of a policy to record, in force or not, and the access paths of its expressions."""
         yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
-    def announced(self) -> Iterator[Policy]:
+    def list_announced(self) -> Iterator[Policy]:
         """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
         yield from (bound_policy.policy for bound_policy in self.bound)
 
@@ -184,6 +184,6 @@ class BoundLanguage(ABC):
         del evaluable, served
         yield from ()
 
-    def observed(self, health: Iterable[Health]) -> Iterator[Health]:
+    def adapt_health(self, health: Iterable[Health]) -> Iterator[Health]:
         """The health that the evaluation found for policies of every language, adapted to the policies of this language."""
         yield from health

@@ -16,7 +16,7 @@ _NOTHING = "no kind that the cluster serves and lists"
 _EXEMPT = "only kinds that are exempt from policies"
 
 
-def unresolved(bound: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+def find_unresolved_rules(bound: BoundPolicy, kinds: tuple[Kind, ...]) -> Iterator[Health]:
     """A health entry for each rule of a policy and of its bindings that no kind of `kinds` matches."""
     policy = bound.policy
     for where, why in _lost(policy.match, kinds, static=policy.static):

@@ -179,12 +179,12 @@ class UnknownField(NamedTuple):
         return f"{path} (did you mean {self.alike}?)" if self.alike else path
 
 
-def unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
+def make_unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
     """The unknown field `name` at a path, whose type has the `known` fields."""
     return UnknownField(path, find_nearest(name, known))
 
 
-def shown(fields: Sequence[UnknownField]) -> str:
+def write_unknown_fields(fields: Sequence[UnknownField]) -> str:
     """Unknown fields as a list; of many, the first ones and the number of the others."""
     named = ", ".join(map(str, islice(fields, _SHOWN)))
     return f"{named} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else named
@@ -193,7 +193,7 @@ def shown(fields: Sequence[UnknownField]) -> str:
 # Specs of policies without their texts.
 
 
-def without_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
+def remove_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
     """A spec without some of its fields, and without some fields of its validations."""
     kept = {key: value for key, value in spec.items() if key not in fields}
     if "validations" in kept:

@@ -48,7 +48,7 @@ class ServedVersions:
     kinds: tuple[Kind, ...] | None = None
     unknown: frozenset[str] = frozenset()
 
-    def note(self, document: JsonObject) -> str:
+    def make_note(self, document: JsonObject) -> str:
         """The note about a manifest whose version is not served, or an empty string."""
         api_version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
         group, _, version = api_version.rpartition("/")

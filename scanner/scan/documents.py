@@ -19,9 +19,9 @@ from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
 from scanner.policies.bound_language import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
-from scanner.policies.manifest import shown
+from scanner.policies.manifest import write_unknown_fields
 from scanner.policies.served_versions import ServedVersions
-from scanner.scan.param_table import param_of
+from scanner.scan.param_table import read_param
 
 _BINDING: Final = "Binding"
 _CONFIGURATION: Final = ("", "ConfigMap")
@@ -33,12 +33,12 @@ _VERSIONS_ADVICE: Final = f"write it in a version that is evaluated, such as {ma
 class Manifest:
     """One document. `source` is `cluster`, or a file and the number of the document in it.
 
-    With `named` the user names the file, or its folder, as one of policies: a policy that cannot be read is an error then.
+    With `is_named` the user names the file, or its folder, as one of policies: a policy that cannot be read is an error then.
     """
 
     source: str
     body: JsonObject
-    named: bool = False
+    is_named: bool = False
 
 
 def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -> bool:
@@ -94,7 +94,7 @@ class DocumentReader:
             self.refused[name] = document.source
             group = as_text(document.body.get("apiVersion")).partition("/")[0]
             undecodable = isinstance(error, Undecodable)
-            if undecodable and document.named:
+            if undecodable and document.is_named:
                 raise UsageError(f"-f: {document.source}: {error}. Correct the {kind}") from error
             why = str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}'
             self._add_gap(document, f"{why}{self._misspelt(document)}")
@@ -123,12 +123,12 @@ class DocumentReader:
         """The unknown fields of a manifest that the API rejects: one of them may be the required field, misspelt."""
         language = self._language(document.body)
         fields = language.unknown_fields(document.body) if language else ()
-        return f"; unknown fields: {shown(fields)}" if fields else ""
+        return f"; unknown fields: {write_unknown_fields(fields)}" if fields else ""
 
     def _reject_policy(self, document: Manifest) -> None:
         """Raise UsageError for a document that the user names, with the kind of a policy in an unknown version or group."""
         kind, version = as_text(document.body.get("kind")), as_text(document.body.get("apiVersion"))
-        if document.named and names_policy_kind(kind, self._languages):
+        if document.is_named and names_policy_kind(kind, self._languages):
             raise UsageError(
                 f"-f: {document.source}: {kind} in version {version} cannot be evaluated: {_VERSIONS_ADVICE}"
             )
@@ -175,9 +175,9 @@ class DocumentReader:
         if document.source == "cluster":
             return
         if fields := language.unknown_fields(document.body):
-            detail = f"kubectl refuses the manifest, and the API server ignores {shown(fields)}"
+            detail = f"kubectl refuses the manifest, and the API server ignores {write_unknown_fields(fields)}"
             yield Health(HealthKind.UNKNOWN_FIELD, policy, binding, detail, kind)
-        if note := self._served.note(document.body):
+        if note := self._served.make_note(document.body):
             yield Health(HealthKind.NOT_SERVED, policy, binding, note, kind)
 
     def _param(self, document: Manifest) -> None:
@@ -187,7 +187,7 @@ class DocumentReader:
             why = f"it is no policy and no binding, and {name} in version {version}, which could be a param, is not served"
             self._add_gap(document, why)
             return
-        param = param_of(kind, document.body, self._namespace)
+        param = read_param(kind, document.body, self._namespace)
         if self._is_first(kind.kind, param.name, document, kind.group, param.namespace):
             self.params.append(param)
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from scanner.audit.population import examined
+from scanner.audit.population import record_object
 from scanner.errors import ListFailed
 from scanner.model.population import Controller, ExaminedObject, GroupKind, KeptKeys
 from scanner.model.resource import Kind, Page
 from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
-from scanner.scan.lists import ScanLists, resources_of
+from scanner.scan.lists import ScanLists, decode_objects
 
 _NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())
 
@@ -45,7 +45,7 @@ class IntermediateNote:
 IntermediateStep: TypeAlias = IntermediatePage | IntermediateNote
 
 
-def intermediate_pages(
+def list_intermediate_pages(
     listing: ScanLists,
     controllers: Iterable[Controller],
     examined_kinds: Iterable[Kind],
@@ -101,7 +101,7 @@ def _references(objects: Iterable[ExaminedObject]) -> dict[GroupKind, Controller
 def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
     """The pages of a kind in the namespaces of the scan, then a note if any of them may be missing."""
     reasons: list[str] = []
-    for pages in listing.metadata_by_namespace(kind):
+    for pages in listing.list_metadata(kind):
         try:
             for page in pages:
                 if page.inconsistency:
@@ -116,8 +116,10 @@ def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
 
 
 def _records(listing: ScanLists, page: Page) -> tuple[ExaminedObject, ...]:
-    resources = resources_of(page, metadata_only=True)
-    return tuple(examined(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace))
+    resources = decode_objects(page, metadata_only=True)
+    return tuple(
+        record_object(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace)
+    )
 
 
 def _note(kind: Kind, reasons: Iterable[str]) -> str:

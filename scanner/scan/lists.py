@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
-from scanner.audit.items import decode, item_fault
+from scanner.audit.items import decode_items, find_item_fault
 from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.json import as_object
@@ -30,7 +30,7 @@ class ScanLists:
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
 
         The empty namespace stands for all of them. The list of all Namespaces is made once. Raises ListFailed, and ValueError for a
@@ -60,7 +60,7 @@ class ScanLists:
             inconsistencies += [page.inconsistency] if page.inconsistency else []
             if kept is not None:
                 kept.append(page)
-            yield from resources_of(page)
+            yield from decode_objects(page)
         if inconsistencies:
             raise ListFailed(
                 "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(inconsistencies))}. Scan again"
@@ -68,7 +68,7 @@ class ScanLists:
 
     def expect(self, kinds: Iterable[Kind]) -> None:
         """Announce to the cluster the kinds whose objects will be evaluated, in the order of their lists."""
-        evaluated = [kind for kind in kinds if not self.left_out(kind)]
+        evaluated = [kind for kind in kinds if not self.find_exclusion(kind)]
         if NAMESPACES not in evaluated or self._scope.selector:
             self._namespace_pages = []
         wanted = [kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)]
@@ -82,7 +82,7 @@ class ScanLists:
         decider = self._cluster.authorizer()
         return self.relay.use_decider(decider) if decider else None
 
-    def pages_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+    def list_pages(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages of a kind to evaluate: an iterator for each namespace of the scope, or a single one for all namespaces.
 
         Those of Namespaces are the pages that decided about other objects, if they were kept. Reading the pages raises ListFailed.
@@ -100,7 +100,7 @@ class ScanLists:
         while pages:
             yield pages.pop(0)
 
-    def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+    def list_metadata(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.
 
         No selector narrows them. Reading the pages raises ListFailed.
@@ -135,7 +135,7 @@ class ScanLists:
         """Return whether the user excluded a namespace."""
         return bool(namespace) and any(fnmatchcase(namespace, name) for name in self._scope.exclude_namespaces)
 
-    def left_out(self, kind: Kind) -> str:
+    def find_exclusion(self, kind: Kind) -> str:
         """The reason why the user's options leave out a kind, or an empty string."""
         scope = self._scope
         if scope.kinds and not any(names_kind(pattern, kind) for pattern in scope.kinds):
@@ -154,11 +154,11 @@ class RepeatedLists:
         self._listing = listing
         self._made: dict[tuple[Kind, tuple[str, ...]], tuple[Resource, ...]] = {}
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """See ScanLists."""
         wanted = kind, tuple(namespaces)
         if wanted not in self._made:
-            self._made[wanted] = tuple(self._listing.everything(*wanted))
+            self._made[wanted] = tuple(self._listing.list_all(*wanted))
         yield from self._made[wanted]
 
 
@@ -182,9 +182,9 @@ def names_kind(pattern: str, kind: Kind) -> bool:
     return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
 
 
-def resources_of(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
+def decode_objects(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
     """Yield the objects of a page, or of a metadata-only page. Raises ValueError for an item that is no object of the kind."""
-    for item in decode(page):
-        if fault := item_fault(page.kind, item, metadata_only=metadata_only):
+    for item in decode_items(page):
+        if fault := find_item_fault(page.kind, item, metadata_only=metadata_only):
             raise ValueError(fault)
         yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})

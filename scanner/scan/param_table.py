@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.audit.rule_content import rule_object
+from scanner.audit.rule_content import make_rule_object
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.policy import ParamKind, ParamRef
 from scanner.model.resource import Kind, Resource, resource_of
@@ -15,7 +15,7 @@ from scanner.model.scans.scan import Scope
 from scanner.policies.bound_language import BoundLanguage
 
 
-def param_of(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:
+def read_param(kind: Kind, document: JsonObject, namespace: str = "default") -> Resource:
     """A document as an object of its kind; `namespace` is the namespace of a document without one."""
     param = resource_of(kind, document)
     if not kind.namespaced or param.namespace:
@@ -50,7 +50,7 @@ class ParamTable:
         objects = self._objects.get(kind, {})
         return tuple(objects[key] for key in sorted(objects) if key[0] == namespace)
 
-    def needed(self, bound: Iterable[BoundPolicy]) -> dict[Kind, tuple[BoundPolicy, ...]]:
+    def list_needed(self, bound: Iterable[BoundPolicy]) -> dict[Kind, tuple[BoundPolicy, ...]]:
         """The kinds of params to list, each with the bound policies that read them; kinds that are not served are left out."""
         needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
         for bound_policy in bound:
@@ -59,7 +59,9 @@ class ParamTable:
                 needed[kind] = (*needed.get(kind, ()), bound_policy)
         return needed
 
-    def namespaces(self, kind: Kind, policies: Iterable[BoundPolicy], within: Iterable[str] = ()) -> tuple[str, ...]:
+    def list_namespaces(
+        self, kind: Kind, policies: Iterable[BoundPolicy], within: Iterable[str] = ()
+    ) -> tuple[str, ...]:
         """The namespaces in which to list a kind of params for some policies; `("",)` stands for all of them.
 
         If params come from the namespace of the object, only the evaluated namespaces (`within`) are listed.
@@ -78,7 +80,7 @@ class ParamTable:
         ):
             self.put(resource)
 
-    def selected(self, bound_policy: BoundPolicy) -> Iterator[Resource]:
+    def list_selected(self, bound_policy: BoundPolicy) -> Iterator[Resource]:
         """The params that bindings of a policy select, for an object of any namespace; none for a malformed selector."""
         kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
         for param in self._objects.get(kind, {}).values() if kind else ():
@@ -89,7 +91,7 @@ class ParamTable:
         """Add a document as a param; it replaces a listed object of the same name. A kind that is not served is left out."""
         kind = self._kinds.get((as_text(document.get("apiVersion")), as_text(document.get("kind"))))
         if kind:
-            self.put(param_of(kind, document))
+            self.put(read_param(kind, document))
 
     def put(self, param: Resource) -> None:
         """Add an object as a param."""
@@ -123,7 +125,7 @@ _EVERY_KEY: Final = ""
 """Stands for all keys of a field: an expression reads the field as a whole, or with a key that it computes."""
 
 
-def rules_of(
+def list_rule_objects(
     languages: Iterable[BoundLanguage],
     evaluable: Iterable[BoundPolicy],
     params: ParamTable,
@@ -136,7 +138,7 @@ def rules_of(
     bound, in_force = tuple(languages), tuple(evaluable)
     rules = (
         *_params(in_force, params),
-        *(rule_object(*document) for language in bound for document in language.rules()),
+        *(make_rule_object(*document) for language in bound for document in language.rules()),
         *_namespaces(bound, in_force, namespaces),
     )
     distinct = {(rule.type.value, rule.name, rule.digest): rule for rule in rules}
@@ -146,13 +148,13 @@ def rules_of(
 def _params(evaluable: Iterable[BoundPolicy], params: ParamTable) -> Iterator[RuleObject]:
     selected: dict[tuple[Kind, str, str], tuple[Resource, bool]] = {}
     for bound_policy in evaluable:
-        own = tuple(params.selected(bound_policy))
+        own = tuple(params.list_selected(bound_policy))
         with_status = bool(own) and _may_read_status(bound_policy)
         for param in own:
             key = (param.kind, param.namespace, param.name)
             selected[key] = param, with_status or selected.get(key, (param, False))[1]
     for param, with_status in selected.values():
-        yield rule_object(RuleType.PARAM, _param_name(param), param.body, with_status=with_status)
+        yield make_rule_object(RuleType.PARAM, _param_name(param), param.body, with_status=with_status)
 
 
 def _may_read_status(bound_policy: BoundPolicy) -> bool:
@@ -179,7 +181,7 @@ def _namespaces(
         texts = {field: _read_texts(namespace, field, read) for field in _READ_FIELDS}
         if any(texts.values()):
             name = as_text(dig(namespace, "metadata", "name"))
-            yield rule_object(RuleType.NAMESPACE_LABELS, name, _reduced(namespace, texts))
+            yield make_rule_object(RuleType.NAMESPACE_LABELS, name, _reduced(namespace, texts))
 
 
 def _read_by(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
 from scanner.policies.bound_language import PolicyDocuments, Supporting
-from scanner.policies.language import Language, documents_of
+from scanner.policies.language import Language, select_documents
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import default_namespace
@@ -60,9 +60,9 @@ class PolicySet:
     supporting: tuple[Supporting, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
 
-    def of(self, language: Language) -> PolicyDocuments:
+    def get_documents(self, language: Language) -> PolicyDocuments:
         """The documents of one language."""
-        return documents_of(language, (*self.policies, *self.bindings, *self.supporting))
+        return select_documents(language, (*self.policies, *self.bindings, *self.supporting))
 
 
 def read_policy_set(
@@ -135,7 +135,9 @@ def _copies(
     """The policies that a controller generated from evaluated policies of another language."""
     for language in languages:
         own = [policy for policy in chosen if policy.language in language.names]
-        yield from language.generated(own, [policy for policy in policies if policy.language not in language.names])
+        yield from language.find_generated(
+            own, [policy for policy in policies if policy.language not in language.names]
+        )
 
 
 def _assumed(
@@ -211,7 +213,7 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail, binding.language)
 
 
-def namespaces_needed(bound: BoundPolicy) -> bool:
+def needs_namespaces(bound: BoundPolicy) -> bool:
     """Return whether the evaluation of a policy reads Namespace objects: in a selector or another rule, or in an expression."""
     if bound.covered:
         return True

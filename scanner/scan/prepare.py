@@ -12,7 +12,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
-from scanner.health import health_before
+from scanner.health import find_static_problems
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Policy, PolicyKey, policy_label
@@ -30,18 +30,18 @@ from scanner.model.scans.scan import (
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.language import deciding_kinds, derived, listed_kinds
-from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
+from scanner.policies.language import derive_from_namespaces, list_deciding_kinds, list_document_kinds
+from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
-from scanner.policies.webhooks import described, unknown, webhook_kinds
+from scanner.policies.webhooks import describe_unlisted, describe_webhooks, list_webhook_kinds
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
-from scanner.scan.lists import RepeatedLists, ScanLists, names_kind, resources_of
+from scanner.scan.lists import RepeatedLists, ScanLists, decode_objects, names_kind
 from scanner.scan.options import Options, ScanContext
-from scanner.scan.param_table import ParamTable, rules_of
-from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
-from scanner.scan.unlabelled import policy_gap, undecided
-from scanner.scan.unneeded import policy_kinds, split_gaps
+from scanner.scan.param_table import ParamTable, list_rule_objects
+from scanner.scan.policy_set import PolicySet, needs_namespaces, read_policy_set
+from scanner.scan.unlabelled import find_undecided, make_policy_gap
+from scanner.scan.unneeded import list_policy_kinds, split_gaps
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -63,9 +63,9 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         options,
         (*discovery.kinds, *defined),
         served,
-        derived(deriving, namespaces.by_name.values(), served.rules),
+        derive_from_namespaces(deriving, namespaces.by_name.values(), served.rules),
     )
-    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
+    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept_keys)
     binding_context = BindingContext(
         now=now,
         rules=context.rules,
@@ -78,11 +78,13 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         namespaces=tuple(namespaces.by_name.values()),
         files=context.files,
     )
-    languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
+    languages = tuple(
+        language.bind(policy_set.get_documents(language), binding_context) for language in options.languages
+    )
     needed, outside = split_gaps(
         discovery,
         languages,
-        policy_kinds(options.languages, discovery.kinds),
+        list_policy_kinds(options.languages, discovery.kinds),
         context.operations,
         policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
     )
@@ -127,14 +129,14 @@ class PreparedScan:
     @property
     def plans(self) -> tuple[KindPlan, ...]:
         """The kinds to list within the scope, each with its policies."""
-        return tuple(plan for plan in self.evaluation.plans if not self.listing.left_out(plan.kind))
+        return tuple(plan for plan in self.evaluation.plans if not self.listing.find_exclusion(plan.kind))
 
-    def objects(self, kind: Kind) -> Iterator[Resource]:
+    def list_objects(self, kind: Kind) -> Iterator[Resource]:
         """Every object of a kind within the scope. Raises ListFailed, and ValueError for a page that cannot be decoded."""
         excluded = self.context.scope.exclude_namespaces
-        for pages in self.listing.pages_by_namespace(kind):
+        for pages in self.listing.list_pages(kind):
             for page in pages:
-                for resource in resources_of(page):
+                for resource in decode_objects(page):
                     if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
                         yield resource
 
@@ -175,9 +177,9 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
 def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
     yield from options.manifests
     if options.cluster_policies:
-        for kind in listed_kinds(options.languages, discovery.kinds):
+        for kind in list_document_kinds(options.languages, discovery.kinds):
             try:
-                for resource in listing.everything(kind):
+                for resource in listing.list_all(kind):
                     yield Manifest("cluster", resource.body)
             except (ListFailed, ValueError) as error:
                 why = f"policies and bindings may be missing from this scan: {error}"
@@ -200,7 +202,9 @@ def _read_languages(
         return
     missing = {gap.where for gap in policy_set.gaps}
     for language in options.languages:
-        if not any(f"{kind.api_version}/{kind.kind}" in missing for kind in deciding_kinds(language, discovery.kinds)):
+        if not any(
+            f"{kind.api_version}/{kind.kind}" in missing for kind in list_deciding_kinds(language, discovery.kinds)
+        ):
             yield from language.names
 
 
@@ -215,9 +219,9 @@ def _evaluation_plan(
 ) -> EvaluationPlan:
     """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
     kinds = discovery.kinds
-    announced = tuple(policy for language in languages for policy in language.announced())
-    relabelled, unknown = _conversions(listing, kinds, other_versions(kinds, announced, context.operations))
-    listing.expect(lists(kinds, announced, context.operations, relabelled))
+    announced = tuple(policy for language in languages for policy in language.list_announced())
+    relabelled, unknown = _conversions(listing, kinds, find_other_versions(kinds, announced, context.operations))
+    listing.expect(plan_lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
     unevaluable = (
@@ -225,12 +229,12 @@ def _evaluation_plan(
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages),
         *(
-            policy_gap(bound_policy, "it needs namespaces, which could not be listed")
+            make_policy_gap(bound_policy, "it needs namespaces, which could not be listed")
             for bound_policy in bound
-            if namespaces.gap and namespaces_needed(bound_policy)
+            if namespaces.gap and needs_namespaces(bound_policy)
         ),
         *(
-            policy_gap(bound_policy, unknown[bound_policy.policy.key])
+            make_policy_gap(bound_policy, unknown[bound_policy.policy.key])
             for bound_policy in bound
             if bound_policy.policy.key in unknown
         ),
@@ -241,7 +245,7 @@ def _evaluation_plan(
         params=params,
         namespaces=namespaces.by_name,
         implied_namespaces=context.files or namespaces.gap is not None,
-        equivalents=equivalents(kinds),
+        equivalents=find_equivalents(kinds),
         relabelled=relabelled,
         user=context.user,
         operations=context.operations,
@@ -252,7 +256,7 @@ def _evaluation_plan(
         evaluation_context,
         context.scope.exclude_namespaces,
         by_name=context.files,
-        kept=context.kept,
+        kept_keys=context.kept_keys,
         defaults={} if context.files else _defaults(listing, plans, evaluation_context),
     )
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
@@ -264,9 +268,9 @@ def _evaluation_plan(
         bound=evaluable,
         health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
-        outside=(*out_of_scope(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
-        rules=rules_of(languages, evaluable, params, namespaces.by_name.values()),
-        uncovered=uncovered(kinds, plans, others, context.operations),
+        outside=(*list_webhooks(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
+        rules=list_rule_objects(languages, evaluable, params, namespaces.by_name.values()),
+        uncovered=find_uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )
 
@@ -284,7 +288,7 @@ def _conversions(
                 f"converts them, cannot be read: grant get on customresourcedefinitions/{kind.resource}"
             )
             unknown.update((policy.key, why) for policy in policies)
-    same = equivalents(kinds)
+    same = find_equivalents(kinds)
     relabelled = (kind for kind, how in conversions.items() if how == "relabels")
     return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
 
@@ -296,7 +300,7 @@ def _defaults(
     several = [
         plan.kind for plan in plans if evaluation_context.equivalents.get(plan.kind) and not is_builtin(plan.kind)
     ]
-    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.left_out(kind)}
+    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.find_exclusion(kind)}
     return {kind: schema.custom for kind, schema in schemas.items() if schema and schema.custom}
 
 
@@ -309,7 +313,7 @@ def _undecided(
 ) -> Iterator[tuple[BoundPolicy, Gap]]:
     """The bound policies about which unknown labels of namespaces in scope may decide, each with its gap."""
     scoped = context.scope.namespaces
-    left_out = {kind.kind for kind in (kind_plan.kind for kind_plan in plans) if listing.left_out(kind)}
+    left_out = {kind.kind for kind in (kind_plan.kind for kind_plan in plans) if listing.find_exclusion(kind)}
     kinds_of = {
         namespace: kinds
         for namespace, of_namespace in discovery.unlabelled.items()
@@ -317,7 +321,7 @@ def _undecided(
         and not listing.excludes(namespace)
         and (kinds := [kind for kind in of_namespace if kind.kind not in left_out])
     }
-    yield from undecided(languages, kinds_of, context.operations)
+    yield from find_undecided(languages, kinds_of, context.operations)
 
 
 def _health(
@@ -331,7 +335,9 @@ def _health(
         own = {id(policy) for policy in language.bound}
         policies = tuple(policy for policy in evaluable if id(policy) in own)
         if not language.own_health:
-            yield from health_before((policy for policy, _ in language.recorded()), policies, kinds, evaluation_context)
+            yield from find_static_problems(
+                (policy for policy, _ in language.list_recorded()), policies, kinds, evaluation_context
+            )
         yield from language.health(policies, kinds)
 
 
@@ -347,7 +353,7 @@ def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, disco
     for bound_policy in bound:
         kind = bound_policy.policy.param_kind
         if kind and params.find_kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
-            yield policy_gap(
+            yield make_policy_gap(
                 bound_policy, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer"
             )
 
@@ -355,16 +361,16 @@ def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, disco
 # The lists before the evaluation: namespaces, params, and the objects that expressions read from the cluster.
 
 
-def out_of_scope(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
+def list_webhooks(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
     """The webhooks of the cluster, which also decide about requests but are not evaluated.
 
     A missing permission to list them is an item, and no gap.
     """
-    for kind in webhook_kinds(kinds):
+    for kind in list_webhook_kinds(kinds):
         try:
-            yield from [described(configuration) for configuration in listing.everything(kind)]
+            yield from [describe_webhooks(configuration) for configuration in listing.list_all(kind)]
         except (ListFailed, ValueError) as error:
-            yield unknown(kind, str(error))
+            yield describe_unlisted(kind, str(error))
 
 
 def load_params(
@@ -380,15 +386,15 @@ def load_params(
     The cluster does not serve the kinds of `unlisted`, so it has no objects of these. Yields a gap for each policy whose params could
     not be listed.
     """
-    for kind, policies in params.needed(bound).items():
+    for kind, policies in params.list_needed(bound).items():
         if kind in unlisted:
             continue
         try:
-            for resource in listing.everything(kind, params.namespaces(kind, policies, listing.scoped)):
+            for resource in listing.list_all(kind, params.list_namespaces(kind, policies, listing.scoped)):
                 params.keep(resource, policies)
         except (ListFailed, ValueError) as error:
             yield from (
-                policy_gap(bound_policy, f"its params ({kind.resource}) could not be listed: {error}")
+                make_policy_gap(bound_policy, f"its params ({kind.resource}) could not be listed: {error}")
                 for bound_policy in policies
             )
     for param in policy_set.params:
@@ -414,13 +420,13 @@ def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> It
     failed = {where: _listed(listing, of_list, *where) for where, of_list in readers.items()}
     for _, bound_policy, kind, place in reads:
         if why := failed[kind, place]:
-            yield policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
+            yield make_policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
 def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
     """The reason why the objects that expressions read could not be listed, or an empty string."""
     try:
-        resources = tuple(listing.everything(kind, (place,)))
+        resources = tuple(listing.list_all(kind, (place,)))
     except (ListFailed, ValueError) as error:
         return str(error)
     for language in readers:
@@ -467,8 +473,8 @@ def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies
 def _needed_namespaces(listing: ScanLists) -> Iterator[Resource]:
     """All namespaces, or those that the user names: a user of one namespace may have no permission to read others."""
     try:
-        yield from listing.everything(NAMESPACES, listing.namespaces)
+        yield from listing.list_all(NAMESPACES, listing.namespaces)
     except ListFailed:
         if not listing.scoped:
             raise
-        yield from listing.everything(NAMESPACES)
+        yield from listing.list_all(NAMESPACES)

@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import chain, count, repeat
 from typing import Final, TypeAlias, assert_never
 
-from scanner.audit.population import controllers_of, examined, packed
+from scanner.audit.population import list_controllers, pack, record_object
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
-from scanner.health import ObservedCounts, health_after
+from scanner.health import ObservedCounts, find_observed_problems
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
@@ -30,7 +30,7 @@ from scanner.model.scans.scan import (
 )
 from scanner.policies.plan import KindPlan
 from scanner.scan.edges import ComparisonEngine, Progress, Store
-from scanner.scan.intermediates import IntermediateNote, intermediate_pages
+from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
 from scanner.scan.prepare import EvaluationPlan, PreparedScan
@@ -81,11 +81,11 @@ class ScanRecorder:
         """
         listing.expect(plan.kind for plan in evaluation.plans)
         try:
-            steps: Iterator[JobResult | ListEvent] = workers.ordered(_steps(evaluation.plans, listing))
+            steps: Iterator[JobResult | ListEvent] = workers.evaluate_in_order(_steps(evaluation.plans, listing))
             for step in steps:
                 self._handle(step, listing, workers)
                 if self._comparison and isinstance(step, JobResult):
-                    self._comparison.page(step.job.page, step.job.plan, evaluation.page_evaluator)
+                    self._comparison.compare_page(step.job.page, step.job.plan, evaluation.page_evaluator)
         except KeyboardInterrupt:
             self._interrupted = True
             self.gaps.append(INTERRUPTION)
@@ -101,10 +101,12 @@ class ScanRecorder:
         context, listing = prepared.context, prepared.listing
         bodies = prepared.evaluation_context.namespaces.items()
         objects = [
-            examined(resource_of(NAMESPACES, body), context.kept) for name, body in bodies if not listing.excludes(name)
+            record_object(resource_of(NAMESPACES, body), context.kept_keys)
+            for name, body in bodies
+            if not listing.excludes(name)
         ]
         if objects:
-            self._store.write_controllers(self._scan_id, NAMESPACES, packed(objects))
+            self._store.write_controllers(self._scan_id, NAMESPACES, pack(objects))
 
     def record_controllers(self, plans: Iterable[KindPlan], listing: ScanLists, served: Iterable[Kind]) -> None:
         """List the kinds of controllers that were not evaluated, so that workloads can be resolved. Raises StoreError.
@@ -118,13 +120,13 @@ class ScanRecorder:
         kinds = [*(plan.kind for plan in plans), NAMESPACES]
         try:
             known = self._store.workload_kinds(self._scan_id)
-            for step in intermediate_pages(listing, self._controllers.values(), kinds, served, known):
+            for step in list_intermediate_pages(listing, self._controllers.values(), kinds, served, known):
                 if isinstance(step, IntermediateNote):
                     self.notes.extend([step.text] if step.needed else [])
                     self._metadata_kinds.discard((step.kind.group, step.kind.kind))
                     continue
-                self._add_controllers(controllers_of(step.objects))
-                self._store.write_controllers(self._scan_id, step.page.kind, packed(step.objects))
+                self._add_controllers(list_controllers(step.objects))
+                self._store.write_controllers(self._scan_id, step.page.kind, pack(step.objects))
                 self._metadata_kinds.add((step.page.kind.group, step.page.kind.kind))
         except KeyboardInterrupt:
             self.gaps.append(INTERRUPTION)
@@ -161,9 +163,9 @@ class ScanRecorder:
         empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
         incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
-        after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
+        after: Iterable[Health] = find_observed_problems(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
-            after = language.observed(after)
+            after = language.adapt_health(after)
         health = {*evaluation.health, *after}
         return ScanEnd(
             finished_at=finished,
@@ -211,7 +213,7 @@ class ScanRecorder:
 
     def _page(self, page_result: JobResult, workers: Workers) -> None:
         page, result = page_result.job.page, page_result.result
-        if repeated := self._repeats.among(result.identities):
+        if repeated := self._repeats.find_repeats(result.identities):
             result = workers.evaluate_page(page_result.job, repeated)
         self._repeats.add(result.identities)
         self._inconsistencies.extend(_inconsistencies(page, result))
@@ -227,7 +229,7 @@ class ScanRecorder:
         """End the list of a kind; evaluated pages stay valid if a list breaks off."""
         where = f"{kind.api_version}/{kind.kind}"
         self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._failures)
-        if note := listing.left_out(kind):
+        if note := listing.find_exclusion(kind):
             self._set_state(state=CoverageState.SKIPPED, note=note)
         elif self._failures:
             listed_part = self._coverage[-1].pages > 0 or len(self._failures) < len(listing.namespaces)
@@ -267,8 +269,8 @@ def _steps(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | List
     for plan in plans:
         yield KindStarted(plan.kind)
         numbers = count(1)
-        if not listing.left_out(plan.kind):
-            for pages in listing.pages_by_namespace(plan.kind):
+        if not listing.find_exclusion(plan.kind):
+            for pages in listing.list_pages(plan.kind):
                 yield from _pages(pages, plan, numbers)
         yield KindFinished(plan.kind)
 

@@ -27,7 +27,7 @@ from scanner.scan.edges import Cluster, ComparisonEngine, Progress, Store
 from scanner.scan.options import Options, ScanContext
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
-from scanner.scan.workers import Workers, rare_collections
+from scanner.scan.workers import Workers, collect_rarely
 
 _LIMITED: Final = "--namespace or --selector limits the objects of this scan"
 
@@ -75,12 +75,12 @@ def run(
     recorder = ScanRecorder(store, scan_id, progress, comparison)
     recorder.gaps = [*prepared.gaps]
     with (
-        rare_collections(),
+        collect_rarely(),
         Workers(
             prepared.evaluation.page_evaluator,
             prepared.evaluation.plans,
             prepared.listing.relay,
-            cluster.paused,
+            cluster.pause,
             count=processes,
             fork_after_bytes=fork_after_bytes,
             packed=store.pack,
@@ -115,7 +115,7 @@ def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserIn
 def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
     context, languages, rules = prepared.context, prepared.evaluation.languages, prepared.evaluation.rules
-    every = (record for language in languages for record in language.recorded())
+    every = (record for language in languages for record in language.list_recorded())
     recorded = sorted(every, key=lambda record: (record[0].name, record[0].language))
     policies = tuple(policy for policy, _ in recorded)
     bindings = tuple(binding for language in languages for binding in language.bindings)

@@ -26,7 +26,7 @@ _NAMED: Final = 3
 _EVERYTHING: Final = "the namespaceObject"
 
 
-def undecided(
+def find_undecided(
     languages: Iterable[BoundLanguage],
     kinds_of: Mapping[str, Collection[Kind]],
     operations: tuple[Operation, ...],
@@ -51,7 +51,7 @@ def undecided(
                 )
             }
             if reads:
-                yield bound, policy_gap(bound, _why(reads))
+                yield bound, make_policy_gap(bound, _why(reads))
 
 
 def _read(
@@ -138,6 +138,6 @@ def _few(names: list[str]) -> str:
 # Gaps that concern one policy.
 
 
-def policy_gap(bound: BoundPolicy, why: str) -> Gap:
+def make_policy_gap(bound: BoundPolicy, why: str) -> Gap:
     """The gap of a policy that Assay cannot evaluate correctly, for a reason."""
     return Gap(GapKind.EVALUATION, policy_label(bound.policy.key), why)

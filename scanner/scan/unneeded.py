@@ -20,7 +20,7 @@ from scanner.model.resource import Kind
 from scanner.model.scans.scan import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import Language, listed_kinds
+from scanner.policies.language import Language, list_document_kinds
 from scanner.posture.policy_kinds import may_match
 from scanner.scan.edges import Discovery
 
@@ -31,13 +31,15 @@ _CORE_VERSION: Final = re.compile(r"v[0-9][a-z0-9]*")
 _ROOTS: Final = ("/api", "/apis")
 
 
-def policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
+def list_policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
     """The kinds of policies, of bindings and of what they rely on."""
     languages = tuple(languages)
     custom = (kind for language in languages for kind in language.custom_kinds)
     names = (name for language in languages for name in language.names)
     builtin = ((manifest.GROUP, kind) for name in names for kind in (name, f"{name}Binding"))
-    return frozenset({*((kind.group, kind.kind) for kind in (*custom, *listed_kinds(languages, kinds))), *builtin})
+    return frozenset(
+        {*((kind.group, kind.kind) for kind in (*custom, *list_document_kinds(languages, kinds))), *builtin}
+    )
 
 
 def split_gaps(
@@ -77,7 +79,7 @@ def _hides_policies(concerns: Mapping[Gap, GroupKind | None], kinds_of_policies:
 def _concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
     """The group and the kind that a gap concerns; an empty kind stands for every kind of the group, None for any group."""
     if gap.kind is not GapKind.DISCOVERY:
-        return discovery.concerns.get(gap)
+        return discovery.kinds_of_gaps.get(gap)
     if gap.where in _ROOTS or not gap.where:
         return None
     # A name without a slash is a version of the core group, or a group of which no version is known.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit.population import packed, unpacked
+from scanner.audit.population import pack, unpack
 from scanner.model.population import Controller, ExaminedObject
 from scanner.model.resource import Kind
 
@@ -19,7 +19,7 @@ objects = st.builds(ExaminedObject, st.just(PODS), texts, texts, texts, controll
 @given(st.lists(objects, max_size=8))
 def test_staged_objects_are_read_unchanged(page: list[ExaminedObject]) -> None:
     """Their order is the same."""
-    assert page == [*unpacked(PODS, packed(page))]
+    assert page == [*unpack(PODS, pack(page))]
 
 
 def test_a_text_that_databases_reject_is_cleaned() -> None:
@@ -28,7 +28,7 @@ def test_a_text_that_databases_reject_is_cleaned() -> None:
     page = [ExaminedObject(PODS, bad, bad, bad, Controller(bad, bad, bad, bad), ((bad, bad),), ((bad, bad),), bad)]
     fit = "a\ufffd\ufffd"
     expected = ExaminedObject(PODS, fit, fit, fit, Controller(fit, fit, fit, fit), ((fit, fit),), ((fit, fit),), fit)
-    assert [expected] == [*unpacked(PODS, packed(page))]
+    assert [expected] == [*unpack(PODS, pack(page))]
 
 
 def test_a_page_of_pods_is_small() -> None:
@@ -41,4 +41,4 @@ def test_a_page_of_pods_is_small() -> None:
         )
         for number in range(500)
     ]  # fmt: skip
-    assert 80 * len(page) > len(packed(page))
+    assert 80 * len(page) > len(pack(page))

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from benchmarks.list_server import fixed, pods
-from scanner.cluster.live.lists import envelope
+from scanner.cluster.live.lists import read_envelope
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind
 
@@ -34,7 +34,7 @@ def test_every_pod_comes_once(count: int, limit: int) -> None:
 
 def test_a_page_is_one_that_a_scan_accepts() -> None:
     """The envelope finds no fault with it."""
-    read = envelope(pods(1_000, 500, 500), PODS, "")
+    read = read_envelope(pods(1_000, 500, 500), PODS, "")
     assert read is not None
     assert ((), 500, "") == (read.faults, read.count, read.token)
 

@@ -16,7 +16,7 @@ from scanner.cli.commands import runs
 from scanner.cli.commands.catalog import DEFINERS, SCHEDULE, configured, defining_flags, key_of_flag, settings
 from scanner.config.combinations import FLAG_RULES, Requires
 from scanner.config.environment import is_foreign
-from scanner.config.flags import flags_of
+from scanner.config.flags import list_flags
 from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.composer import compose
@@ -104,7 +104,7 @@ def test_flags_of_both_commands_have_one_type() -> None:
 
 def test_rules_are_about_flags_that_exist() -> None:
     """A renamed flag must not lose its rules."""
-    names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in flags_of(command)}
+    names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in list_flags(command)}
     named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Requires)}
     assert {"RUN", *named} <= {"RUN", *names}
 
@@ -137,7 +137,7 @@ def test_a_variable_and_a_key_have_the_value_of_the_flag(
     (home / "assay.yaml").write_text("\n".join([own, *others]))
     app([], standalone_mode=False)
 
-    default = {parameter.parameter: parameter.default for parameter in flags_of(DEFINERS["scan"])}
+    default = {parameter.parameter: parameter.default for parameter in list_flags(DEFINERS["scan"])}
     assert calls[0] == calls[1] == calls[2]
     assert calls[0] != default
 
@@ -372,7 +372,7 @@ def test_descriptions_and_owners_come_from_the_file(assay: Assay, write: Write) 
 def test_other_commands_share_the_settings_of_equal_flags() -> None:
     """Filters of their own, such as `findings --namespace`, are no settings."""
     shared = {
-        name: {flag.name for flag in flags_of(command) if key_of_flag(flag)}
+        name: {flag.name for flag in list_flags(command) if key_of_flag(flag)}
         for name, command in _commands(application)
         if name not in DEFINERS
     }

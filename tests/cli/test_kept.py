@@ -15,7 +15,7 @@ def test_keys_add_to_the_default() -> None:
     """Without a flag, the default is kept."""
     keys = kept_keys(["example.com/team"], ["Example.com/contact"])
     assert DEFAULT_KEYS.add_keys(("example.com/team",), ("Example.com/contact",)) == keys
-    assert DEFAULT_KEYS == kept_keys([], []) == Options().kept
+    assert DEFAULT_KEYS == kept_keys([], []) == Options().kept_keys
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pytest
 from scanner.cli.commands import catalog
 from scanner.cli.flags.access import assertion_of, oidc_of, public_url_of, session_key_of
 from scanner.config.configuration import read
-from scanner.config.current import current, expectation
+from scanner.config.current import get_expectation, use_configuration
 from scanner.errors import UsageError
 from scanner.report.runs.document import RunExpectation
 from tests.cli.conftest import Assay
@@ -217,5 +217,5 @@ def test_the_pages_expect_scans_at_the_times_of_the_configuration(
 ) -> None:
     """With the time zone and the tolerance of `assay runs`."""
     path = write("assay.yaml", written)
-    with current(read(catalog.settings(), str(path), {}), ()):
-        assert expected == expectation()
+    with use_configuration(read(catalog.settings(), str(path), {}), ()):
+        assert expected == get_expectation()

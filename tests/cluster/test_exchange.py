@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.requests.exchange import addresses_of
+from scanner.cluster.requests.exchange import resolve_addresses
 from scanner.cluster.requests.limits import Deadline
-from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, NoResponse
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
@@ -84,7 +84,7 @@ def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> ApiSess
 def seconds_until_given_up(client: ApiSession) -> float:
     """The seconds until a request without a response fails."""
     started = time.monotonic()
-    with pytest.raises(Unanswered, match=LATE):
+    with pytest.raises(NoResponse, match=LATE):
         client.get("/version", attempts=1)
     return time.monotonic() - started
 
@@ -157,7 +157,7 @@ def test_a_look_up_ends_with_the_deadline() -> None:
         return ()
 
     with pytest.raises(TimeoutError, match=r"looking up cluster\.example timed out"):
-        addresses_of("cluster.example", 443, Deadline(0.1), slow)
+        resolve_addresses("cluster.example", 443, Deadline(0.1), slow)
     over.set()
 
 
@@ -168,4 +168,4 @@ def test_a_failed_look_up_has_the_resolvers_error() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     with pytest.raises(OSError, match="no such name"):
-        addresses_of("cluster.example", 443, Deadline(5), failing)
+        resolve_addresses("cluster.example", 443, Deadline(5), failing)

@@ -15,7 +15,7 @@ import pytest
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.requests.credentials import Credentials
-from scanner.cluster.requests.session import ApiSession, Unanswered
+from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.cluster.requests.simple_kubeconfig import ClientSettings
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
@@ -153,7 +153,7 @@ def test_headers_and_a_line_that_is_no_status_do_not_repeat_the_token(api: FakeA
     assert ("", "[redacted]", True) == (_leaked(str(answer.warnings)), answer.retry_after, bool(answer.warnings))
 
     api.serve = lambda _: Reply({}, status=f"{CANARY} 200")  # type: ignore[arg-type]
-    with pytest.raises(Unanswered) as refused:
+    with pytest.raises(NoResponse) as refused:
         session.get("/version", attempts=1)
     assert "" == _leaked(str(refused.value))
 
@@ -197,7 +197,7 @@ def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
         session = ApiSession(kubeconfig=path, sleep=lambda _: None)
         try:
             told = session.get("/version", attempts=1).message()
-        except Unanswered as error:
+        except NoResponse as error:
             told = str(error)
         thread.join()
     assert told
@@ -219,8 +219,8 @@ def test_the_key_of_a_certificate_in_a_file_is_a_secret(tmp_path: Path) -> None:
     settings = ClientSettings(
         "https://cluster.example", key_file=str(tmp_path / "key.pem"), cert_file=str(tmp_path / "crt.pem")
     )
-    secrets = OwnSecrets(*Credentials("shop", settings).secrets())
-    assert "key [redacted] [redacted]" == secrets.masked(" ".join(["key", *KEY.splitlines()[1:3]]))
+    secrets = OwnSecrets(*Credentials("shop", settings).list_secrets())
+    assert "key [redacted] [redacted]" == secrets.mask(" ".join(["key", *KEY.splitlines()[1:3]]))
 
 
 def test_an_object_keeps_a_token_of_this_user(api: FakeApi, tmp_path: Path) -> None:

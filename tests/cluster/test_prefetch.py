@@ -181,7 +181,7 @@ def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
     ahead.expect(WANTED)
     first = ahead.pages(WANTED[0])
     pages = [(page.kind.kind, page.number) for page in islice(first, taken)]
-    with ahead.paused():
+    with ahead.pause():
         made = len(source.made)
         assert not any(thread.is_alive() for thread in source.threads)
     assert len(source.made) >= made
@@ -198,7 +198,7 @@ def test_a_pause_waits_for_stopped_lists() -> None:
     assert slow.asked.wait(10)
     ahead.expect(())
     threading.Timer(0.05, slow.answer.set).start()
-    with ahead.paused():
+    with ahead.pause():
         assert slow.answer.is_set()
         assert not any(thread.is_alive() for thread in slow.threads)
 
@@ -210,7 +210,7 @@ def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
     ahead.expect(WANTED[:1])
     assert slow.asked.wait(10)
     threading.Timer(0.05, slow.answer.set).start()
-    with ahead.paused():
+    with ahead.pause():
         pass
     with pytest.raises(ListFailed, match="it broke off"):
         next(ahead.pages(WANTED[0]))
@@ -242,5 +242,5 @@ def test_a_pause_that_waits_for_a_request_beats() -> None:
     ahead.while_waiting(slow.answer.set)
     ahead.expect(WANTED[:1])
     slow.asked.wait(10)
-    with ahead.paused():
+    with ahead.pause():
         assert slow.answer.is_set()

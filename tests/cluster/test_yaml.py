@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
 
@@ -198,7 +198,7 @@ STREAMS: list[tuple[str, list[Json]]] = [
 @pytest.mark.parametrize(("text", "values"), STREAMS)
 def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
     """Empty documents do not count; JSON keeps the difference between 1 and 1.0."""
-    read = list(pieces(text.encode()))
+    read = list(read_pieces(text.encode()))
     assert (json.dumps(values), list(range(1, len(values) + 1))) == (
         json.dumps([piece.value for piece in read]),
         [piece.number for piece in read],
@@ -224,7 +224,7 @@ def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
 )
 def test_a_document_that_cannot_be_read_does_not_end_the_stream(data: bytes, faults: list[str]) -> None:
     """Each piece is read or has a reason, and the following pieces are read."""
-    faults_found = [piece.fault for piece in pieces(data)]
+    faults_found = [piece.fault for piece in read_pieces(data)]
     assert len(faults) == len(faults_found)
     assert all(
         fault in fault_found and bool(fault) == bool(fault_found)

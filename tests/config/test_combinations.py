@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from scanner.config.combinations import Excludes, Requires, SourcedValue, ValueSource, left_out
+from scanner.config.combinations import Excludes, Requires, SourcedValue, ValueSource, find_left_out
 from scanner.errors import UsageError
 
 FLAG, ENVIRONMENT, FILE = ValueSource.FLAG, ValueSource.ENVIRONMENT, ValueSource.FILE
@@ -40,7 +40,7 @@ def given(sources: Mapping[str, ValueSource], values: Mapping[str, object] | Non
 )
 def test_a_higher_source_leaves_out_lower_values(sources: Mapping[str, ValueSource], removed: set[str]) -> None:
     """What needs a value that is left out is left out, too, and so are details of another user."""
-    assert removed == left_out(given(sources), RULES)
+    assert removed == find_left_out(given(sources), RULES)
 
 
 @pytest.mark.parametrize("source", [FLAG, ENVIRONMENT, FILE])
@@ -56,14 +56,14 @@ def test_a_higher_source_leaves_out_lower_values(sources: Mapping[str, ValueSour
 def test_values_of_one_source_conflict(source: ValueSource, flags: tuple[str, ...], message: str) -> None:
     """Variables and keys are as strict as flags."""
     with pytest.raises(UsageError) as error:
-        left_out(given(dict.fromkeys(flags, source)), RULES)
+        find_left_out(given(dict.fromkeys(flags, source)), RULES)
     assert message == str(error.value)
 
 
 def test_a_lower_value_does_not_help_against_a_conflict() -> None:
     """The two flags conflict, whatever the file has."""
     with pytest.raises(UsageError, match="--from cannot be combined with --context: "):
-        left_out(given({"--from": FLAG, "--context": FLAG, "--as": FILE}), RULES)
+        find_left_out(given({"--from": FLAG, "--context": FLAG, "--as": FILE}), RULES)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_another_value_of_a_higher_source_leaves_out_what_needs_the_former(
 ) -> None:
     """The command line asks for another gate than the one that the baseline of the file is for."""
     values = given({"--gate": gate, "--baseline": baseline}, {"--gate": ("deny",)})
-    assert removed == left_out(values, RULES)
+    assert removed == find_left_out(values, RULES)
 
 
 def test_a_default_that_is_given_excludes_nothing() -> None:
     """A variable that turns a flag off is no conflict, and what needs the flag is left out."""
     off = {"--from": SourcedValue(None, ENVIRONMENT, "ASSAY_FROM", is_default=True)}
-    assert frozenset() == left_out(off | given({"--context": FILE}), RULES)
-    assert {"--version"} == left_out(off | given({"--version": FILE}), RULES)
+    assert frozenset() == find_left_out(off | given({"--context": FILE}), RULES)
+    assert {"--version"} == find_left_out(off | given({"--version": FILE}), RULES)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from scanner.cli.commands.catalog import settings
-from scanner.config.masking import SHOWING, Visibility, shown_document
+from scanner.config.masking import SHOWING, Visibility, mask_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
 
@@ -30,7 +30,7 @@ def test_every_key_has_a_class() -> None:
 def test_a_key_without_a_class_is_withheld() -> None:
     """Text, number and truth alike, and in objects as well."""
     value: Json = {"new": [CANARY, 7, True], "db": {"name": CANARY}}
-    assert {"new": ["[redacted]"] * 3, "db": {"name": "[redacted]"}} == shown_document(value)
+    assert {"new": ["[redacted]"] * 3, "db": {"name": "[redacted]"}} == mask_document(value)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_key_without_a_class_is_withheld() -> None:
 )
 def test_a_value_is_shown_by_its_class(key: str, written: Json, shown: Json) -> None:
     """What stays helps to find a mistake."""
-    assert shown == shown_document(written, key)
+    assert shown == mask_document(written, key)
 
 
 def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
@@ -75,7 +75,7 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
     assert {
         "notifications": [{"name": "a", "url": "https://h", "keyFile": "/k", "note": "[redacted]"}],
         "tokens": [{"name": "grafana", "sha256": "[redacted]", "expires": "2027-01-01"}],
-    } == shown_document(document)
+    } == mask_document(document)
 
 
 def test_each_class_has_a_key() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cel import AuthorizerAnswer, Question
-from scanner.cluster.definitions import builtin_kinds, definition_of
+from scanner.cluster.definitions import builtin_kinds, read_definition
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
@@ -60,7 +60,7 @@ class AllowAdmin:
 
 def compare_policies(data: Any) -> Iterator[Result]:
     """Yield the results of each object: every failure of every policy for a CREATE."""
-    definitions = [definition_of(document) for document in data.get("definitions", ())]
+    definitions = [read_definition(document) for document in data.get("definitions", ())]
     kinds = [kind for definition in definitions for kind in definition.kinds]
     auditor = RecordedAuditor(
         policies=data["policies"],

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.config.values import seconds
+from scanner.config.values import parse_seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scans.scan import SILENCE
 from scanner.policies.language import LANGUAGES
@@ -189,7 +189,7 @@ def test_memory_and_processors_are_limited() -> None:
 
 def test_the_deadline_agrees_with_the_time_limit_of_a_kind() -> None:
     """Kubernetes ends no scan whose lists are within their time limit, and whose heartbeat is not old."""
-    limit = seconds(as_text(configuration()["kindTimeout"])) or 0
+    limit = parse_seconds(as_text(configuration()["kindTimeout"])) or 0
     deadline = dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "activeDeadlineSeconds")
     assert isinstance(deadline, int)
     assert 0 < limit <= deadline - SILENCE

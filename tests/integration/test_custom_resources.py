@@ -23,7 +23,7 @@ from scanner.model.resource import Kind
 from scanner.mutate.difference import find_changes
 from scanner.mutate.operations import PatchOperation, apply
 from scanner.mutate.schema import Schemas
-from scanner.policies.mutating.evaluator import refusal
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply as store
 from tests.mutate.test_custom import SPEC
@@ -176,7 +176,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     (invocation_result,) = invocation_results
     outcome = invocation_result.check_results[0].outcome
     if isinstance(outcome, Errored):
-        return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome)
+        return outcome.message if outcome.code == 500 else write_refusal(invocation_result.invocation, outcome)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
     operations = [PatchOperation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
     changed: Any = apply(operations, document)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.schema import Schemas
 from scanner.mutate.storing import read_request
-from scanner.policies.mutating.together import answers, invocations
+from scanner.policies.mutating.together import list_invocations, try_orders
 from tests.cli.conftest import Assay
 from tests.integration import mutations
 from tests.integration.apiserver import ApiServer, running
@@ -155,9 +155,9 @@ def predicted(stage: Stage, name: str) -> set[str]:
     acting = [
         (policy, invocation_result)
         for policy in auditor.bound
-        for invocation_result in invocations(policy, resource, new, context)
+        for invocation_result in list_invocations(policy, resource, new, context)
     ]
-    return {answer.refused or shown(answer.after) for answer in answers(acting)}
+    return {answer.refusal or shown(answer.after) for answer in try_orders(acting)}
 
 
 def shown(document: JsonObject) -> str:

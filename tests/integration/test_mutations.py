@@ -22,7 +22,7 @@ from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, UserInfo
 from scanner.mutate.operations import PatchOperation, apply, is_same_json
 from scanner.mutate.schema import Schemas
-from scanner.policies.mutating.evaluator import refusal
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.conformance.mutations import agrees
 from tests.integration import examples, mutations
 from tests.integration.apiserver import ApiServer, running
@@ -138,7 +138,7 @@ def _refusals(invocation_results: tuple[InvocationResult, ...]) -> Iterator[str]
         for check_result in invocation_result.check_results:
             if isinstance(check_result.outcome, Errored) and check_result.outcome.would_deny:
                 yield check_result.outcome.message
-                yield refusal(invocation_result.invocation, check_result.outcome)
+                yield write_refusal(invocation_result.invocation, check_result.outcome)
 
 
 def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scanner.cluster.schemas import custom_schemas
+from scanner.cluster.schemas import read_custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.mutate import custom
 from scanner.mutate.difference import find_changes
@@ -70,7 +70,7 @@ DEFINITION: Any = {
         ],
     }
 }  # fmt: skip
-SCHEMAS = custom_schemas(DEFINITION)
+SCHEMAS = read_custom_schemas(DEFINITION)
 V1, V2 = SCHEMAS["example.com", "v1", "Thing"], SCHEMAS["example.com", "v2", "Thing"]
 
 
@@ -237,7 +237,7 @@ def versions(**fields: tuple[Json, Json]) -> Custom:
             ],
         }
     }
-    found = custom_schemas(written)["example.com", "v1", "Thing"].custom
+    found = read_custom_schemas(written)["example.com", "v1", "Thing"].custom
     assert found is not None
     return found
 

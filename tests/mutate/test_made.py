@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.cluster.schemas import custom_schemas
+from scanner.cluster.schemas import read_custom_schemas
 from scanner.model.json import Json
 from scanner.mutate.native import PatchFault
 from scanner.mutate.origin import RequestData
@@ -21,7 +21,7 @@ DEFINITION: Any = {
         "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"free": FREE}}}}],
     }
 }
-SCHEMA = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
+SCHEMA = read_custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
 ENVIRONMENT = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
 LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["a", "b"]}}
 

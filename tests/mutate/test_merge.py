@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scanner import cel
 from scanner.api import Auditor
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.mutate.native import PatchFault
@@ -82,7 +82,7 @@ DEFINITION: JsonObject = {
         ],
     }
 }
-GADGET = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
+GADGET = read_custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
 
 
 def gadget(**spec: Json) -> JsonObject:
@@ -260,7 +260,7 @@ def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], ex
         policies=[policy("keys", "Object{spec: Object.spec{multi: [Object.spec.multi{port: 80}]}}")],
         bindings=[binding("keys")],
         kinds=[Kind("example.com", "v1", "Thing", "gizmos", namespaced=True)],
-        schemas=KnownSchemas(custom_schemas(definition)),
+        schemas=KnownSchemas(read_custom_schemas(definition)),
         kubernetes_version=".".join(map(str, rules)),
     )
     stored_thing: JsonObject = {

@@ -22,7 +22,7 @@ class PlainLanguage:
         del document
         return ()
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         del own, others
         yield from ()
 
@@ -35,7 +35,7 @@ class PlainLanguage:
     def patch_decides(self) -> bool:
         return False
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         del check
         return spec
 

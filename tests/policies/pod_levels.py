@@ -32,7 +32,7 @@ from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.model.selector import EVERYTHING
-from scanner.policies.admission_api import bound_policy
+from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
 from scanner.policies.manifest import digest
 from tests.policies.plain_language import PlainLanguage
@@ -143,14 +143,14 @@ class BoundLevels(BoundLanguage):
         checks = tuple(check for check in list_checks(policy) if check.expression in names)
         compiled = CompiledPolicy.without_expressions(policy, checks)
         covered = CoveredNamespaces((ENFORCE, WARN), lambda labels: _level(mode, labels) == level)
-        bound = bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
+        bound = make_bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
         return replace(bound, covered=None if binding.assumed else covered)
 
     @property
     def bound(self) -> tuple[BoundPolicy, ...]:
         return self._bound
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         for policy in self._documents.policies:
             yield (
                 policy,

@@ -22,7 +22,7 @@ from scanner.model.policy import Action, Binding, MatchResources, Policy, Rule, 
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.selector import EVERYTHING
-from scanner.policies.admission_api import bound_policy
+from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import (
     BindingContext,
     BoundLanguage,
@@ -54,7 +54,7 @@ class RequirementOptions:
         """The advice of the ConfigMap."""
         kinds = (kind for kind in context.served if (kind.group, kind.plural) == ("", "configmaps"))
         kind = next(kinds, None)
-        listed = context.lists.everything(kind, (HOME,)) if kind and context.lists and self.advice_from else ()
+        listed = context.lists.list_all(kind, (HOME,)) if kind and context.lists and self.advice_from else ()
         return next((as_text(dig(each.body, "data", "advice")) for each in listed if each.name == self.advice_from), "")
 
 
@@ -124,7 +124,7 @@ class Requirements(PlainLanguage):
 
     def _bound(self, policy: Policy, evaluator: RequirementEvaluator, context: BindingContext) -> BoundPolicy:
         binding = Binding.create_without_manifest(policy, "always", ("Deny",), policy.source)
-        return bound_policy(self.compile(policy, context.rules), (binding,), context.operations, evaluator)
+        return make_bound_policy(self.compile(policy, context.rules), (binding,), context.operations, evaluator)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import HealthKind, OutcomeName, ScanState, Scope
 from scanner.policies.language import LANGUAGES, Language
-from scanner.rbac import needs
+from scanner.rbac import list_permissions
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from scanner.scan.run import run
@@ -204,8 +204,8 @@ def test_namespaces_that_cannot_be_listed_are_a_gap() -> None:
 def test_rights_include_those_of_derived_policies() -> None:
     """A role for a scan names the kinds that derived policies evaluate; without the namespaces, the rights are not known."""
     options = Options(languages=WITH_LEVELS)
-    wanted = needs(FakeCluster(DOCUMENTS), options)
-    unknown = needs(FakeCluster(DOCUMENTS, refused={"namespaces": forbidden("namespaces")}), options)
+    wanted = list_permissions(FakeCluster(DOCUMENTS), options)
+    unknown = list_permissions(FakeCluster(DOCUMENTS, refused={"namespaces": forbidden("namespaces")}), options)
 
     assert [f"policy {NAME}"] == [need.why for need in wanted.rights if need.resource == "pods"]
     assert ([], ["v1/Namespace"]) == ([*wanted.gaps], [gap.where for gap in unknown.gaps])
@@ -302,7 +302,7 @@ def test_the_fast_path_counts_what_passes_every_field() -> None:
         namespace: [
             fast_policy and [each.name for each in fast_policy.bindings]
             for fast_policy in (
-                FastPath(evaluator.context, of_pods).fast_policy(number, namespace) for number in range(3)
+                FastPath(evaluator.context, of_pods).get_fast_policy(number, namespace) for number in range(3)
             )
         ]
         for namespace in ("basic", "free")

@@ -21,7 +21,7 @@ from scanner.model.scans.scan import (
     ProblemFinding,
     StoredFinding,
     count_findings,
-    count_findings_by_owner,
+    make_census_by_owner,
     name_outcome,
 )
 from scanner.model.scans.stored_scan import StoredScan
@@ -80,7 +80,7 @@ class ScanInMemory(StoredScan):
 
     def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
         """See `StoredScan`."""
-        return count_findings_by_owner(self.found(), owner_of)
+        return make_census_by_owner(self.found(), owner_of)
 
     def tallies_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
         """See `StoredScan`."""

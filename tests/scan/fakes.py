@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from scanner.audit.population import unpacked
+from scanner.audit.population import unpack
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
@@ -116,7 +116,7 @@ class FakeCluster:
     def while_waiting(self, beat: Callable[[], None]) -> None:
         self.beat = beat
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
@@ -176,7 +176,7 @@ class FakeStore:
         self.pages.append(result)
 
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
+        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpack(kind, objects))
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         return frozenset()

@@ -11,7 +11,7 @@ from scanner.errors import ListFailed
 from scanner.model.population import Controller, ExaminedObject
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import Scope
-from scanner.scan.intermediates import IntermediateNote, IntermediatePage, intermediate_pages
+from scanner.scan.intermediates import IntermediateNote, IntermediatePage, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from tests.documents import DEPLOYMENTS, NODES, PODS, Document
 from tests.scan.fakes import FakeCluster, forbidden
@@ -71,7 +71,7 @@ def steps(
 ) -> list[IntermediatePage | IntermediateNote]:
     """The pages and notes of a scan that examined some kinds."""
     listing = ScanLists(source, scope or Scope(), ahead=False)
-    return list(intermediate_pages(listing, controllers, examined, served))
+    return list(list_intermediate_pages(listing, controllers, examined, served))
 
 
 def records(listed: Iterable[IntermediatePage | IntermediateNote]) -> list[ExaminedObject]:

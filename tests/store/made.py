@@ -161,8 +161,8 @@ def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageR
         findings,
         tallies,
         {(VALIDATING, "replicas", "replicas-binding"): 9},
-        examined=population.packed([ExaminedObject(listed_kind, *identity) for identity in places]),
-        sets=object_sets.packed(ObjectSets(len(places), sets)),
+        examined=population.pack([ExaminedObject(listed_kind, *identity) for identity in places]),
+        sets=object_sets.pack(ObjectSets(len(places), sets)),
         places=tuple(places[identity_of(item)] for item in findings),
     )
 

@@ -103,7 +103,7 @@ def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
         store.begin(made.start(number))
         page = page_of(found, "v1", "Pod")
         store.write_page(
-            f"scan-{number}", replace(page, examined=population.packed([pod.examined for pod in with_findings]))
+            f"scan-{number}", replace(page, examined=population.pack([pod.examined for pod in with_findings]))
         )
         store.finish(f"scan-{number}", replace(made.end(number), controllers={("tenants.dev", "Tenant"): False}))
     return store.read_scan(f"scan-{number}")

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from scanner.audit import population
 from scanner.model.population import NOTHING_KEPT, Controller, ExaminedObject, KeptMetadata, KeptOfObject, Pairs
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scans.scan import PageResult, Scope, count_findings_by_owner
+from scanner.model.scans.scan import PageResult, Scope, make_census_by_owner
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore
@@ -53,13 +53,13 @@ class Labelled:
         namespaces = [
             ExaminedObject(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces
         ]
-        store.write_controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
+        store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
     def _page(self, page: PageResult, examined: ExaminedObject) -> PageResult:
         page = page if self.findings else replace(page, findings=(), places=(), tallies={})
-        return replace(page, examined=population.packed([examined]))
+        return replace(page, examined=population.pack([examined]))
 
 
 def kept(record: StoredScan) -> dict[str, KeptOfObject | None]:
@@ -155,7 +155,7 @@ def test_findings_without_a_population_are_counted(store: SqlStore, url: str) ->
     execute(url, "UPDATE population SET until = since")
     record = store.read_scan("scan-1")
 
-    assert dict(count_findings_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
+    assert dict(make_census_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
 
 
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
@@ -165,7 +165,7 @@ def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, label
     replace(labels, scope=Scope(exclude_namespaces=("kube-*",)), findings=False).record(store, 2)
     for number in (1, 2):
         record = store.read_scan(f"scan-{number}")
-        assert dict(count_findings_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
+        assert dict(make_census_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
 
 
 def test_equal_labels_are_one_object(store: SqlStore) -> None:

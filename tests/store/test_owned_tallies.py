@@ -110,8 +110,8 @@ def page_of(pods: list[Pod]) -> PageResult:
         len(pods),
         tuple(found),
         dict(tallies),
-        examined=population.packed([pod.examined for pod in pods]),
-        sets=object_sets.packed(ObjectSets(len(pods), dict(sets))),
+        examined=population.pack([pod.examined for pod in pods]),
+        sets=object_sets.pack(ObjectSets(len(pods), dict(sets))),
         places=tuple(places[identity_of(each)[:2]] for each in found),
     )
 
@@ -140,7 +140,7 @@ def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int
     namespaces = [
         ExaminedObject(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team
     ]
-    store.write_controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
+    store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("", "Pod"): True}))
     return store.read_scan(f"scan-{number}")
 

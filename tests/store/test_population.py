@@ -93,8 +93,8 @@ def page(pods: Sequence[Pod]) -> PageResult:
         1,
         len(pods),
         len(pods),
-        examined=population.packed(records),
-        sets=object_sets.packed(ObjectSets(len(pods), sets)),
+        examined=population.pack(records),
+        sets=object_sets.pack(ObjectSets(len(pods), sets)),
     )
 
 
@@ -190,9 +190,9 @@ def test_controllers_that_were_read_give_the_workload(store: SqlStore) -> None:
     pod = ExaminedObject(PODS, "a", "web-1-x", "p", reference)
     deployments = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
     store.begin(each.start(1))
-    store.write_page("scan-1", replace(page([POD]), examined=population.packed([pod])))
-    store.write_controllers("scan-1", SETS, population.packed([ExaminedObject(SETS, "a", "web-1", "r", above)]))
-    store.write_controllers("scan-1", deployments, population.packed([ExaminedObject(deployments, "a", "web", "d")]))
+    store.write_page("scan-1", replace(page([POD]), examined=population.pack([pod])))
+    store.write_controllers("scan-1", SETS, population.pack([ExaminedObject(SETS, "a", "web-1", "r", above)]))
+    store.write_controllers("scan-1", deployments, population.pack([ExaminedObject(deployments, "a", "web", "d")]))
     kinds = {("apps", "ReplicaSet"): True, ("apps", "Deployment"): True}
     store.finish("scan-1", replace(each.end(1), controllers=kinds))
     [recorded] = store.read_scan("scan-1").population()
@@ -208,7 +208,7 @@ def test_a_check_that_becomes_not_auditable_resolves_nothing(store: SqlStore) ->
     result = page_of((kept,), "apps/v1", "Deployment")
     key = SetKey(InvocationKey(kept.language, kept.policy, kept.binding), ((CHECK, "notAuditable"),))
     store.write_page(
-        "scan-2", replace(result, findings=(), places=(), sets=object_sets.packed(ObjectSets(1, {key: 1})))
+        "scan-2", replace(result, findings=(), places=(), sets=object_sets.pack(ObjectSets(1, {key: 1})))
     )
     scan = store.finish("scan-2", each.end(2))
     assert (1, 1) == (scan.resolved, store.read_scan("scan-2").unchecked)

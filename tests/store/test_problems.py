@@ -66,7 +66,7 @@ def record_pods(store: SqlStore, number: int, pods: list[Finding]) -> None:
     kind = Kind("", "v1", "Pod", "pods", namespaced=True)
     examined = [ExaminedObject(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
     store.begin(each.start(number))
-    store.write_page(f"scan-{number}", replace(page, examined=population.packed(examined)))
+    store.write_page(f"scan-{number}", replace(page, examined=population.pack(examined)))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "ReplicaSet"): True}))
 
 

@@ -51,7 +51,7 @@ def record_pods(
     examined = [ExaminedObject(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
     store.begin(each.start(number))
     if pods:
-        page = replace(page_of(each.findings, "v1", "Pod"), examined=population.packed(examined))
+        page = replace(page_of(each.findings, "v1", "Pod"), examined=population.pack(examined))
         store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 

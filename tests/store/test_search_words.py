@@ -59,7 +59,7 @@ def record(store: SqlStore, number: int = 1, title: str = "Few copies", cluster:
     examined = ExaminedObject(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
     store.begin(replace(each.start(number), policies=(titled("replicas", title), policy("labels"))))
     store.write_page(f"scan-{number}", each.page())
-    page = replace(page_of((pod,), "v1", "Pod"), examined=population.packed([examined]))
+    page = replace(page_of((pod,), "v1", "Pod"), examined=population.pack([examined]))
     store.write_page(f"scan-{number}", page)
     return store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 

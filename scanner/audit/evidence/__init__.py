@@ -13,8 +13,8 @@ from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, EvidenceContent
-from scanner.audit.evidence.excerpt import deciding_trail, excerpt
+from scanner.audit.evidence.cache import NO_CONTENT, EvidenceCache, EvidenceContent
+from scanner.audit.evidence.excerpt import find_deciding_trail, make_excerpt
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
 from scanner.cel.stack import run_with_room
 from scanner.model.outcome import (
@@ -32,7 +32,7 @@ from scanner.model.outcome import (
 Evaluation = tuple[cel.Program, Mapping[str, object]]
 
 
-def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
+def list_evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
     """The programs that decide a check, each with new inputs by name; none if the result has no request."""
     if invocation_result.request is None:
         return
@@ -55,7 +55,7 @@ _KEPT = 64
 _CANCELLED, _INTERRUPTED = "operation cancelled", "operation interrupted"
 
 
-def evidence(
+def collect_evidence(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     bound: BoundPolicy,
@@ -83,8 +83,8 @@ def evidence(
 def _of_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
     redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
-    explained = _kept([redaction.field(place) for place in shown], len(fields) - len(shown), shown)
-    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+    explained = _kept([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
+    return _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
 
 
 class _LatestEvidence:
@@ -118,14 +118,14 @@ def _evidence(
     if check_result.fields:
         return _of_fields(invocation_result, check_result.fields, bound)
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
-        return _LATEST.of(UNEXPLAINED, "")
+        return _LATEST.of(NO_CONTENT, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
         direct = _direct_parts(check, outcome, bound, inputs)
         shown = None if direct is None else _of_parts(direct, invocation_result, bound, inputs)
         if shown is not None:
             return shown
     explained = _explained(invocation_result, check, outcome, bound, inputs)
-    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+    return _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
 
 
 def _of_parts(
@@ -133,14 +133,14 @@ def _of_parts(
 ) -> Evidence | None:
     """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
-    shown = redaction.known(direct, inputs)
+    shown = redaction.find_evidence(direct, inputs)
     if shown is None:
         reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
         explained = _redacted(reasons, 0, redaction)
-        shown = _LATEST.of(explained, excerpt(invocation_result, explained.trail))
-        redaction.keep(direct, inputs, shown)
+        shown = _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
+        redaction.keep_evidence(direct, inputs, shown)
     return shown
 
 
@@ -184,7 +184,7 @@ def _direct_parts(
 
 
 def _redacted(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
-    return _kept([redaction.reason(reason) for reason in given], left_out, [reason.place for reason in given])
+    return _kept([redaction.redact_reason(reason) for reason in given], left_out, [reason.place for reason in given])
 
 
 def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> EvidenceContent:
@@ -196,7 +196,7 @@ def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> 
         if reason.value == WITHHELD:
             # The number of parts of a secret is a secret, too.
             return EvidenceContent(shown, 0, ())
-    trail = deciding_trail(places)
+    trail = find_deciding_trail(places)
     return EvidenceContent(shown, left_out + len(reasons) - len(shown), trail)
 
 
@@ -207,7 +207,7 @@ def _explanations(
     programs = {
         name: variable.program for name, variable in bound.compiled.variables.items() if variable.program is not None
     }
-    for program, inputs in islice(evaluations(invocation_result, check, bound), MOST):
+    for program, inputs in islice(list_evaluations(invocation_result, check, bound), MOST):
         explanation = cel.explain(program, inputs, programs)
         if _agrees(explanation.outcome, outcome):
             yield explanation
@@ -219,4 +219,4 @@ def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored)
     return value is not True and not isinstance(value, cel.EvaluationError)
 
 
-__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "evidence"]
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "collect_evidence"]

@@ -46,7 +46,7 @@ class EvidenceContent(NamedTuple):
     trail: Trail
 
 
-UNEXPLAINED: Final = EvidenceContent((), 0, ())
+NO_CONTENT: Final = EvidenceContent((), 0, ())
 
 
 class _Path(NamedTuple):
@@ -95,7 +95,7 @@ class _EvaluatedDocuments:
             "params": None if param is None else param.body,
             "namespaceObject": request.namespace_object,
         }
-        self._hidden = sorted(HIDDEN.of(resource, param))
+        self._hidden = sorted(HIDDEN.get(resource, param))
         self._digests: dict[int, bytes] = {}
 
     def digest(self, paths: _Paths) -> bytes:

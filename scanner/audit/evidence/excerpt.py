@@ -13,8 +13,8 @@ import orjson
 
 from scanner import cel
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.evidence.text import value_text
-from scanner.audit.secret_values import HIDDEN, is_secret, without
+from scanner.audit.evidence.text import write_value
+from scanner.audit.secret_values import HIDDEN, is_secret, mask_values
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
 from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json, compact
@@ -38,15 +38,15 @@ Objects of one workload have many maps in common.
 """
 
 
-def excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
+def make_excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
     """The excerpt around a field, at most `LONGEST` bytes; empty for a Secret, and where nothing stands beside the field."""
     request, resource = invocation_result.request, invocation_result.resource
     if not trail or request is None or request.current is not None or is_secret(resource):
         return ""
-    return excerpt_of(resource.body, trail, HIDDEN.of(resource, invocation_result.invocation.param))
+    return cut_excerpt(resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param))
 
 
-def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
+def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     """The excerpt of an object around the field at the end of a trail, without `hidden` values and sensitive fields.
 
     Empty for fields of the object itself and of its metadata, which has the name of the object, and inside sensitive fields.
@@ -90,11 +90,11 @@ def _keep(key: _Key, text: str) -> None:
 
 def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
     outer, last = trail[:-1], trail[-1]
-    path = without(write_path(("object", *outer)), hidden)
+    path = mask_values(write_path(("object", *outer)), hidden)
     return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, outer))}}}")
 
 
-def deciding_trail(places: Iterable[cel.Place]) -> Trail:
+def find_deciding_trail(places: Iterable[cel.Place]) -> Trail:
     """The trail of the first place that is a field of the object, inside another field; empty if there is none."""
     for place in places:
         if len(place) <= _SHORTEST_TRAIL:
@@ -144,12 +144,12 @@ def _entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str]
         if may_be_sensitive(key) and is_sensitive(parent, key, trail):
             text = f'"{MASK}"'
         elif not isinstance(value, _NESTED) or not value:
-            text = value_text(value, hidden_here, None)
+            text = write_value(value, hidden_here, None)
         elif key == last:
-            text = value_text(value, hidden, (*trail, key))
+            text = write_value(value, hidden, (*trail, key))
         else:
             text = "{…}" if isinstance(value, dict) else "[…]"
-        entry = f"{value_text(key, hidden_here, None)}: {text}"
+        entry = f"{write_value(key, hidden_here, None)}: {text}"
         if key == last:
             entries.insert(0, entry)
         else:
@@ -162,7 +162,7 @@ def _occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[
     if not hidden:
         return hidden
     values = [value for value in parent.values() if not isinstance(value, _NESTED)]
-    shown = [value if isinstance(value, str) else value_text(value, _NONE, None) for value in values]
+    shown = [value if isinstance(value, str) else write_value(value, _NONE, None) for value in values]
     text = "\n".join([*parent, *shown])
     return hidden if any(value in text for value in hidden) else _NONE
 

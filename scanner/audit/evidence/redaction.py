@@ -15,16 +15,16 @@ from typing import Final, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.evidence.text import cut, error_text, value_text
+from scanner.audit.evidence.text import cut, write_error, write_value
 from scanner.audit.redact import WITHHELD_ANY, is_plain_error
-from scanner.audit.secret_values import HIDDEN, is_secret, without
+from scanner.audit.secret_values import HIDDEN, is_secret, mask_values
 from scanner.audit.sensitive_fields import (
     MAPPINGS,
     SensitiveFields,
     Trail,
     is_secret_named,
 )
-from scanner.audit.taint import TaintDocuments, documents_of, is_secret_elsewhere
+from scanner.audit.taint import TaintDocuments, get_documents, is_secret_elsewhere
 from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json
 from scanner.model.outcome import Evidence, FieldPlace, Reason
@@ -65,11 +65,11 @@ class _SearchedDocuments:
         """Return whether the value at a place of a document contains a sensitive field."""
         fields = self.fields[root]
         if not isinstance(value, dict | list):
-            return fields.any_in(value, steps)
+            return fields.has_any(value, steps)
         place = (root, *steps)
         known = self._sensitive.get(place)
         if known is None:
-            known = self._sensitive[place] = fields.any_in(value, steps)
+            known = self._sensitive[place] = fields.has_any(value, steps)
         return known
 
 
@@ -81,7 +81,7 @@ class _LatestSearchedDocuments:
 
     def of(self, invocation_result: InvocationResult) -> _SearchedDocuments:
         """The documents of an evaluation; the same instance until one of them is another."""
-        documents, latest = documents_of(invocation_result), self._documents
+        documents, latest = get_documents(invocation_result), self._documents
         if latest is None or latest.of is not documents:
             latest = self._documents = _SearchedDocuments(documents)
         return latest
@@ -101,21 +101,21 @@ class EvidenceRedaction:
 
     @property
     def _hidden(self) -> frozenset[str]:
-        return HIDDEN.of(self._documents.resource, self._documents.param)
+        return HIDDEN.get(self._documents.resource, self._documents.param)
 
     @property
     def _texts(self) -> tuple[str, ...]:
         return tuple(expression.text for _, expression in self._compiled.expressions())
 
-    def known(self, direct: cel.DirectParts, inputs: Mapping[str, object]) -> Evidence | None:
+    def find_evidence(self, direct: cel.DirectParts, inputs: Mapping[str, object]) -> Evidence | None:
         """The evidence of the same parts of the same object, from another check; None if it is not known."""
         if direct.roots != _OBJECT or inputs.get("object") is not self._documents.resource.body:
             return None
         entry = self._documents.shown.get(self._key(direct))
         return None if entry is None else entry[1]
 
-    def keep(self, direct: cel.DirectParts, inputs: Mapping[str, object], evidence: Evidence) -> None:
-        """Keep evidence for other checks, unless it depends on the words of the policy: see `reason`."""
+    def keep_evidence(self, direct: cel.DirectParts, inputs: Mapping[str, object], evidence: Evidence) -> None:
+        """Keep evidence for other checks, unless it depends on the words of the policy: see `redact_reason`."""
         if direct.roots != _OBJECT or inputs.get("object") is not self._documents.resource.body:
             return
         if not is_secret(self._documents.resource) and all(reason.value != WITHHELD for reason in evidence.reasons):
@@ -125,7 +125,7 @@ class EvidenceRedaction:
         """The key of the evidence of the parts of an object. An entry keeps the parts alive, so that no others get their id."""
         return id(direct), self._compiled.open_roots, self._compiled.object_roots
 
-    def reason(self, reason: cel.DecidingPart) -> Reason:
+    def redact_reason(self, reason: cel.DecidingPart) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
         key = reason.text, reason.place, reason.variable, self._compiled.open_roots
         outcome, known = self._documents.reasons.get(key, _NO_REASON)
@@ -138,7 +138,7 @@ class EvidenceRedaction:
             self._documents.reasons[key] = reason.outcome, made
         return made
 
-    def field(self, place: FieldPlace) -> Reason:
+    def redact_field(self, place: FieldPlace) -> Reason:
         """The field at a place of a document as a reason, in the form that may be stored and shown.
 
         Its value is `WITHHELD` if the field may contain a secret. Raises KeyError for another document than those of the request.
@@ -174,11 +174,11 @@ class EvidenceRedaction:
 
     def _value(self, reason: cel.DecidingPart) -> str:
         if isinstance(reason.outcome, cel.EvaluationError):
-            return error_text(str(reason.outcome), self._hidden)
+            return write_error(str(reason.outcome), self._hidden)
         if isinstance(reason.outcome, bool):
             return "true" if reason.outcome else "false"
         root, trail = self._trail(reason.place)
-        return value_text(reason.outcome, self._hidden, trail if root in self._documents.by_name else None)
+        return write_value(reason.outcome, self._hidden, trail if root in self._documents.by_name else None)
 
     def _path(self, place: cel.Place, *, own_words: bool) -> str:
         """The path of a value. A key computed from a secret is a secret: then only words of the policy's text are shown."""
@@ -186,7 +186,7 @@ class EvidenceRedaction:
             place = place[:2]
         if own_words:
             place = (*place[:1], *_leading_words(place[1:], self._policy_words()))
-        return cut(without(write_path(place), self._hidden), _LONGEST_PATH)
+        return cut(mask_values(write_path(place), self._hidden), _LONGEST_PATH)
 
     def _policy_words(self) -> frozenset[str]:
         if self._words is None:

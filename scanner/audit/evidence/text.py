@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from scanner import cel
-from scanner.audit.secret_values import without
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, without_named_secrets
+from scanner.audit.secret_values import mask_values
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, mask_named_secrets
 from scanner.cel.memo import ResultCache
 from scanner.cel.values.runtime import print_value
 from scanner.cel.values.values import Opaque
@@ -22,12 +22,12 @@ _SCALARS = frozenset({bool, int, type(None)})
 _quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def error_text(text: str, hidden: Iterable[str]) -> str:
+def write_error(text: str, hidden: Iterable[str]) -> str:
     """The text of an error without hidden values, cut to `LONGEST` characters."""
     return cut(_masked(text, hidden), LONGEST)
 
 
-def value_text(value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
+def write_value(value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
     """The text of a value, without `hidden` values and without sensitive fields, cut to `LONGEST` characters.
 
     `trail` leads to the value in its document; None if its place is unknown.
@@ -49,7 +49,7 @@ class _LatestTexts:
         self._texts: dict[tuple[int, Trail | None], tuple[cel.Value, frozenset[str], str]] = {}
 
     def of(self, value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
-        """See `value_text`. An entry keeps its value alive, so that no other value gets the id."""
+        """See `write_value`. An entry keeps its value alive, so that no other value gets the id."""
         key = id(value), trail
         entry = self._texts.get(key)
         if entry is not None and entry[1] == hidden:
@@ -93,7 +93,7 @@ def _size(value: cel.Value) -> str:
 def _masked(text: str, hidden: Iterable[str]) -> str:
     if len(text) > _LONGEST_TEXT:
         return f"[a text of {len(text):,} characters]"
-    return without_named_secrets(without(text, hidden))
+    return mask_named_secrets(mask_values(text, hidden))
 
 
 def _pieces(value: cel.Value, hidden: Iterable[str], trail: Trail | None, depth: int) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from scanner.cli.commands import report, runs, scan, serve
-from scanner.config.current import current
-from scanner.config.flags import Flag, flags_of, key_of, plain
+from scanner.config.current import use_configuration
+from scanner.config.flags import Flag, list_flags, make_key, make_plain
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def defining_flags() -> Mapping[str, Mapping[str, Flag]]:
     """The flags that define settings, by their long names and the names of the commands."""
     flags: dict[str, dict[str, Flag]] = {}
     for name, command in DEFINERS.items():
-        for flag in flags_of(command):
+        for flag in list_flags(command):
             if flag.is_option:
                 flags.setdefault(flag.name, {})[name] = flag
     return flags
@@ -53,17 +53,17 @@ def key_of_flag(flag: Flag) -> str:
         return SCHEDULE[flag.name]
     definitions = tuple(defining_flags().get(flag.name, {}).values()) if flag.is_option else ()
     shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
-    return key_of(flag.name) if definitions and shared else ""
+    return make_key(flag.name) if definitions and shared else ""
 
 
 @cache
 def settings() -> tuple[Setting, ...]:
     """Every setting: those of `scan`, of `report`, of `serve`, and the schedule."""
     of_flags = [
-        _setting(next(iter(flags.values())), key_of(name), tuple(flags)) for name, flags in defining_flags().items()
+        _setting(next(iter(flags.values())), make_key(name), tuple(flags)) for name, flags in defining_flags().items()
     ]
     schedule = [
-        _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in flags_of(runs.command) if flag.name in SCHEDULE
+        _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in list_flags(runs.command) if flag.name in SCHEDULE
     ]
     return (*of_flags, *schedule)
 
@@ -80,7 +80,7 @@ def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
         choices=_choices(flag),
         least=info.min,
         most=info.max,
-        default=plain(flag.default) or None if flag.type is str or flag.many else plain(flag.default),
+        default=make_plain(flag.default) or None if flag.type is str or flag.many else make_plain(flag.default),
         metavar=info.metavar or "",
         help=info.help or "",
         commands=commands,
@@ -107,22 +107,22 @@ def _choices(flag: Flag) -> tuple[str, ...]:
 def _checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
     from scanner.config.values import (
-        end_of,
-        kubernetes_version,
-        kyverno_version,
-        namespace_label,
-        seconds,
-        time_zone,
+        parse_end,
+        parse_kubernetes_version,
+        parse_kyverno_version,
+        parse_namespace_label,
+        parse_seconds,
+        parse_time_zone,
     )
     from scanner.web.requests.listen import address_of
 
     return {
-        "DURATION": lambda text, name: seconds(text, f"{name}:"),
-        "DATE": lambda text, name: end_of(text, f"{name}:"),
-        "RELEASE": lambda text, name: kyverno_version(text, f"{name}:"),
-        "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
-        "NS=KEY=VALUE": lambda text, name: namespace_label(text, f"{name}:"),
-        "ZONE": lambda text, name: time_zone(text, f"{name}:"),
+        "DURATION": lambda text, name: parse_seconds(text, f"{name}:"),
+        "DATE": lambda text, name: parse_end(text, f"{name}:"),
+        "RELEASE": lambda text, name: parse_kyverno_version(text, f"{name}:"),
+        "VERSION": lambda text, name: parse_kubernetes_version(text, f"{name}:"),
+        "NS=KEY=VALUE": lambda text, name: parse_namespace_label(text, f"{name}:"),
+        "ZONE": lambda text, name: parse_time_zone(text, f"{name}:"),
         "SCHEDULE": _check_schedule,
         "LABELS": _check_selector,
         "HOST:PORT": lambda text, name: address_of(text, f"{name}:"),
@@ -183,7 +183,7 @@ def configure(application: typer.Typer) -> None:
 def configured(command: Command) -> Command:
     """A command with the flag `--config`; the same command if none of its flags is a setting."""
     signature = inspect.signature(command, eval_str=True)
-    flags = flags_of(command)
+    flags = list_flags(command)
     own_context = next((name for name, each in signature.parameters.items() if each.annotation is typer.Context), None)
     if _CONFIG in signature.parameters or not any(map(key_of_flag, flags)):
         return command
@@ -197,10 +197,10 @@ def configured(command: Command) -> Command:
         configuration = read(settings(), str(values.pop(_CONFIG) or ""), os.environ)
         sources = Sources(flags, _typed(context, values), key_of_flag, configuration=configuration)
         try:
-            with current(configuration, sources.used()):
-                command(**(values | sources.values()))
+            with use_configuration(configuration, sources.list_used()):
+                command(**(values | sources.collect_values()))
         except UsageError as error:
-            raise sources.placed(error) from error
+            raise sources.add_places(error) from error
 
     added = [*([] if own_context else [_keyword(_CONTEXT, typer.Context)]), _keyword(_CONFIG, ConfigOption, None)]
     run.__signature__ = inspect.Signature([*signature.parameters.values(), *added])  # type: ignore[attr-defined]

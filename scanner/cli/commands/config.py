@@ -82,16 +82,16 @@ def view(
 def check(config: ConfigOption = None) -> None:
     """Check the file and the variables, and print every error."""
     from scanner.cli.terminal.stdout import text
-    from scanner.config.configuration import errors, read
+    from scanner.config.configuration import list_errors, read
 
-    found = list(errors(settings(), str(config or ""), os.environ))
+    found = list(list_errors(settings(), str(config or ""), os.environ))
     if not found:
         configuration = read(settings(), str(config or ""), os.environ)
         found = list(_conflicts(configuration))
     if found:
         sys.stderr.writelines(f"assay: {error}\n" for error in found)
         raise typer.Exit(UsageError.exit_code)
-    given = sum(1 for _ in configuration.given())
+    given = sum(1 for _ in configuration.list_given())
     place = configuration.path or "There is no file"
     text([f"{place}: no error. {given} of {len(configuration.values)} keys of flags have a value."])
 
@@ -102,9 +102,9 @@ def init(
 ) -> None:
     """Write a file with every key, its default and its help, as comments to begin with."""
     from scanner.cli.terminal.stdout import text
-    from scanner.config.example import example, schema_path
+    from scanner.config.example import find_schema, write_example
 
-    _write(path, example(settings(), schema_path().as_uri()))
+    _write(path, write_example(settings(), find_schema().as_uri()))
     text([f"{path} has every key as a comment. Remove the # of those to set, then run: assay config check"])
 
 
@@ -121,13 +121,13 @@ def _write(path: Path, content: str) -> None:
 
 def _conflicts(configuration: Configuration) -> Iterator[UsageError]:
     """The errors that a command without flags would have: values that exclude each other, or need another one."""
-    from scanner.config.flags import flags_of
+    from scanner.config.flags import list_flags
     from scanner.config.sources import Sources
 
     seen: set[str] = set()
     for command in DEFINERS.values():
         try:
-            Sources(flags_of(command), {}, key_of_flag, configuration=configuration)
+            Sources(list_flags(command), {}, key_of_flag, configuration=configuration)
         except UsageError as error:
             if str(error) not in seen:
                 seen.add(str(error))
@@ -136,17 +136,17 @@ def _conflicts(configuration: Configuration) -> Iterator[UsageError]:
 
 def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
     """Every value, or those that are given: of the settings that follow from flags, and of the settings of reports."""
-    from scanner.config.configuration import shown_value
-    from scanner.config.masking import shown_document
+    from scanner.config.configuration import mask_value
+    from scanner.config.masking import mask_document
     from scanner.config.unflagged import UNFLAGGED_KEYS
 
-    for value in configuration.given() if given else configuration.values.values():
+    for value in configuration.list_given() if given else configuration.values.values():
         setting = value.setting
-        yield _Row(setting.key, setting.variable, setting.flag, shown_value(value), value.source.name, value.place)
+        yield _Row(setting.key, setting.variable, setting.flag, mask_value(value), value.source.name, value.place)
     for each in UNFLAGGED_KEYS:
         if each.key in configuration.unflagged_values:
             written, place = configuration.unflagged_values[each.key]
-            yield _Row(each.key, "", "", shown_document(written, each.key), "FILE", str(place))
+            yield _Row(each.key, "", "", mask_document(written, each.key), "FILE", str(place))
         elif not given:
             yield _Row(each.key, "", "", each.default, "DEFAULT", "")
 

@@ -13,7 +13,7 @@ from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
 from scanner.cli.flags.waivers import Posture, WaiversOption
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
     """List the controls of mappings, and what a stored scan shows about each of them."""
     from scanner.report.document.document import document_of
 
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = Posture(get_settings(controls or ()), waivers, at=at)
     if not posture.settings.frameworks:
         raise UsageError("there is no control mapping: name a file or folder with --controls PATH")
     with reader_at(db) as store:

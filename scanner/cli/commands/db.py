@@ -13,7 +13,7 @@ import typer
 from scanner.cli.flags.completion import clusters
 from scanner.cli.flags.database import DbOption, reader_at
 from scanner.cli.terminal.stdout import Form, FormOption, standard_output, table, text
-from scanner.config.current import database_address
+from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def upgrade(
     from scanner.store import upgrade as run
     from scanner.store.database.address import address_of
 
-    url = database_address(db)
+    url = get_database_address(db)
     upgraded = run(url, backup=not no_backup)
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
@@ -92,14 +92,14 @@ def prune(
 
     rule = _rule(keep_days, keep_monthly)
     if dry_run:
-        planned = plan_prune(database_address(db), rule)
+        planned = plan_prune(get_database_address(db), rule)
         if planned.scans:
             rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
             table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
         size = "" if planned.bytes is None else f", about {_size(planned.bytes)}"
         text([f"Would prune {_plural(len(planned.scans), 'scan')}: {_plural(planned.rows, 'row')}{size}."])
         return
-    pruned = run(database_address(db), rule)
+    pruned = run(get_database_address(db), rule)
     text([f"Pruned {_plural(pruned.scans, 'scan')}: {_plural(pruned.rows, 'row')}{_freed(pruned.bytes)}."])
     if not pruned.finished:
         sys.stderr.write(
@@ -129,7 +129,7 @@ def rename_cluster(
 
     from scanner.store.upkeep.renaming import rename_cluster as run
 
-    renamed = run(database_address(db), old, new, datetime.now(UTC))
+    renamed = run(get_database_address(db), old, new, datetime.now(UTC))
     if not renamed.changed:
         text([f"The history is named {renamed.name} already: nothing changed."])
         return
@@ -157,7 +157,7 @@ def check(
     """Check the database: the file, references, intervals of history, digests, and the sums of what scans wrote."""
     from scanner.store.upkeep.integrity import check_database
 
-    _print_problems(check_database(database_address(db), all_words=every_word))
+    _print_problems(check_database(get_database_address(db), all_words=every_word))
 
 
 @application.command(short_help="Make the index of the search anew.")
@@ -165,7 +165,7 @@ def reindex(db: DbOption = "") -> None:
     """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
     from scanner.store.upkeep.maintenance import reindex as run
 
-    run(database_address(db))
+    run(get_database_address(db))
     text(["Made the index of the search anew."])
 
 
@@ -198,7 +198,7 @@ def vacuum(db: DbOption = "") -> None:
     """Give free space back to the disk, as after a prune. SQLite needs as much free space as the database has."""
     from scanner.store.upkeep.maintenance import vacuum as run
 
-    vacuumed = run(database_address(db))
+    vacuumed = run(get_database_address(db))
     text([f"The database has {_size(vacuumed.after)}; it had {_size(vacuumed.before)}."])
 
 
@@ -210,7 +210,7 @@ def backup(
     """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
     from scanner.store.upkeep.maintenance import backup as run
 
-    run(database_address(db), copy)
+    run(get_database_address(db), copy)
     text([f"The copy of the database is {copy}."])
 
 

@@ -12,7 +12,7 @@ from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.flags.stored_scan import LAST, SCAN_HELP, name_chosen_cluster
 from scanner.cli.flags.waivers import Posture
 from scanner.cli.terminal.stdout import text
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +89,7 @@ def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
     """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
     from scanner.posture.severity import describe, describe_by_annotations
 
-    overrides = settings().descriptions
+    overrides = get_settings().descriptions
     used = (each.policy for scan in (diff.before, diff.now) for each in store.read_scan(scan.id).policies)
     severities = {policy.key: describe(policy, overrides).severity for policy in used}
     return lambda policy: severities.get(policy) or describe_by_annotations(policy, {}, overrides).severity
@@ -100,7 +100,7 @@ def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
     from scanner.posture.waivers.waiving import waiver_changes
 
     before, now = (store.read_scan(scan.id) for scan in (diff.before, diff.now))
-    posture = Posture(settings())
+    posture = Posture(get_settings())
     return waiver_changes(before, now, posture.triage(store, before).waived, posture.triage(store, now).waived)
 
 

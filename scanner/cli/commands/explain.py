@@ -17,7 +17,7 @@ from scanner.cli.flags.screen import screen_of
 from scanner.cli.flags.stored_scan import LAST, ScanOption, stored_scan
 from scanner.cli.flags.waivers import Posture
 from scanner.cli.terminal.stdout import Code
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class _Explaining:
 
         if self.python:
             raise UsageError("--python needs the name of a policy, which has no namespace: leave -n out")
-        triage = Posture(settings()).triage(self.store, record)
+        triage = Posture(get_settings()).triage(self.store, record)
         return WorkloadExplanation(record, triage, self.screen, self.cluster).parts(subject, namespace)
 
     def _policies(self, used: Sequence[PolicyRecord], record: StoredScan) -> Iterator[Part]:
@@ -231,11 +231,11 @@ def _findings(policy: Policy, record: StoredScan, total: int, screen: Screen) ->
 def _python(policy: Policy, record: StoredScan) -> Iterator[str]:
     """The Python that evaluates most objects; where it raises, the exact evaluator decides."""
     from scanner.policies.kyverno.family import KyvernoOptions
-    from scanner.policies.language import compiled, with_options
+    from scanner.policies.language import compile_policy, with_options
 
     rules = record.scan.cluster.release.rules
     languages = with_options(KyvernoOptions(version=record.method.kyverno_release if record.method else ""))
-    for place, compiled_expression in compiled(policy, rules, languages).expressions():
+    for place, compiled_expression in compile_policy(policy, rules, languages).expressions():
         yield f"# {place}"
         yield from (f"#     {line}" for line in compiled_expression.text.strip().splitlines())
         if compiled_expression.program:

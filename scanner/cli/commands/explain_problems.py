@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 from scanner.model.reading import Auditability
@@ -321,7 +321,7 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
     from scanner.report.text.evidence import lines_with_excerpt
     from scanner.report.text.names import object_name, owner_title, param_name, workload_name
 
-    stored, posture = explained.stored, settings()
+    stored, posture = explained.stored, get_settings()
     found = stored.finding
     yield f"Finding {stored.id}: {found.api_version} {found.kind} {object_name(found)}"
     if workload := workload_name(stored):
@@ -410,7 +410,7 @@ def description_of(policy: Policy) -> Iterator[str]:
     """The severity of a policy, and the texts that its author or the configuration gave."""
     from scanner.posture.severity import describe
 
-    description = describe(policy, settings().descriptions)
+    description = describe(policy, get_settings().descriptions)
     category = f", category {description.category}" if description.category else ""
     yield f"Severity {description.severity}{category}"
     if description.unknown_severity:

@@ -19,7 +19,7 @@ from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
 from scanner.cli.flags.waivers import Posture, WaiversOption
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import UsageError
 from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
@@ -172,7 +172,7 @@ def command(
         min_severity=min_severity,
         sort=sort.value if sort else "",
     )
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = Posture(get_settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         triage = posture.triage(store, record)

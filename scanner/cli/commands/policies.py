@@ -11,7 +11,7 @@ import typer
 from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
 from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
 from scanner.cli.terminal.stdout import table
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(
     from scanner.posture.severity import describe
     from scanner.report.text.titles import auditability
 
-    posture = settings()
+    posture = get_settings()
 
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)

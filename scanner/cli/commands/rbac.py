@@ -22,7 +22,6 @@ from scanner.cli.flags.scope import (
 from scanner.cli.flags.waivers import WaiversNamespaceOption
 from scanner.cli.terminal.program import program
 from scanner.cli.terminal.stdout import Form, FormOption
-from scanner.config.values import kyverno_version
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -66,7 +65,7 @@ def check(
         skip_kinds,
         files,
         kyverno_filters,
-        kyverno_version=kyverno_version(kyverno_release),
+        kyverno_version=parse_kyverno_version(kyverno_release),
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
@@ -111,7 +110,7 @@ def generate(
     import yaml
 
     from scanner.cli.terminal.stdout import text
-    from scanner.cluster.live.rights import roles
+    from scanner.cluster.live.rights import make_roles
 
     connection = _connection(kubeconfig, context, as_user, as_groups)
     scope = RightsScope.of(
@@ -119,13 +118,13 @@ def generate(
         skip_kinds,
         files,
         kyverno_filters,
-        kyverno_version=kyverno_version(kyverno_release),
+        kyverno_version=parse_kyverno_version(kyverno_release),
         cluster_policies=not no_cluster_policies,
         waivers_namespace=waivers_namespace,
     )
     cluster = connection.cluster()
     needs = _needs(cluster, scope)
-    written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
+    written = yaml.safe_dump_all(make_roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _warn(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
@@ -139,7 +138,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
-    from scanner.rbac import needs
+    from scanner.rbac import list_permissions
     from scanner.scan.options import Options
 
     scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
@@ -155,7 +154,7 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
         languages=with_options(kyverno),
         definitions=given.kinds,
     )
-    return needs(cluster, options, rights.waivers_namespace)
+    return list_permissions(cluster, options, rights.waivers_namespace)
 
 
 def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermissions) -> None:

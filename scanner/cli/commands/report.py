@@ -21,7 +21,7 @@ from scanner.cli.flags.report_formats import (
 from scanner.cli.flags.screen import ColorOption, WideOption, screen_of
 from scanner.cli.flags.stored_scan import LAST, AtOption, ScanArgument, stored_scan
 from scanner.cli.flags.waivers import Posture, WaiversOption
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.report.text.screen import Color
 
 _INCOMPLETE: Final = 3
@@ -51,7 +51,7 @@ def command(
     from scanner.model.scans.scan import ScanState
     from scanner.report.document.document import document_of
 
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = Posture(get_settings(controls or ()), waivers, at=at)
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name, at)
         compared = baseline_of(store, baseline, record.scan.cluster.name)

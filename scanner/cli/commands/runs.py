@@ -12,8 +12,8 @@ from scanner.cli.flags.completion import clusters as cluster_names
 from scanner.cli.flags.database import DbOption, reader_at
 from scanner.cli.terminal.stdout import Form, FormOption, text
 from scanner.config.current import UTC_ZONE
-from scanner.config.values import beginning_of, seconds
-from scanner.config.values import time_zone as zone_of
+from scanner.config.values import parse_beginning, parse_seconds
+from scanner.config.values import parse_time_zone as zone_of
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def command(
         _print_sheet(sheet, output)
         return
     zone = zone_of(time_zone or UTC_ZONE)
-    start = beginning_of(since, "--since") if since else None
-    allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
+    start = parse_beginning(since, "--since") if since else None
+    allowed = timedelta(seconds=parse_seconds(tolerance or "10m", "--tolerance") or 0)
     with reader_at(db) as store:
         if expect:
             document = _register(store, expect, zone, start, allowed, cluster_name)

@@ -91,8 +91,14 @@ from scanner.cli.scanning.run_record import RunRecord
 from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stderr import LogFormat, LogFormatOption
 from scanner.cli.terminal.stdout import QuietOption
-from scanner.config.current import settings
-from scanner.config.values import assumption, kubernetes_version, kyverno_version, namespace_labels, seconds
+from scanner.config.current import get_settings
+from scanner.config.values import (
+    parse_assumption,
+    parse_kubernetes_version,
+    parse_kyverno_version,
+    parse_namespace_labels,
+    parse_seconds,
+)
 from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
@@ -355,7 +361,7 @@ def command(
     )
     reject_stdin_twice([*(source or ()), *(files or ()), *(controls or ())])
     reject_without_files(source, output, exports)
-    kept = kept_keys(keep_labels or [], keep_annotations or [], settings().owners)
+    kept = kept_keys(keep_labels or [], keep_annotations or [], get_settings().owners)
     scope = scope_of(
         operation=operation.value,
         namespaces=namespaces,
@@ -372,7 +378,7 @@ def command(
         cluster_policies=not no_cluster_policies,
         assume_bound=assume_bound or [],
         user=requester(user, user_groups, user_uid, user_extra),
-        kyverno_version=kyverno_version(kyverno_release),
+        kyverno_version=parse_kyverno_version(kyverno_release),
         kyverno_compat=kyverno_compat,
         kyverno_filters=kyverno_filters or [],
         network=_network(allow_network_to or []) if allow_network else None,
@@ -390,10 +396,10 @@ def command(
         silence=_silence(kind_timeout),
         allow_empty=allow_empty,
     )
-    posture = Posture(settings(controls or ()))
+    posture = Posture(get_settings(controls or ()))
     saved: SnapshotCluster | None = None
     cluster: Cluster
-    unwritten = Unwritten(kubernetes_version(version), namespace_labels(namespace_label or []))
+    unwritten = Unwritten(parse_kubernetes_version(version), parse_namespace_labels(namespace_label or []))
     name = cluster_name or context or _place(source or [])
     with (
         Progress(quiet=quiet, verbose=verbose) as progress,
@@ -416,7 +422,7 @@ def command(
             metrics.name(named.identity().name)
             _register(store, named, restored=restored_cluster)
             compared = baseline_of(store, baseline, named.identity().key)
-            read = waivers_of_scan(named, waivers, waivers_namespace, options.kept)
+            read = waivers_of_scan(named, waivers, waivers_namespace, options.kept_keys)
             options = replace(options, waivers=read, restored=restored_cluster, accept_damage=accept_damage)
             scan = _run(named, store, options, progress, workers, comparison, run_record)
             if saved:
@@ -476,14 +482,14 @@ def _silence(kind_timeout: str) -> int:
     """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
     from scanner.model.scans.scan import SILENCE
 
-    return SILENCE + round(min(seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
+    return SILENCE + round(min(parse_seconds(kind_timeout, "--kind-timeout") or 0, _WEEK))
 
 
 def _place(source: list[Path]) -> str:
     """The name of a run of files; empty for a run without files."""
-    from scanner.cluster.files.snapshot import folder_of
+    from scanner.cluster.files.snapshot import name_folders
 
-    return folder_of(source) if source else ""
+    return name_folders(source) if source else ""
 
 
 def _register(store: SqlStore, cluster: NamedCluster, *, restored: bool) -> None:
@@ -500,7 +506,7 @@ def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster) -> No
 
     # Each object of a file of one line has the line of its fields.
     findings = islice(store.read_scan(scan_id).findings(), _MOST_PLACED) if files.has_lines() else ()
-    store.write_places(scan_id, files.places(fields_by_object(findings)))
+    store.write_places(scan_id, files.list_places(fields_by_object(findings)))
 
 
 def _print_requests(cluster: Cluster, progress: Progress) -> None:
@@ -545,10 +551,10 @@ def _options(
         outside=given.outside,
         cluster_policies=cluster_policies,
         derived_policies=cluster_policies,
-        assume_bound=tuple(assumption(text) for text in assume_bound),
+        assume_bound=tuple(parse_assumption(text) for text in assume_bound),
         user=user,
         languages=with_options(kyverno),
-        kept=kept,
+        kept_keys=kept,
         method=method,
         silence=silence,
         allow_empty=allow_empty,
@@ -557,10 +563,10 @@ def _options(
 
 
 def _network(allowed: list[str]) -> Network:
-    from scanner.cluster.outside.destinations import destinations
+    from scanner.cluster.outside.destinations import parse_destinations
     from scanner.cluster.outside.http_client import HttpClient
 
-    return HttpClient(destinations(allowed))
+    return HttpClient(parse_destinations(allowed))
 
 
 def _from_files(
@@ -585,7 +591,7 @@ def _run(
 
     from scanner.scan.clocks import compare_clocks
     from scanner.scan.run import run
-    from scanner.scan.workers import FORK_AFTER_BYTES, cores, return_freed_memory
+    from scanner.scan.workers import FORK_AFTER_BYTES, count_cores, return_freed_memory
     from scanner.store.database.clocks import SteadyClock, utc_now
 
     return_freed_memory()
@@ -606,7 +612,7 @@ def _run(
         clock=clock,
         dated=dated,
         progress=progress,
-        workers=workers or cores(),
+        workers=workers or count_cores(),
         fork_after_bytes=0 if workers else FORK_AFTER_BYTES,
         comparison=comparison,
     )

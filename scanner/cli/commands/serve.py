@@ -33,7 +33,7 @@ from scanner.cli.flags.connection import FleetOption
 from scanner.cli.flags.database import DbOption
 from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.terminal.stderr import LogFormat, LogFormatOption, log, use
-from scanner.config.current import access_tokens, database_address, expectations, settings
+from scanner.config.current import get_access_tokens, get_database_address, get_expectations, get_settings
 from scanner.errors import AssayError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def command(
         public_url=named,
         session_key=session_key_of(session_key_file),
         hosts=hosts_of(named, place),
-        tokens=access_tokens(),
+        tokens=get_access_tokens(),
         oidc=oidc_of(
             oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_group or [], oidc_groups_claim, oidc_scope
         ),
@@ -167,7 +167,7 @@ def command(
     server = ServerSettings(
         place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
     )
-    content = ServerContent(database_address(db), settings(controls or ()), expectations(fleet))
+    content = ServerContent(get_database_address(db), get_settings(controls or ()), get_expectations(fleet))
     serve(content, server, _output(server, content.url))
 
 
@@ -184,10 +184,10 @@ def _reject_missing_packages() -> None:
 
 
 def _session_seconds(text: str) -> int:
-    from scanner.config.values import seconds
+    from scanner.config.values import parse_seconds
     from scanner.errors import UsageError
 
-    time = seconds(text, "--session-time")
+    time = parse_seconds(text, "--session-time")
     if time is None or time < 1:
         raise UsageError(f"--session-time {text}: a session needs an end: write a time such as 8h")
     return int(time)

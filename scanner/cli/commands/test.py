@@ -10,7 +10,6 @@ import typer
 
 from scanner.cli.flags.scope import KyvernoVersionOption
 from scanner.cli.terminal.stdout import standard_output
-from scanner.config.values import kyverno_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +32,7 @@ def command(
     """Run policy test suites and print every result that differs from the expected one."""
     from scanner.cluster.files.suites import read_suites
 
-    version = kyverno_version(kyverno_release)
+    version = parse_kyverno_version(kyverno_release)
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0
     with standard_output() as out:

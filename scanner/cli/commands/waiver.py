@@ -18,7 +18,7 @@ from scanner.cli.flags.screen import is_typed
 from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
 from scanner.cli.flags.waivers import Posture, WaiversOption
 from scanner.cli.terminal.stdout import Form, FormOption, standard_output
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import NoScans, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def check(
     Without a database, the files of PATH are checked alone: last days, approvers, width and duration.
     """
     needs_scan = any(is_typed(arguments, parameter) for parameter in ("db", "scan", "cluster_name"))
-    checked = _checked(Posture(settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
+    checked = _checked(Posture(get_settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
     _reject_none(checked.section)
     if output is Form.JSON:
         _print_json(checked)
@@ -96,7 +96,7 @@ def explain(
     from scanner.cli.terminal.stdout import sentences
 
     with reader_at(db) as store:
-        sentences(_explained(store, store.find_finding(finding), Posture(settings(), waivers, at=at)))
+        sentences(_explained(store, store.find_finding(finding), Posture(get_settings(), waivers, at=at)))
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
@@ -136,7 +136,7 @@ def propose(
     with reader_at(db) as store:
         record = stored_scan(store, scan, cluster_name)
         reject_unknown_names(record, policies=policies or (), namespaces=namespaces or ())
-        triage = Posture(settings(), waivers).triage(store, record)
+        triage = Posture(get_settings(), waivers).triage(store, record)
         number = 0
         with standard_output() as out:
             out.write(_HEAD)

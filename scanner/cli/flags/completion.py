@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from scanner.config.current import database_address
+from scanner.config.current import get_database_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,15 +89,15 @@ def _matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:
 def _database(context: typer.Context) -> str:
     """The database of the command: the flag, the variable, the configuration file, or the default."""
     typed = context.params.get("db") or os.environ.get("ASSAY_DB")
-    return database_address(str(typed)) if typed else database_address(_configured(context))
+    return get_database_address(str(typed)) if typed else get_database_address(_configured(context))
 
 
 def _configured(context: typer.Context) -> str:
     """The database that the configuration file names, or an empty string."""
     from pathlib import Path
 
-    from scanner.config.file import file_at, find
+    from scanner.config.file import find_file, read_file
     from scanner.config.setting import Setting
 
-    path = find(str(context.params.get("config") or ""), os.environ, Path())
-    return str(file_at(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""
+    path = find_file(str(context.params.get("config") or ""), os.environ, Path())
+    return str(read_file(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scanner.cli.flags.completion import contexts
-from scanner.config.values import seconds
+from scanner.config.values import parse_seconds
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
@@ -141,8 +141,8 @@ class Connection:
             context=self.context,
             as_user=self.as_user,
             as_groups=self.as_groups,
-            request_timeout=seconds(self.request_timeout, "--request-timeout"),
-            kind_timeout=seconds(self.kind_timeout, "--kind-timeout"),
+            request_timeout=parse_seconds(self.request_timeout, "--request-timeout"),
+            kind_timeout=parse_seconds(self.kind_timeout, "--kind-timeout"),
             chunk_size=self.chunk_size,
             concurrency=self.concurrency,
             qps=self.qps,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scanner.cli.flags.completion import clusters
-from scanner.config.current import database_address
+from scanner.config.current import get_database_address
 from scanner.errors import NoScans
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def store_at(url: str) -> SqlStore:
     """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store
 
-    return open_store(database_address(url))
+    return open_store(get_database_address(url))
 
 
 def reader_at(url: str) -> SqlReader:
@@ -48,9 +48,9 @@ def reader_at(url: str) -> SqlReader:
     from scanner.store import open_reader
     from scanner.store.database.address import address_of
 
-    path = address_of(database_address(url)).path
+    path = address_of(get_database_address(url)).path
     if path is not None and not path.exists():
         raise NoScans(
             f"The database {path} does not exist. Create it with `assay scan`, or name another one with --db."
         )
-    return open_reader(database_address(url))
+    return open_reader(get_database_address(url))

@@ -53,7 +53,7 @@ def kept_keys(labels: list[str], annotations: list[str], owners: Iterable[OwnerK
 
 
 def _reject_invalid(flag: str, key: str, qualified_name: str) -> None:
-    from scanner.policies.api_validation.names import qualified
+    from scanner.policies.api_validation.names import check_qualified_name
 
-    for error in qualified(qualified_name):
+    for error in check_qualified_name(qualified_name):
         raise UsageError(f"{flag} {key}: {error}. Write a key alone, such as team or example.com/team")

@@ -14,7 +14,7 @@ import typer
 
 from scanner.cli.flags.completion import scans
 from scanner.cli.terminal.stdout import visible
-from scanner.config.values import end_of
+from scanner.config.values import parse_end
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") ->
     Raises UsageError unless there is one such scan.
     """
     scan = (
-        store.find_scan_at(end_of(at, "--at"), cluster_name or None)
+        store.find_scan_at(parse_end(at, "--at"), cluster_name or None)
         if at
         else store.find_scan(text, cluster_name or None)
     )

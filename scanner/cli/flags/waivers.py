@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.config.values import end_of
+from scanner.config.values import parse_end
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
@@ -59,13 +59,13 @@ class Posture:
     @property
     def day(self) -> date | None:
         """The day that `--at` names, or None for that of the scan."""
-        from scanner.config.current import day_of
+        from scanner.config.current import parse_day
 
-        return day_of(self.at)
+        return parse_day(self.at)
 
     def of(self, store: SqlReader, record: StoredScan) -> Settings:
         """The settings of the report of a scan, with its waivers. Raises UsageError."""
-        moment = end_of(self.at, "--at") if self.at else record.scan.finished_at or record.scan.started_at
+        moment = parse_end(self.at, "--at") if self.at else record.scan.finished_at or record.scan.started_at
         if self.given is not None:
             waivers: WaiverSet | None = self.given
         elif self.path is not None:
@@ -98,16 +98,16 @@ def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: K
     Raises UsageError for a file with an error, ClusterError if the ConfigMaps cannot be listed.
     """
     from scanner.cli.terminal.stdout import visible
-    from scanner.documents.waivers import LABEL, read_waivers, waivers_of_config_maps
+    from scanner.documents.waivers import LABEL, read_config_map_waivers, read_waivers
 
     if path is not None:
         return read_waivers(path, kept)
     if not namespace:
         return None
-    from scanner.cluster.config_maps import labelled_config_maps
+    from scanner.cluster.config_maps import list_config_maps
 
-    config_maps, unlisted = labelled_config_maps(cluster, namespace, LABEL)
-    waivers = waivers_of_config_maps(config_maps, namespace, kept)
+    config_maps, unlisted = list_config_maps(cluster, namespace, LABEL)
+    waivers = read_config_map_waivers(config_maps, namespace, kept)
     if unlisted:
         note = f"ConfigMaps of other namespaces with the label {LABEL} waive nothing, and are not named: {unlisted}"
         waivers = replace(waivers, notes=(*waivers.notes, note))

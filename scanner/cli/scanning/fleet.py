@@ -108,9 +108,9 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
     `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
     of the others.
     """
-    from scanner.scan.workers import cores
+    from scanner.scan.workers import count_cores
 
-    shared = () if own_workers else ("--workers", str(max(1, cores() // min(parallel, len(members)))))
+    shared = () if own_workers else ("--workers", str(max(1, count_cores() // min(parallel, len(members)))))
     own = (*_without_parallel(arguments), *shared)
     with TemporaryDirectory(prefix="assay-fleet-") as folder, ThreadPoolExecutor(parallel) as pool:
         scans = _Scans(own, Path(folder))

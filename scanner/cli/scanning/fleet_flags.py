@@ -67,12 +67,12 @@ def with_fleet_flags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _scan_one(command: Callable[..., None], values: Mapping[str, Any], fleet: Path, index: int) -> None:
-    from scanner.config.current import expecting
-    from scanner.documents.fleet import member_at, read_fleet
+    from scanner.config.current import expect_runs
+    from scanner.documents.fleet import get_member, read_fleet
 
-    member = member_at(read_fleet(fleet), index, fleet)
+    member = get_member(read_fleet(fleet), index, fleet)
     of_member = {"kubeconfig": member.kubeconfig, "context": member.context, "cluster_name": member.name}
-    with expecting(member.schedule, member.time_zone):
+    with expect_runs(member.schedule, member.time_zone):
         command(**{**values, **of_member})
 
 

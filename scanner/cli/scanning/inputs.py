@@ -12,7 +12,7 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
-    from scanner.cluster.files.manifests import FileDocument, FilesRead, UnreadDocument
+    from scanner.cluster.files.manifests import FileDocument, ReadFiles, UnreadDocument
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
     from scanner.model.scans.scan import OutOfScope, Scope
@@ -35,17 +35,17 @@ class PolicyFiles:
     manifests: tuple[Manifest, ...]
     definitions: tuple[FileDocument, ...]
     outside: tuple[OutOfScope, ...]
-    read: FilesRead
+    read: ReadFiles
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that the definitions define. Raises UsageError for an invalid definition."""
-        from scanner.cluster.definitions import BrokenDefinition, definition_of
+        from scanner.cluster.definitions import BrokenDefinition, read_definition
 
         kinds: list[Kind] = []
         for document in self.definitions:
             try:
-                kinds.extend(definition_of(document.body).kinds)
+                kinds.extend(read_definition(document.body).kinds)
             except BrokenDefinition as error:
                 raise UsageError(
                     f"-f: {document.source}: this CustomResourceDefinition defines no kind: {error}"
@@ -66,21 +66,21 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     a cluster that violates nothing.
     """
     from scanner.cluster.definitions import is_definition
-    from scanner.cluster.files.manifests import FilesRead
+    from scanner.cluster.files.manifests import ReadFiles
     from scanner.scan.documents import Manifest
 
-    read = FilesRead()
+    read = ReadFiles()
     outside: list[OutOfScope] = []
     documents = [document for path in paths for document in _documents_at(path, read, outside)]
     return PolicyFiles(
-        tuple(Manifest(item.source, item.body, named=True) for item in documents if not is_definition(item.body)),
+        tuple(Manifest(item.source, item.body, is_named=True) for item in documents if not is_definition(item.body)),
         tuple(item for item in documents if is_definition(item.body)),
         tuple(outside),
         read,
     )
 
 
-def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[FileDocument]:
+def _documents_at(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
     from scanner.cluster.files.manifests import FileDocument, UnreadDocument, stream_documents
     from scanner.model.scans.scan import Unneeded
@@ -90,7 +90,7 @@ def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> lis
     documents = [item for item in items if isinstance(item, FileDocument)]
     unread = [item for item in items if isinstance(item, UnreadDocument)]
     folder = path.is_dir()
-    repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
+    repeated = [item for item in unread if item.other_tool and item.other_tool.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
     _reject(path, refused)
     outside.extend(_unneeded(item) for item in unread)
@@ -116,7 +116,7 @@ def _may_be_policy(item: UnreadDocument) -> bool:
     """Return whether a document that was not read names the kind of a policy, or may name one."""
     from scanner.scan.documents import names_policy_kind
 
-    if item.recognised:
+    if item.other_tool:
         return False
     if item.text is None or any(map(names_policy_kind, _WORD.findall(item.text))):
         return True
@@ -126,8 +126,8 @@ def _may_be_policy(item: UnreadDocument) -> bool:
 def _unneeded(item: UnreadDocument) -> OutOfScope:
     from scanner.model.scans.scan import OutOfScope, Unneeded
 
-    if item.recognised:
-        return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
+    if item.other_tool:
+        return OutOfScope(item.other_tool.kind, item.gap.where, item.other_tool.why)
     return OutOfScope(
         Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}"
     )
@@ -159,11 +159,11 @@ def files_as_cluster(
         definitions=definitions,
         namespace_labels=unwritten.namespace_labels,
     )
-    _reject_unknown_namespaces(scope, {*cluster.described_namespaces(), *cluster.implied_namespaces()})
+    _reject_unknown_namespaces(scope, {*cluster.list_described_namespaces(), *cluster.list_implied_namespaces()})
     return cluster
 
 
-def policies_among(cluster: SnapshotCluster, read: FilesRead | None = None) -> tuple[Manifest, ...]:
+def policies_among(cluster: SnapshotCluster, read: ReadFiles | None = None) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests, without those in files that were `read` as policy files."""
     from scanner.scan.documents import Manifest
 

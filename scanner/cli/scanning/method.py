@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from scanner.config.current import used_configuration
-from scanner.config.flags import key_of
+from scanner.config.current import describe_configuration
+from scanner.config.flags import make_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ class _Option(NamedTuple):
 def command_line(arguments: Iterable[str], parameters: Iterable[Parameter]) -> tuple[str, ...]:
     """The command with these arguments, which has these parameters. What is no flag and no value of one is withheld."""
     options = {
-        name: _Option(key_of(parameter.opts[-1]), not getattr(parameter, "is_flag", False))
+        name: _Option(make_key(parameter.opts[-1]), not getattr(parameter, "is_flag", False))
         for parameter in parameters
         for name in parameter.opts
     }
@@ -78,9 +78,9 @@ def _split(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option,
 
 
 def _shown_value(key: str, value: str) -> str:
-    from scanner.config.masking import masked, shown_document
+    from scanner.config.masking import mask_document, mask_text
 
-    return masked(value) if key == _CONFIG else str(shown_document(value, key))
+    return mask_text(value) if key == _CONFIG else str(mask_document(value, key))
 
 
 def method_of(
@@ -107,5 +107,5 @@ def method_of(
         policy_files=tuple(map(str, policy_files)),
         without_cluster_policies=without_cluster_policies,
         kept_labels=tuple(sorted(kept_labels)),
-        configuration=used_configuration(),
+        configuration=describe_configuration(),
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from scanner.config.current import expected_now
+from scanner.config.current import find_expected_run
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
@@ -112,7 +112,7 @@ class MetricsPush:
         try:
             now = datetime.now(UTC)
             run = RunEnd(now, _exit_code(error))
-            metrics = families_of_run(run, expected_now(now), self._name, self._samples)
+            metrics = families_of_run(run, find_expected_run(now), self._name, self._samples)
             return push(gateway, printable(self._name), metrics, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"

@@ -112,11 +112,11 @@ class NamedCluster:
         self._cluster.while_waiting(beat)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """See Cluster."""
         with ExitStack() as stack:
             with self._interruptible():
-                stack.enter_context(self._cluster.paused())
+                stack.enter_context(self._cluster.pause())
             yield
 
 

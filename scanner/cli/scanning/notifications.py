@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from scanner.config.current import routes
+from scanner.config.current import get_routes
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
 
@@ -52,7 +52,7 @@ class Notifications:
 
     def scanned(self, record: StoredScan, posture: Posture) -> None:
         """Record that the routes of the cluster are to be notified about a scan. Raises StoreError."""
-        self._routes = {route.name: route for route in routes() if route.is_about(record.scan.cluster.name)}
+        self._routes = {route.name: route for route in get_routes() if route.is_about(record.scan.cluster.name)}
         self._scan_id, self._posture = record.scan.id, posture
         if self._routes:
             self._store.plan_notifications(self._scan_id, self._routes)

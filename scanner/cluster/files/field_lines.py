@@ -24,7 +24,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from scanner.cluster.yaml import MalformedDocument, events
+from scanner.cluster.yaml import MalformedDocument, read_events
 
 _STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
 _PART: Final = 1 << 20
@@ -72,7 +72,7 @@ def has_lines(file: Path) -> bool:
     return False
 
 
-def field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:
+def find_field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:
     """For each object the line of its beginning, under an empty path, and those of its fields, from 1.
 
     A field that the file does not have has the line of the nearest field around it, or none. A file that cannot be read any more
@@ -136,7 +136,7 @@ def _read_lines(text: str, root: _WantedField, line: int) -> None:
     """Set the lines of the wanted fields of the first document in a text that begins at a line of its file."""
     walk = _LineSetter([_OpenCollection(root, is_list=False, is_root=True)], line)
     try:
-        for event in events(text):
+        for event in read_events(text):
             if isinstance(event, DocumentEndEvent):
                 return
             walk.feed(event)

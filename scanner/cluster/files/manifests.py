@@ -18,12 +18,12 @@ from typing import Final
 
 from scanner.cluster.files.other_tools import (
     OtherToolFile,
-    absolute,
-    kustomize_inputs,
-    recognised_document,
-    recognised_file,
+    find_kustomize_inputs,
+    make_absolute,
+    recognise_document,
+    recognise_file,
 )
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.errors import UsageError
 from scanner.files import OBJECTS, OR_STDIN, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
@@ -63,24 +63,24 @@ class UnreadDocument:
     """A document or a file that is not read as a manifest.
 
     `concerns` is the group and the kind that the document names, as far as it names them: the kind may be empty, and without a group
-    it is None. `recognised` is set if no API server could store it, because it is a file of another tool. `text` is the text in which it
+    it is None. `other_tool` is set if no API server could store it, because it is a file of another tool. `text` is the text in which it
     may name its kind: its kind, or all of a text that could not be parsed; None for a file that could not be opened.
     """
 
     gap: Gap
     concerns: GroupKind | None = None
-    recognised: OtherToolFile | None = None
+    other_tool: OtherToolFile | None = None
     text: str | None = ""
 
 
-class FilesRead:
+class ReadFiles:
     """The files that a command has read, so that none is read twice, and the names that the server would generate."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], Path] = {}
         self._generated: Counter[tuple[str, ...]] = Counter()
 
-    def earlier(self, file: Path) -> Path | None:
+    def find_earlier(self, file: Path) -> Path | None:
         """The name under which the same file was read before; None for a new file, which counts as read now."""
         try:
             status = file.stat()
@@ -97,7 +97,7 @@ class FilesRead:
             return False
         return (status.st_dev, status.st_ino) in self._names
 
-    def named(self, document: FileDocument) -> FileDocument:
+    def name_document(self, document: FileDocument) -> FileDocument:
         """The document with a name that the server could generate; each of several documents with one prefix has another."""
         body, metadata = document.body, as_object(document.body["metadata"])
         prefix = as_text(metadata["generateName"])[:_LONGEST_PREFIX]
@@ -126,29 +126,29 @@ def read_documents(path: Path) -> tuple[tuple[FileDocument, ...], tuple[Gap, ...
     return documents, tuple(item.gap for item in items if isinstance(item, UnreadDocument))
 
 
-def stream_documents(path: Path, read: FilesRead | None = None) -> Iterator[FileDocument | UnreadDocument]:
+def stream_documents(path: Path, read: ReadFiles | None = None) -> Iterator[FileDocument | UnreadDocument]:
     """The documents of `read_documents`, one file in memory at a time: gaps of folders come first. Raises UsageError.
 
     A file of `read` is not read again.
     """
     files, gaps = _files(path)
-    read = read or FilesRead()
+    read = read or ReadFiles()
     yield from (UnreadDocument(gap, text=None) for gap in gaps)
-    inputs = kustomize_inputs(files)
+    inputs = find_kustomize_inputs(files)
     for file in files:
-        if file != _STDIN and (earlier := read.earlier(file)):
+        if file != _STDIN and (earlier := read.find_earlier(file)):
             yield _aside(
                 str(file), OtherToolFile(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read")
             )
-        elif inputs and (recognised := inputs.get(absolute(file))):
+        elif inputs and (recognised := inputs.get(make_absolute(file))):
             yield _aside(str(file), recognised)
         else:
             for item in _read(file):
-                yield read.named(item) if isinstance(item, FileDocument) and item.generates_name else item
+                yield read.name_document(item) if isinstance(item, FileDocument) and item.generates_name else item
 
 
 def _aside(where: str, recognised: OtherToolFile) -> UnreadDocument:
-    return UnreadDocument(_gap(where, recognised.why), recognised=recognised)
+    return UnreadDocument(_gap(where, recognised.why), other_tool=recognised)
 
 
 def _files(path: Path) -> tuple[list[Path], list[Gap]]:
@@ -192,10 +192,10 @@ def _read(file: Path) -> Iterator[FileDocument | UnreadDocument]:
     except OSError as error:
         yield UnreadDocument(_gap(name, _unreadable(error)), text=None)
         return
-    if recognised := recognised_file(file, data):
+    if recognised := recognise_file(file, data):
         yield _aside(name, recognised)
         return
-    for piece in pieces(data):
+    for piece in read_pieces(data):
         where = f"{name}, document {piece.number}"
         if piece.fault:
             yield UnreadDocument(_gap(where, piece.fault), text=data.decode(errors="replace"))
@@ -234,7 +234,7 @@ def _typed(item: Json, parent: JsonObject) -> Json:
 
 def _document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> FileDocument | UnreadDocument:
     fault = next(_faults(value), "") if isinstance(value, dict) else _no_object(value)
-    recognised = recognised_document(file, value)
+    recognised = recognise_document(file, value)
     if fault or recognised or not isinstance(value, dict):
         gap = _gap(where, fault or (recognised.why if recognised else ""))
         return UnreadDocument(gap, _concerns(as_object(value)), recognised, as_text(as_object(value).get("kind")))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from scanner.model.scans.scan import Unneeded
 
@@ -64,20 +64,20 @@ class OtherToolFile(NamedTuple):
     why: str
 
 
-def recognised_document(file: Path, value: Json) -> OtherToolFile | None:
+def recognise_document(file: Path, value: Json) -> OtherToolFile | None:
     """The tool whose file a document is; None for a document that may be a manifest."""
     kind = _kind_of(file, value)
     return OtherToolFile(kind, _WHY[kind]) if kind else None
 
 
-def recognised_file(file: Path, data: bytes) -> OtherToolFile | None:
+def recognise_file(file: Path, data: bytes) -> OtherToolFile | None:
     """The tool whose file this is as a whole: a template of a chart. None for a file without an action of a template."""
     if _TEMPLATE_ACTION in data and _is_in_templates(file):
         return OtherToolFile(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
     return None
 
 
-def kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
+def find_kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
     """The files that kustomizations among some files name as patches or as data, by absolute path.
 
     A file that any of the kustomizations names as a resource is none of them.
@@ -93,7 +93,7 @@ def kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
     return dict.fromkeys(sorted(inputs - resources), recognised)
 
 
-def absolute(file: Path) -> str:
+def make_absolute(file: Path) -> str:
     """The absolute path of a file, without following links."""
     return os.path.abspath(file)  # noqa: PTH100 - absolute() keeps `..`
 
@@ -133,7 +133,7 @@ def _may_be_manifest(value: Json) -> bool:
 
 def _is_in_templates(file: Path) -> bool:
     """Return whether a file is below the folder `templates` of a chart."""
-    path = Path(absolute(file))
+    path = Path(make_absolute(file))
     folders = zip(path.parents, path.parents[1:], strict=False)
     return any(folder.name == "templates" and _has_chart(above) for folder, above in folders)
 
@@ -144,7 +144,7 @@ def _has_chart(folder: Path) -> bool:
 
 def _bodies(file: Path) -> Iterator[JsonObject]:
     with suppress(OSError):
-        yield from (piece.value for piece in pieces(file.read_bytes()) if isinstance(piece.value, dict))
+        yield from (piece.value for piece in read_pieces(file.read_bytes()) if isinstance(piece.value, dict))
 
 
 def _named_inputs(body: JsonObject) -> Iterator[str]:
@@ -161,4 +161,4 @@ def _named_inputs(body: JsonObject) -> Iterator[str]:
 
 def _absolute(kustomization: Path, name: str) -> str:
     """The absolute path of a file that a kustomization names; a text with several lines is an inline patch."""
-    return absolute(kustomization.parent / name) if name and "\n" not in name and "\0" not in name else ""
+    return make_absolute(kustomization.parent / name) if name and "\n" not in name and "\0" not in name else ""

@@ -24,15 +24,15 @@ from scanner.cluster.definitions import (
     BrokenDefinition,
     Definition,
     builtin_kinds,
-    definition_of,
-    in_registration_order,
     is_definition,
+    read_definition,
+    sort_by_registration,
 )
-from scanner.cluster.files.field_lines import WantedLines, field_lines, has_lines
-from scanner.cluster.files.manifests import FileDocument, FilesRead, UnreadDocument, stream_documents
+from scanner.cluster.files.field_lines import WantedLines, find_field_lines, has_lines
+from scanner.cluster.files.manifests import FileDocument, ReadFiles, UnreadDocument, stream_documents
 from scanner.cluster.files.other_tools import OtherToolFile
 from scanner.cluster.labels import LabelQuery, parse_selector
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
@@ -158,7 +158,7 @@ class SnapshotCluster:
             if is_definition(document.body):
                 self._definitions.append(document)
         self._name = name or ", ".join(place.resolve().name if place.name != "-" else "stdin" for place in places)
-        self._folder = folder_of(places)
+        self._folder = name_folders(places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or format_minor(NEWEST)
         custom, broken = _definitions(self._definitions)
@@ -171,8 +171,8 @@ class SnapshotCluster:
         self._kinds = _served(custom, of_languages)
         objects, refused, copies = self._store(written)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
-        of_others = [item for item in unread if item.recognised is None]
-        self._outside = (*(_outside(item.gap, item.recognised) for item in unread if item.recognised), *copies)
+        of_others = [item for item in unread if item.other_tool is None]
+        self._outside = (*(_outside(item.gap, item.other_tool) for item in unread if item.other_tool), *copies)
         self._gaps = (*(item.gap for item in of_others), *broken, *refused)
         self._concerns = {**{item.gap: item.concerns for item in of_others if item.concerns}, **refused}
 
@@ -191,7 +191,7 @@ class SnapshotCluster:
 
     def schemas(self) -> KnownSchemas:
         """The merge schemas: the shipped ones, and those of the definitions in the files."""
-        custom = [custom_schemas(document.body) for document in self._definitions]
+        custom = [read_custom_schemas(document.body) for document in self._definitions]
         return KnownSchemas({key: schema for part in (*custom, builtin_schemas()) for key, schema in part.items()})
 
     def discover(self) -> Discovery:
@@ -199,11 +199,11 @@ class SnapshotCluster:
 
         A document that cannot be read, is of another kind or repeats an object is a gap, and so is an invalid definition.
         """
-        described = self.described_namespaces()
+        described = self.list_described_namespaces()
         return Discovery(
             self._kinds,
             self._gaps,
-            concerns=self._concerns,
+            kinds_of_gaps=self._concerns,
             outside=self._outside,
             unlabelled=self._unlabelled(described),
             namespaces=tuple(_namespace(*item) for item in self._namespace_labels.items() if item[0] not in described),
@@ -218,12 +218,12 @@ class SnapshotCluster:
                 kinds[stored.namespace].add(stored.kind)
         return {namespace: frozenset(of_namespace) for namespace, of_namespace in kinds.items()}
 
-    def implied_namespaces(self) -> tuple[str, ...]:
+    def list_implied_namespaces(self) -> tuple[str, ...]:
         """The names of the namespaces in which objects are, without those that a document describes, in order."""
         named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
-        return tuple(sorted(named - self.described_namespaces()))
+        return tuple(sorted(named - self.list_described_namespaces()))
 
-    def described_namespaces(self) -> frozenset[str]:
+    def list_described_namespaces(self) -> frozenset[str]:
         """The names of the namespaces that documents describe."""
         return frozenset(stored.name for stored in self._objects.get(_NAMESPACES, ()))
 
@@ -232,7 +232,7 @@ class SnapshotCluster:
         files = {stored.written.file for stored in chain.from_iterable(self._objects.values())}
         return any(has_lines(Path(file)) for file in files if file != "-")
 
-    def places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
+    def list_places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
         """The files and lines of the objects, and of some of their fields; those of standard input have none."""
         paths = {stored.written.file for family in self._objects.values() for stored in family}
         shown = {path: _shown(Path(path)) for path in paths if path != "-"}
@@ -247,7 +247,7 @@ class SnapshotCluster:
             else:
                 yield from (PlacedObject(*name, Place(shown[written.file], written.line)) for name in names)
         for file, objects in wanted.items():
-            all_lines = field_lines(Path(file), [lines for _, lines in objects])
+            all_lines = find_field_lines(Path(file), [lines for _, lines in objects])
             for (names, _), lines in zip(objects, all_lines, strict=True):
                 for name, (path, line) in product(names, lines.items()):
                     own = name._replace(name=name_field(name.name, path))
@@ -266,7 +266,7 @@ class SnapshotCluster:
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Do nothing: the reader of files never waits."""
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         """Do nothing: no requests run."""
         return nullcontext()
 
@@ -371,14 +371,14 @@ def _shown(path: Path) -> str:
     return (absolute.relative_to(here) if absolute.is_relative_to(here) else absolute).as_posix()
 
 
-def folder_of(places: Iterable[Path]) -> str:
+def name_folders(places: Iterable[Path]) -> str:
     """The absolute paths of folders and files, or `stdin`. Symbolic links stay: they may lead elsewhere tomorrow."""
     return ", ".join(STDIN if place.name == "-" else os.path.abspath(place) for place in places)  # noqa: PTH100 - absolute() keeps `..`
 
 
 def _read(places: Iterable[Path], unread: list[UnreadDocument]) -> Iterator[FileDocument]:
     """The documents at some places. The others are added to `unread`. Raises UsageError for a missing place."""
-    read = FilesRead()
+    read = ReadFiles()
     for place in places:
         for item in stream_documents(place, read):
             if isinstance(item, UnreadDocument):
@@ -417,7 +417,7 @@ def _definitions(documents: Iterable[FileDocument]) -> tuple[tuple[Definition, .
     gaps: list[Gap] = []
     for document in documents:
         try:
-            definitions.append(definition_of(document.body))
+            definitions.append(read_definition(document.body))
         except BrokenDefinition as error:
             gaps.append(_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
     return tuple(definitions), tuple(gaps)
@@ -428,7 +428,7 @@ def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
     defined = {kind: None for definition in custom for kind in definition.kinds}
     added = defined | dict.fromkeys(of_languages)
-    return (*builtin, *in_registration_order(k for k in added if (k.group, k.version, k.kind) not in taken))
+    return (*builtin, *sort_by_registration(k for k in added if (k.group, k.version, k.kind) not in taken))
 
 
 def _language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:

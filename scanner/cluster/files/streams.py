@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from scanner.cluster.scalars import BadScalar, json_value
+from scanner.cluster.scalars import BadScalar, convert_to_json
 from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
 
@@ -38,7 +38,7 @@ class Piece:
     line: int = 1
 
 
-def pieces(data: bytes) -> Iterator[Piece]:
+def read_pieces(data: bytes) -> Iterator[Piece]:
     """Every document that is not empty. An invalid document has a fault instead of a value."""
     number = 0
     for value, line in _values(data):
@@ -185,7 +185,7 @@ def _as_read(value: Json) -> Json:
         case float() if math.isinf(value):
             raise BadScalar("a number is too large for a float")
         case int() if not isinstance(value, bool):
-            return json_value(value)
+            return convert_to_json(value)
         case Mapping():
             return {_SURROGATE.sub("\ufffd", key): _as_read(item) for key, item in value.items()}
         case Sequence():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.cluster.files.other_tools import SUITES
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.errors import UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -123,7 +123,7 @@ def _documents(file: Path) -> Iterator[JsonObject]:
         data = read_file(file, SETTINGS)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    for piece in pieces(data):
+    for piece in read_pieces(data):
         if piece.fault:
             raise UsageError(f"{file}, document {piece.number}: {piece.fault}")
         body = as_object(piece.value)

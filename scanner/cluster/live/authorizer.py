@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cel import AuthorizerAnswer, Question
-from scanner.cluster.requests.session import ApiSession, Unanswered
+from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.errors import AuthorizerFailed, ClusterError
 from scanner.model.json import JsonObject, as_text, dig
 
@@ -32,10 +32,10 @@ class Reviewer:
 
     def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
-        self._session.sends(*_secrets(question))
+        self._session.add_secrets(*_secrets(question))
         try:
             answer = self._session.review(_REVIEWS, _review(question))
-        except (Unanswered, ClusterError) as error:
+        except (NoResponse, ClusterError) as error:
             raise AuthorizerFailed(f"the authorizer check failed: {error}") from error
         status = answer.body().get("status")
         if answer.status != _CREATED or not isinstance(dig(status, "allowed"), bool):
@@ -49,8 +49,8 @@ class Reviewer:
         )
 
 
-def may_ask(session: ApiSession) -> bool:
-    """Return whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
+def may_create_reviews(session: ApiSession) -> bool:
+    """Return whether this user may create reviews about other users. Raises NoResponse and ClusterError."""
     attributes: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {
         "apiVersion": _VERSION,
@@ -62,7 +62,7 @@ def may_ask(session: ApiSession) -> bool:
         return False
     allowed = dig(answer.body(), "status", "allowed")
     if answer.status != _CREATED or not isinstance(allowed, bool):
-        raise Unanswered(f"the server answered {answer.status}: {answer.message()}")
+        raise NoResponse(f"the server answered {answer.status}: {answer.message()}")
     return allowed
 
 

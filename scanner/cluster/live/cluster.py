@@ -19,14 +19,14 @@ from urllib.parse import quote
 from scanner.cel import Decider
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.live import discovery
-from scanner.cluster.live.authorizer import Reviewer, may_ask
+from scanner.cluster.live.authorizer import Reviewer, may_create_reviews
 from scanner.cluster.live.dryrun import DryRuns
 from scanner.cluster.live.lists import PagedList
-from scanner.cluster.live.openapi import ServedSchemas, list_kind
+from scanner.cluster.live.openapi import ServedSchemas, read_list_kind
 from scanner.cluster.live.prefetch import Prefetcher, WantedList
-from scanner.cluster.live.rights import allowed
+from scanner.cluster.live.rights import is_allowed
 from scanner.cluster.requests.limits import RateLimiter, TimeLimit
-from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
@@ -114,7 +114,7 @@ class LiveCluster:
 
     def now(self) -> datetime | None:
         """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
-        return moment_of(self._answer(lambda: self._session.get("/version")).date)
+        return parse_date(self._answer(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
         """The user of the credentials; empty if the server does not report it.
@@ -140,8 +140,8 @@ class LiveCluster:
     def authorizer(self) -> Decider | None:
         """The server's authorizer, or None if this user may not create reviews. Raises ClusterError."""
         try:
-            return Reviewer(self._session) if may_ask(self._session) else None
-        except Unanswered as error:
+            return Reviewer(self._session) if may_create_reviews(self._session) else None
+        except NoResponse as error:
             raise ClusterError(
                 f"cannot determine the permission to create SubjectAccessReviews: {error}. Scan again"
             ) from error
@@ -160,17 +160,17 @@ class LiveCluster:
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
         answered = {path: root for path, root in roots.items() if root}
-        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in answered]
-        broken = [gap for path, root in answered.items() for gap in discovery.root_gaps(path, root)]
-        modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
+        missing = [discovery.make_gap(path, _NO_ROOT) for path in roots if path not in answered]
+        broken = [gap for path, root in answered.items() for gap in discovery.find_root_gaps(path, root)]
+        modern = [discovery.read_aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
-        names, nameless = discovery.legacy_group_versions(core, groups)
+        names, nameless = discovery.list_legacy_group_versions(core, groups)
         parts = (*modern, *(self._group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
         versions = Counter((kind.group, kind.kind) for kind in kinds)
         self._several = frozenset(name for name, number in versions.items() if number > 1)
-        return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
+        return Discovery(kinds, (*gaps, *discovery.report_missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
@@ -195,17 +195,17 @@ class LiveCluster:
         """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
         self._ahead.while_waiting(beat)
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         """A block without prefetching; it starts when the current requests have ended."""
-        return self._ahead.paused()
+        return self._ahead.pause()
 
     def allows(self, need: Permission) -> bool:
         """Return whether this user has a permission. Raises ClusterError without an answer."""
-        return allowed(self._session, need)
+        return is_allowed(self._session, need)
 
     def object_counts(self) -> ServerCounts:
         """The API server's own counts of stored objects, or the reason why there are none."""
-        return object_counts(self._session, self._username)
+        return read_object_counts(self._session, self._username)
 
     def _list(self, wanted: WantedList) -> Iterator[Page]:
         if wanted.namespace and wanted.kind.resource == "namespaces":
@@ -230,7 +230,7 @@ class LiveCluster:
     def _list_kind(self, kind: Kind) -> str:
         """The kind of a kind's lists, if the response did not have the usual one."""
         if kind not in self._list_kinds:
-            self._list_kinds[kind] = list_kind(self._session, kind)
+            self._list_kinds[kind] = read_list_kind(self._session, kind)
         return self._list_kinds[kind]
 
     def _namespace(self, wanted: WantedList) -> Iterator[Page]:
@@ -238,7 +238,7 @@ class LiveCluster:
         kind, name = wanted.kind, wanted.namespace
         try:
             answer = self._session.get(f"{kind.path}/{quote(name, safe='')}", time_limit=TimeLimit(self._kind_timeout))
-        except (Unanswered, ClusterError) as error:
+        except (NoResponse, ClusterError) as error:
             raise ListFailed(
                 "failed", f"cannot get namespace {name}: {error}. Scan again when this is fixed"
             ) from error
@@ -264,13 +264,13 @@ class LiveCluster:
         path = f"/apis/{name}" if "/" in name else f"/api/{name}"
         try:
             answer = self._session.get(path, attempts=_DISCOVERY_ATTEMPTS)
-        except Unanswered as error:
-            return Discovery((), (discovery.unanswered(name, f"{error}, so the kinds it serves are unknown"),))
+        except NoResponse as error:
+            return Discovery((), (discovery.make_gap(name, f"{error}, so the kinds it serves are unknown"),))
         body = answer.body()
         if answer.status == _OK and as_text(body.get("kind")) == "APIResourceList":
-            return discovery.legacy_kinds(name, body)
+            return discovery.read_legacy_kinds(name, body)
         why = f"the server answered {answer.status}: {answer.message()}, so the kinds it serves are unknown"
-        return Discovery((), (discovery.unanswered(name, why),))
+        return Discovery((), (discovery.make_gap(name, why),))
 
     def _root(self, path: str) -> JsonObject:
         """A root document of discovery, or an empty object."""
@@ -307,7 +307,7 @@ class LiveCluster:
         """The response, unless it rejects the credentials. Raises ClusterError."""
         try:
             answer = ask()
-        except Unanswered as error:
+        except NoResponse as error:
             raise ClusterError(
                 f"{error}. Check that the cluster is up and that the kubeconfig's context "
                 f"for cluster {self._session.cluster} is the right one"
@@ -341,7 +341,7 @@ def _list_path(kind: Kind, namespace: str) -> str:
 # seconds.
 
 
-def moment_of(date: str) -> datetime | None:
+def parse_date(date: str) -> datetime | None:
     """The moment that the text of the header names; None for another text, and for the last year, after which no scan can end."""
     try:
         moment = parsedate_to_datetime(date)
@@ -364,22 +364,22 @@ _BY_GROUP: Final = re.compile(
 _BY_NAME: Final = re.compile(rb'^apiserver_storage_objects\{resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE)
 
 
-def object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:
+def read_object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:
     """The counts of a server, or the reason why there are none; `username` names the user in a message about a missing right."""
     try:
         answer = session.get(METRICS, accept="text/plain", attempts=1)
-    except (Unanswered, ClusterError) as error:
+    except (NoResponse, ClusterError) as error:
         return ServerCounts(why_not=f"cannot read {METRICS}: {error}")
     if answer.status == _NOT_COUNTED:
         grant = f"Grant `get` on the non-resource URL {METRICS}"
         return ServerCounts(why_not=f"cannot read {METRICS}: forbidden for {username()}. {grant}")
     if answer.status != _COUNTED:
         return ServerCounts(why_not=f"cannot read {METRICS}: the server answered {answer.status}")
-    counts = counts_in(answer.data)
+    counts = parse_object_counts(answer.data)
     return ServerCounts(counts, "" if counts else f"{METRICS} has no counts of objects")
 
 
-def counts_in(metrics: bytes) -> dict[str, int]:
+def parse_object_counts(metrics: bytes) -> dict[str, int]:
     """The counts in metrics in the text format of Prometheus, by resource, such as `pods` or `deployments.apps`."""
     named = [(resource, value) for resource, value in _BY_NAME.findall(metrics)]
     grouped = [

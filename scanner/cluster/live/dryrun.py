@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
@@ -59,7 +59,7 @@ class DryRuns:
             raise ListFailed("forbidden", f"cannot get {kind.resource}: grant `get` on {kind.resource}")
         if answer.status != _OK:
             raise ListFailed("failed", f"cannot get {kind.resource} {name}: the server answered {answer.status}")
-        return answer.written_object()
+        return answer.exact_body()
 
     def create(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
@@ -77,7 +77,7 @@ class DryRuns:
     def _send(request: Callable[[], HttpResponse], what: str) -> HttpResponse:
         try:
             return request()
-        except (Unanswered, ClusterError) as error:
+        except (NoResponse, ClusterError) as error:
             raise ListFailed("failed", f"no response about {what}: {error}") from error
 
 
@@ -93,7 +93,7 @@ def _place(body: JsonObject) -> tuple[str, str]:
 
 def _response(answer: HttpResponse) -> Response:
     """The response without its transport: a Status has no object, any other body is one."""
-    body = answer.written_object()
+    body = answer.exact_body()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
     status = answer.body() if is_status else {}
     return Response(

@@ -23,7 +23,7 @@ import msgspec
 from scanner.audit.repeats import RepeatDetector
 from scanner.cel.stack import run_with_room
 from scanner.cluster.requests.limits import TimeLimit
-from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, HttpResponse, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.missing_right import MissingRight
@@ -110,7 +110,7 @@ _READER = msgspec.json.Decoder(_TypedList)
 _COUNTER = msgspec.json.Decoder(_UnreadableList)
 
 
-def envelope(
+def read_envelope(
     data: bytes, kind: Kind, namespace: str = "", quoted: Callable[[str], str] = lambda text: text[:QUOTED]
 ) -> Envelope | None:
     """The metadata of a page, read as a list of a kind in a namespace or in all; None for a body that is no list in JSON.
@@ -282,7 +282,7 @@ class PagedList:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            read = envelope(answer.data, self._kind, self._namespace, self._quoted)
+            read = read_envelope(answer.data, self._kind, self._namespace, self._quoted)
             fault = self._fault(read)
             doubt = "" if read is None or fault else self._doubt(read)
             if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
@@ -301,7 +301,7 @@ class PagedList:
                 return self._session.get(self._path, query, accept=accept, time_limit=self._time_limit)
             except AnswerTooLarge as error:
                 self._ask_for_less(error)
-            except (Unanswered, ClusterError) as error:
+            except (NoResponse, ClusterError) as error:
                 self._fail(f"{error}. Scan again when this is fixed")
 
     def _ask_for_less(self, error: AnswerTooLarge) -> None:
@@ -343,7 +343,7 @@ class PagedList:
         doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
         if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
-        if repeated := self._seen.among(read.names):
+        if repeated := self._seen.find_repeats(read.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
         if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
             announced = f"{self._limit} were asked for and more are announced"
@@ -411,7 +411,7 @@ class PagedList:
         return str(MissingRight("list", self._kind.resource, self._namespace, who))
 
     def _quoted(self, text: str) -> str:
-        return self._session.quoted(text, QUOTED)
+        return self._session.quote(text, QUOTED)
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")

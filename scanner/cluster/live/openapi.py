@@ -11,8 +11,8 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import ApiSession, HttpResponse, Unanswered
-from scanner.cluster.schemas import conversion_of, versions_of
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
+from scanner.cluster.schemas import find_conversion, read_versions
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
@@ -63,12 +63,12 @@ class ServedSchemas:
         if answer is not None and answer.status == _NOT_FOUND:
             return "server"
         versions = self._versions_of(kind)
-        return "unknown" if versions is None else conversion_of(versions)
+        return "unknown" if versions is None else find_conversion(versions)
 
     def _versions_of(self, kind: Kind) -> DefinedVersions | None:
         """The versions of a custom kind, None if its definition cannot be read."""
         answer = self._definition(kind)
-        return versions_of(answer.body()) if answer is not None and answer.status == _OK else None
+        return read_versions(answer.body()) if answer is not None and answer.status == _OK else None
 
     def _definition(self, kind: Kind) -> HttpResponse | None:
         """The response to the request for the definition of a kind, which is sent once; None without one."""
@@ -76,7 +76,7 @@ class ServedSchemas:
         if name not in self._definitions:
             try:
                 answer = self._session.get(f"{_DEFINITIONS}/{quote('.'.join(name), safe='')}")
-            except Unanswered:
+            except NoResponse:
                 answer = None
             self._definitions[name] = answer
         return self._definitions[name]
@@ -84,17 +84,17 @@ class ServedSchemas:
     def _read(self, path: str, *, builtin: bool) -> Mapping[tuple[str, str, str], Schema]:
         try:
             answer = self._session.get(path)
-        except Unanswered:
+        except NoResponse:
             return {}
         return read_schemas(answer.body(), builtin=builtin) if answer.status == _OK else {}
 
 
-def list_kind(session: ApiSession, kind: Kind) -> str:
+def read_list_kind(session: ApiSession, kind: Kind) -> str:
     """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty if the server does not declare it."""
     path = f"/openapi/v3/{kind.path.removesuffix(f'/{kind.plural}').removeprefix('/')}"
     try:
         answer = session.get(path, attempts=_ATTEMPTS)
-    except (Unanswered, ClusterError):
+    except (NoResponse, ClusterError):
         return ""
     document = answer.body()
     read = dig(document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref")

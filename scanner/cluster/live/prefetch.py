@@ -60,7 +60,7 @@ class Prefetcher:
         return self._taken(wanted, fetch)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """A block in which no thread runs. It starts when the current requests have ended."""
         fetches = (*self._running.values(), *self._stopped)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scanner.cluster.requests.session import ApiSession, Unanswered
+from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, dig
 from scanner.rbac import Permission
@@ -22,7 +22,7 @@ _CREATED: Final = 201
 _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 
-def allowed(session: ApiSession, need: Permission) -> bool:
+def is_allowed(session: ApiSession, need: Permission) -> bool:
     """Return whether this user has a permission. Raises ClusterError without an answer."""
     fields = {
         "group": need.group,
@@ -38,7 +38,7 @@ def allowed(session: ApiSession, need: Permission) -> bool:
         answer = session.review(
             _REVIEWS, {"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec}
         )
-    except Unanswered as error:
+    except NoResponse as error:
         raise ClusterError(f"cannot determine the permissions of this user: {error}") from error
     if answer.status != _CREATED:
         raise ClusterError(
@@ -48,7 +48,7 @@ def allowed(session: ApiSession, need: Permission) -> bool:
     return dig(answer.body(), "status", "allowed") is True
 
 
-def roles(needs: Iterable[Permission], name: str, subject: str = "") -> Iterator[JsonObject]:
+def make_roles(needs: Iterable[Permission], name: str, subject: str = "") -> Iterator[JsonObject]:
     """The ClusterRole for permissions in all namespaces and a Role for each namespace, with bindings for a `subject`.
 
     `subject` is `user:NAME`, `group:NAME` or `serviceaccount:NAMESPACE:NAME`. Raises UsageError for any other.

@@ -57,9 +57,9 @@ class Destinations:
     ranges: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
 
-    def refusal(self, host: str, address: Address) -> str:
+    def find_refusal(self, host: str, address: Address) -> str:
         """The reason to send no request to a host at an address, or an empty string."""
-        for form in forms(address):
+        for form in list_forms(address):
             if never := _never(form):
                 return never
             if not _is_public(form) and not self._named(host, form):
@@ -70,7 +70,7 @@ class Destinations:
         return host in self.hosts or any(address in allowed for allowed in self.ranges)
 
 
-def destinations(texts: Iterable[str]) -> Destinations:
+def parse_destinations(texts: Iterable[str]) -> Destinations:
     """Read the values of --allow-network-to: CIDR, address or host each. Raises UsageError."""
     ranges: list[Network] = []
     hosts: list[str] = []
@@ -82,12 +82,12 @@ def destinations(texts: Iterable[str]) -> Destinations:
     return Destinations(tuple(ranges), frozenset(hosts))
 
 
-def canonical_host(host: str) -> str:
+def canonicalize_host(host: str) -> str:
     """A host in the form for comparisons: in lower case, without brackets and without the dot of an absolute name."""
     return host.strip("[]").lower().rstrip(".")
 
 
-def address_of(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """The IP address in a text, or None for any other text."""
     try:
         return ipaddress.ip_address(text.partition("%")[0])
@@ -95,7 +95,7 @@ def address_of(text: str) -> Address | None:
         return None
 
 
-def forms(address: Address) -> Iterator[Address]:
+def list_forms(address: Address) -> Iterator[Address]:
     """The canonical form of an address, and the addresses to which packets to it are forwarded."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
@@ -136,7 +136,7 @@ def _range_of(address: Address) -> str:
 
 
 def _host(text: str) -> str:
-    host = canonical_host(text)
+    host = canonicalize_host(text)
     if not _HOST.fullmatch(host):
         raise UsageError(f"{OPTION} {text}: write a range (10.0.0.0/8), an address, or the name of a host without port")
     return host

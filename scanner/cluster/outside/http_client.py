@@ -20,15 +20,15 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Timeout, parse_url
 
 from scanner.cel import EvaluationError, Value
-from scanner.cluster.outside.destinations import Address, Destinations, address_of, canonical_host, forms
+from scanner.cluster.outside.destinations import Address, Destinations, canonicalize_host, list_forms, parse_address
 from scanner.cluster.outside.registry import OutsideResponse, Registries
 from scanner.cluster.requests.exchange import (
     Lookup,
     RawResponse,
     ResponseTooLarge,
-    addresses_of,
     fetch,
-    within_deadlines,
+    resolve_addresses,
+    set_connection_classes,
 )
 from scanner.cluster.requests.limits import Deadline
 from scanner.policies.kyverno.libraries import Call, Unavailable
@@ -149,12 +149,12 @@ class HttpClient:
         kind = {"Content-Type": "application/json"} if call.data else {}
         with self._pool(call) as pool:
             return fetch(
-                within_deadlines(pool),
+                set_connection_classes(pool),
                 call.method,
                 call.url,
                 headers={**kind, **dict(call.headers)},
                 body=call.data.encode() if call.data else None,
-                timeout=Timeout(total=max(deadline.left, 0.001)),
+                timeout=Timeout(total=max(deadline.seconds_left, 0.001)),
                 deadline=deadline,
                 most=_BYTES,
                 addresses=target.addresses,
@@ -163,7 +163,7 @@ class HttpClient:
     def _reason(self, error: Exception, deadline: Deadline) -> str:
         """The reason of a failure, without the URL, which may contain a secret."""
         match error:
-            case _ if not deadline.left:
+            case _ if not deadline.seconds_left:
                 return f"no response within {self._seconds:g} seconds"
             case urllib3.exceptions.NewConnectionError():
                 return "the connection was refused"
@@ -194,7 +194,7 @@ class HttpClient:
             raise EvaluationError(f"request failed: unsupported protocol scheme {parsed.scheme or ''!r}")
         if not registry and host.lower() in self._hosts:
             raise EvaluationError(f'request failed: URL of "{host}" is blocked: hostname "{host}" is on the blocklist')
-        if canonical_host(host) in self._hosts:
+        if canonicalize_host(host) in self._hosts:
             raise Unavailable(
                 f"it sends a request to {host}, the metadata service of a cloud, to which a scan sends no request"
             )
@@ -204,26 +204,26 @@ class HttpClient:
         return _ConnectionTarget(host, tuple(map(str, addresses)))
 
     def _addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
-        name = canonical_host(host) if address_of(canonical_host(host)) else host
+        name = canonicalize_host(host) if parse_address(canonicalize_host(host)) else host
         try:
-            texts = addresses_of(name, port, deadline, self._lookup)
+            texts = resolve_addresses(name, port, deadline, self._lookup)
         except TimeoutError:
             raise
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or "no such host"
             raise EvaluationError(f"request failed: request failed: {host}: {why}") from None
-        addresses = tuple(address for text in texts if (address := address_of(text)))
+        addresses = tuple(address for text in texts if (address := parse_address(text)))
         if not addresses:
             raise EvaluationError(f"request failed: request failed: {host}: no such host")
         return addresses
 
     def _reject(self, host: str, address: Address, *, registry: bool) -> None:
         """Raise for an address that Kyverno would not connect to, or that a scan does not."""
-        for form in () if registry else forms(address):
+        for form in () if registry else list_forms(address):
             if blocked := next((blocked_range for blocked_range in self._ranges if form in blocked_range), None):
                 text = f"connection to {host} blocked: IP {form} falls in blocked range {blocked}"
                 raise EvaluationError(f"request failed: request failed: {text}")
-        if why := self._allowed.refusal(canonical_host(host), address):
+        if why := self._allowed.find_refusal(canonicalize_host(host), address):
             named = host if host == str(address) else f"{host} ({address})"
             raise Unavailable(f"it sends a request to {named}, {why}")
 
@@ -231,7 +231,7 @@ class HttpClient:
 def _redirected(call: Call, got: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
     url = urljoin(call.url, got.headers["location"])
-    before, after = canonical_host(_host(call.url)), canonical_host(_host(url))
+    before, after = canonicalize_host(_host(call.url)), canonicalize_host(_host(url))
     same = after == before or after.endswith(f".{before}")
     headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
     if got.status in _AS_IT_WAS:

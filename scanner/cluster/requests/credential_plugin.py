@@ -58,7 +58,7 @@ class PluginCredentials:
     lifetime: float = math.inf
 
 
-def plugin_credentials(section: JsonObject, cluster: JsonObject, folder: Path, seconds: float) -> PluginCredentials:
+def run_plugin(section: JsonObject, cluster: JsonObject, folder: Path, seconds: float) -> PluginCredentials:
     """Run the plugin of an `exec` section within so many seconds, in the folder of its kubeconfig. Raises PluginFailed."""
     version = as_text(section.get("apiVersion"))
     if not version.startswith(_GROUP):
@@ -249,10 +249,10 @@ class _Run:
                 raise PluginFailed(f"it printed more than {MOST >> 20} MiB, and was stopped")
             if has_ended:
                 return bytes(output)
-            if not deadline.left:
+            if not deadline.seconds_left:
                 why = f"it did not end within {self._seconds:g} s, and was stopped"
                 raise PluginFailed(f"{why}: raise --request-timeout, or make it faster")
-            if self.stopped.wait(min(_PAUSE, deadline.left)):
+            if self.stopped.wait(min(_PAUSE, deadline.seconds_left)):
                 raise PluginFailed(_INTERRUPTED)
 
 

@@ -27,13 +27,13 @@ import orjson
 
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
-from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, plugin_credentials
+from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, run_plugin
 from scanner.cluster.requests.simple_kubeconfig import (
     SERVICE_ACCOUNT,
     Entries,
-    plain_account,
-    rereading,
-    simple_settings,
+    make_token_hook,
+    read_service_account,
+    read_simple_settings,
 )
 from scanner.errors import ClusterError
 from scanner.files import SECRET, SETTINGS, read_file, read_text
@@ -73,7 +73,7 @@ class Credentials:
     lifetime: float = math.inf
     named_secrets: tuple[str, ...] = field(default=(), repr=False)
 
-    def authorization(self) -> str:
+    def get_authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
         hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
         if hook:
@@ -87,12 +87,12 @@ class Credentials:
             )
         return authorization
 
-    def secrets(self) -> Iterator[str]:
+    def list_secrets(self) -> Iterator[str]:
         """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
         configuration = self.configuration
         yield from self.named_secrets
         for key in configuration.api_key.values():
-            yield from secrets_of(str(key or ""))
+            yield from list_secrets(str(key or ""))
         for url in (configuration.host, configuration.proxy):
             yield from secrets_of_url(str(url or ""))
         if configuration.key_file:
@@ -100,7 +100,7 @@ class Credentials:
                 yield from _keys_in(read_text(Path(str(configuration.key_file)), SECRET))
 
 
-def secrets_of(authorization: str) -> Iterator[str]:
+def list_secrets(authorization: str) -> Iterator[str]:
     """The secrets in the value of an Authorization header: the token, or user and password as they are sent and as they are written."""
     scheme, _, sent = authorization.strip().partition(" ")
     yield sent.strip() or scheme
@@ -220,13 +220,13 @@ def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> C
 
 
 def _in_cluster() -> Credentials:
-    if plain := plain_account():
+    if plain := read_service_account():
         return Credentials("in-cluster", plain)
     client, loading = _official_client()
     configuration = client.Configuration()
     with _trouble_with("the pod's service account"):
         loading.load_incluster_config(client_configuration=configuration)
-    configuration.refresh_api_key_hook = rereading(SERVICE_ACCOUNT / "token")
+    configuration.refresh_api_key_hook = make_token_hook(SERVICE_ACCOUNT / "token")
     return Credentials("in-cluster", configuration)
 
 
@@ -250,7 +250,7 @@ def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
     _reject_unknown_user(files, wanted, paths)
     credentials, lifetime = _with_credentials(user, cluster, seconds)
     entries = Entries(wanted, cluster, credentials)
-    configuration = simple_settings(entries) or _configuration(entries, chosen, paths)
+    configuration = read_simple_settings(entries) or _configuration(entries, chosen, paths)
     return _with(configuration, entries, lifetime)
 
 
@@ -302,7 +302,7 @@ def _printed(
 ) -> tuple[dict[str, Json], float]:
     """The fields of a user for the credentials that a plugin prints, and the seconds until they expire. Raises ClusterError."""
     try:
-        printed = plugin_credentials(section, as_object(dig(cluster, "cluster")), folder, seconds)
+        printed = run_plugin(section, as_object(dig(cluster, "cluster")), folder, seconds)
     except PluginFailed as why:
         command = as_text(section.get("command"))
         raise ClusterError(
@@ -403,17 +403,17 @@ def _reject_unknown_context(files: _Files, context: str, paths: str) -> None:
     """Raise ClusterError with the names of the contexts if there is none of this name."""
     if _named(files, "contexts", context).item is not None:
         return
-    alike = did_you_mean(context, sorted(context_names(files.values())))
+    alike = did_you_mean(context, sorted(list_contexts(files.values())))
     raise ClusterError(f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_listed(files)}")
 
 
 def _listed(files: _Files) -> str:
-    names = sorted(context_names(files.values()))
+    names = sorted(list_contexts(files.values()))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
 
 
-def context_names(files: Iterable[Json]) -> set[str]:
+def list_contexts(files: Iterable[Json]) -> set[str]:
     """The names of the contexts of kubeconfig files."""
     items = (item for config in files for item in as_list(dig(config, "contexts")))
     return {name for item in items if (name := as_text(dig(item, "name")))}

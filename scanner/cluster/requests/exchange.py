@@ -72,7 +72,7 @@ def fetch(
 ) -> RawResponse:
     """Send a request and read the whole response, of at most `most` bytes. `addresses` replace those of the URL's host.
 
-    The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
+    The pool is from `set_connection_classes`. Raises ResponseTooLarge, and the errors of urllib3 and sockets.
     """
     _CURRENT.deadline, _CURRENT.addresses = deadline, addresses
     try:
@@ -91,16 +91,16 @@ def fetch(
         _CURRENT.deadline, _CURRENT.addresses = Deadline(), ()
 
 
-def within_deadlines(pool: urllib3.PoolManager) -> urllib3.PoolManager:
+def set_connection_classes(pool: urllib3.PoolManager) -> urllib3.PoolManager:
     """The pool, whose connections keep the deadline of `fetch` from now on."""
     pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
     return pool
 
 
-def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
+def resolve_addresses(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
     """The addresses of a host, in the order of attempts. Raises OSError, and TimeoutError after the deadline."""
     lookup = lookup or _looked_up
-    if deadline.left == math.inf or _is_address(host):
+    if deadline.seconds_left == math.inf or _is_address(host):
         return tuple(lookup(host, port))
     answers: SimpleQueue[tuple[str, ...] | OSError | UnicodeError] = SimpleQueue()
 
@@ -113,7 +113,7 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
     # The resolver of the C library has no deadline.
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = answers.get(timeout=max(deadline.left, _LEAST))
+        answer = answers.get(timeout=max(deadline.seconds_left, _LEAST))
     except Empty:
         raise TimeoutError(f"looking up {host} timed out") from None
     if isinstance(answer, Exception):
@@ -147,7 +147,7 @@ def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
 
 def _rest(limit: float | None) -> float | None:
     """The time for the next wait: the given limit, but not beyond the deadline. Raises TimeoutError."""
-    left = _CURRENT.deadline.left
+    left = _CURRENT.deadline.seconds_left
     if left <= 0:
         raise TimeoutError("the deadline has passed")
     rest = min(math.inf if limit is None else limit, left)
@@ -192,7 +192,9 @@ class _WithinDeadline(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         try:
-            addresses = _CURRENT.addresses or addresses_of(self._dns_host.strip("[]"), self.port, _CURRENT.deadline)
+            addresses = _CURRENT.addresses or resolve_addresses(
+                self._dns_host.strip("[]"), self.port, _CURRENT.deadline
+            )
             connected = self._connected(addresses)
             connected.settimeout(_rest(self.timeout))
         except socket.gaierror as error:

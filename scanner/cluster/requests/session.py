@@ -33,18 +33,18 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.cluster.requests.credential_plugin import SECONDS
-from scanner.cluster.requests.credentials import Credentials, load_credentials, secrets_of
+from scanner.cluster.requests.credentials import Credentials, list_secrets, load_credentials
 from scanner.cluster.requests.exchange import MOST, RawResponse, ResponseTooLarge, fetch
 from scanner.cluster.requests.limits import (
     ATTEMPTS,
     Deadline,
     RateLimiter,
     TimeLimit,
-    after_failure,
-    pause_before,
-    retries,
+    compute_pause,
+    count_failure,
+    make_retry,
 )
-from scanner.cluster.requests.transport import encoding_for, pool_for, timeout_for
+from scanner.cluster.requests.transport import choose_encoding, make_pool, make_timeout
 from scanner.errors import ClusterError, UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
@@ -60,19 +60,19 @@ _AT_LEAST: Final = 0.001
 _REMEMBERED: Final = 60.0
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """There was no response; the message is the reason, as the end of a sentence."""
 
 
-class AnswerTooLarge(Unanswered):
+class AnswerTooLarge(NoResponse):
     """The response has too many bytes; smaller pages may help."""
 
 
-class _ConnectionLost(Unanswered):
+class _ConnectionLost(NoResponse):
     """The connection broke; a retry may help."""
 
 
-class _ResponseLate(Unanswered):
+class _ResponseLate(NoResponse):
     """The response did not arrive in time."""
 
 
@@ -80,7 +80,7 @@ class _ResponseLate(Unanswered):
 class HttpResponse:
     """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names.
 
-    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `written_object` is without them.
+    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `exact_body` is without them.
     """
 
     status: int
@@ -92,10 +92,10 @@ class HttpResponse:
 
     def body(self) -> JsonObject:
         """The decoded body, or an empty object if it is not a JSON object."""
-        body = self.written_object()
-        return as_object(self.secrets.masked_document(body)) if self.secrets.are_in(self.data) else body
+        body = self.exact_body()
+        return as_object(self.secrets.mask_document(body)) if self.secrets.occur_in(self.data) else body
 
-    def written_object(self) -> JsonObject:
+    def exact_body(self) -> JsonObject:
         """The decoded body as the server wrote it, for the content of an object, which may be a token of this user."""
         try:
             return as_object(orjson.loads(self.data))
@@ -109,7 +109,7 @@ class HttpResponse:
 
     def _beginning(self) -> str:
         """The beginning of a body that is no Status. It is cut last: a part of a secret might not be recognised."""
-        return self.secrets.masked(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
+        return self.secrets.mask(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
 
 
 _Outcome: TypeAlias = HttpResponse | _ConnectionLost | _ResponseLate
@@ -190,7 +190,7 @@ class ApiSession:
     @property
     def server_digest(self) -> str:
         """SHA-256, in hex, of the CA and the URL of the server."""
-        return server_digest(self._login.credentials.configuration)
+        return digest_server(self._login.credentials.configuration)
 
     @property
     def place(self) -> str:
@@ -202,13 +202,13 @@ class ApiSession:
         """The server's URL for messages."""
         return remove_password(self._login.root)
 
-    def sends(self, *secrets: str) -> None:
+    def add_secrets(self, *secrets: str) -> None:
         """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
         self._secrets.add(*secrets)
 
-    def quoted(self, text: str, most: int) -> str:
+    def quote(self, text: str, most: int) -> str:
         """The beginning of a text of the server for a message, without what this session sends."""
-        return self._secrets.masked(text)[:most]
+        return self._secrets.mask(text)[:most]
 
     def get(
         self,
@@ -219,18 +219,18 @@ class ApiSession:
         attempts: int = ATTEMPTS,
         time_limit: TimeLimit | None = None,
     ) -> HttpResponse:
-        """Fetch a path, with retries. Raises Unanswered, and ClusterError for expired credentials."""
+        """Fetch a path, with retries. Raises NoResponse, and ClusterError for expired credentials."""
         request = _HttpRequest("GET", f"{path}?{urlencode(query)}" if query else path, accept)
         time_limit = time_limit or TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(attempts), time_limit)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(attempts), time_limit)
 
     def review(self, path: str, body: Json) -> HttpResponse:
         """Post a review, which the server does not store. Raises like `get`."""
         request = _HttpRequest("POST", path, "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(), time_limit)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(), time_limit)
 
     def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> HttpResponse:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
@@ -240,8 +240,8 @@ class ApiSession:
         """
         request = _HttpRequest(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(), time_limit, settles=_says_the_same)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(), time_limit, settles=_says_the_same)
 
     def _persist(
         self,
@@ -258,8 +258,8 @@ class ApiSession:
             if isinstance(outcome, HttpResponse) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome
             before = outcome
-            more = after_failure(retry, late=isinstance(outcome, _ResponseLate))
-            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
+            more = count_failure(retry, late=isinstance(outcome, _ResponseLate))
+            if more is None or (pause := compute_pause(more, _retry_after(outcome))) >= time_limit.seconds_left:
                 return _settled(outcome)
             retry = more
             self._sleep(pause)
@@ -277,9 +277,9 @@ class ApiSession:
 
     def _logged_in(self) -> _Login:
         credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
-        self._secrets.add(*credentials.secrets())
+        self._secrets.add(*credentials.list_secrets())
         until = self._clock() + credentials.lifetime
-        return _Login(credentials, pool_for(credentials), encoding_for(credentials), until)
+        return _Login(credentials, make_pool(credentials), choose_encoding(credentials), until)
 
     def _renewed(self, refused: _Login) -> _Login:
         """The login after a rejected or expired one; of several threads, one reads the credentials.
@@ -302,7 +302,7 @@ class ApiSession:
         self._pace.wait()
         with self._lock:
             self.requests += 1
-        deadline = Deadline(min(self._seconds or math.inf, time_limit.left), clock=self._clock)
+        deadline = Deadline(min(self._seconds or math.inf, time_limit.seconds_left), clock=self._clock)
         try:
             received = self._received(login, request, deadline)
         except (HTTPError, OSError, ResponseTooLarge) as error:
@@ -312,21 +312,21 @@ class ApiSession:
         return HttpResponse(
             received.status,
             received.data,
-            self._secrets.masked(headers.get("Retry-After", "")),
-            tuple(map(self._secrets.masked, headers.getlist("Warning"))),
-            self._secrets.masked(headers.get("Date", "")),
+            self._secrets.mask(headers.get("Retry-After", "")),
+            tuple(map(self._secrets.mask, headers.getlist("Warning"))),
+            self._secrets.mask(headers.get("Date", "")),
             self._secrets,
         )
 
     def _received(self, login: _Login, request: _HttpRequest, deadline: Deadline) -> RawResponse:
-        seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)
+        seconds = None if deadline.seconds_left == math.inf else max(deadline.seconds_left, _AT_LEAST)
         return fetch(
             login.pool,
             request.method,
             f"{login.root}{request.path}",
             headers=self._headers(login, request),
             body=request.body,
-            timeout=timeout_for(seconds),
+            timeout=make_timeout(seconds),
             deadline=deadline,
         )
 
@@ -335,9 +335,9 @@ class ApiSession:
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
         with self._lock:
-            authorization = login.credentials.authorization()
+            authorization = login.credentials.get_authorization()
         if authorization:
-            self._secrets.add(*secrets_of(authorization))
+            self._secrets.add(*list_secrets(authorization))
             headers.add("Authorization", authorization)
         if request.body is not None:
             headers.add("Content-Type", "application/json")
@@ -347,27 +347,27 @@ class ApiSession:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
-        server, reason = remove_password(login.root), self._secrets.masked(_reason(error))
+    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> NoResponse:
+        server, reason = remove_password(login.root), self._secrets.mask(_reason(error))
         match error:
             case ResponseTooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
-                return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
+                return NoResponse(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
-                return Unanswered(f"TLS to {server} failed ({reason})")
+                return NoResponse(f"TLS to {server} failed ({reason})")
             case NewConnectionError() if not self._reached:
-                return Unanswered(f"{server} cannot be reached ({reason})")
+                return NoResponse(f"{server} cannot be reached ({reason})")
             case NewConnectionError():
                 return _ConnectionLost(f"{server} can no longer be reached ({reason})")
-            case _ if not time_limit.left:
+            case _ if not time_limit.seconds_left:
                 return _ResponseLate(
                     f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout"
                 )
-            case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+            case _ if not deadline.seconds_left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
                 return _ResponseLate(f"{server} did not respond in time; raise --request-timeout")
             case ProxyError() if not self._reached:
-                return Unanswered(f"the proxy before {server} failed ({reason})")
+                return NoResponse(f"the proxy before {server} failed ({reason})")
             case _:
                 return _ConnectionLost(f"the connection to {server} broke ({reason})")
 
@@ -402,7 +402,7 @@ def _reason(error: BaseException) -> str:
 # The URL alone does not: in every cluster with default settings, pods reach the API server at the same address.
 
 
-def server_digest(configuration: Any) -> str:
+def digest_server(configuration: Any) -> str:
     """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
     url = remove_password(str(configuration.host)).rstrip("/")
     return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()

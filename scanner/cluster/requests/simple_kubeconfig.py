@@ -63,7 +63,7 @@ class Entries:
     user: Json
 
 
-def simple_settings(entries: Entries) -> ClientSettings | None:
+def read_simple_settings(entries: Entries) -> ClientSettings | None:
     """The settings of entries whose files have absolute paths and were read before, or None if the official client must read them."""
     cluster, user = as_object(dig(entries.cluster, "cluster")), as_object(dig(entries.user, "user"))
     if any(map(os.environ.get, _PROXIES)) or not (_plain(cluster, _CLUSTER, _FLAGS) and _plain(user, _USER, ())):
@@ -86,7 +86,7 @@ def simple_settings(entries: Entries) -> ClientSettings | None:
     )
 
 
-def plain_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | None:
+def read_service_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | None:
     """The settings of a pod's service account, or None if the official client must report an error."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     authority, token = folder / "ca.crt", folder / "token"
@@ -97,11 +97,11 @@ def plain_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | None:
         host=f"https://{shown}:{port}",
         ssl_ca_cert=str(authority),
         api_key={"BearerToken": f"Bearer {_content(token)}"},
-        refresh_api_key_hook=rereading(token),
+        refresh_api_key_hook=make_token_hook(token),
     )
 
 
-def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
+def make_token_hook(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
     """A hook that reads the token file of a pod again every 60 seconds, because tokens are rotated."""
     read_at = clock()
 

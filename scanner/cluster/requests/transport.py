@@ -14,7 +14,7 @@ from urllib3.exceptions import InsecureRequestWarning, LocationParseError
 from urllib3.util import make_headers, parse_url
 
 from scanner.cluster.requests.credentials import Credentials
-from scanner.cluster.requests.exchange import within_deadlines
+from scanner.cluster.requests.exchange import set_connection_classes
 from scanner.errors import ClusterError
 from scanner.model.urls import remove_password
 
@@ -25,25 +25,25 @@ _CONNECTIONS: Final = 16
 _UNTIL_ANSWERED: Final = 75.0
 
 
-def pool_for(credentials: Credentials) -> urllib3.PoolManager:
+def make_pool(credentials: Credentials) -> urllib3.PoolManager:
     """The pool of connections to the server of the credentials. Raises ClusterError for certificates or proxies that fail."""
     settings = _tls(credentials.configuration)
     proxy = _proxy(credentials)
     try:
         if not proxy:
-            return within_deadlines(urllib3.PoolManager(**settings))
+            return set_connection_classes(urllib3.PoolManager(**settings))
         if proxy.startswith("socks"):
             return _socks(proxy, settings)
         auth = parse_url(proxy).auth
         headers = make_headers(proxy_basic_auth=auth) if auth else None
-        return within_deadlines(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
+        return set_connection_classes(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise ClusterError(
             f"cannot use the proxy {remove_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
         ) from error
 
 
-def encoding_for(credentials: Credentials) -> str:
+def choose_encoding(credentials: Credentials) -> str:
     """The value of Accept-Encoding.
 
     kubectl requests compression unless the kubeconfig has `disable-compression`. So does a scan, except on loopback. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
@@ -61,7 +61,7 @@ def _host(url: str) -> str:
         return ""
 
 
-def timeout_for(seconds: float | None) -> urllib3.Timeout:
+def make_timeout(seconds: float | None) -> urllib3.Timeout:
     """The time limit of one request, in seconds; without a user's value, longer than any server needs."""
     if seconds is None or seconds <= 0:
         return urllib3.Timeout(connect=_UNTIL_CONNECTED, read=_UNTIL_ANSWERED)

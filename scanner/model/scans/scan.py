@@ -514,12 +514,12 @@ class OwnedTally(NamedTuple):
     numbers: Mapping[str, int]
 
 
-def count_findings(findings: Iterable[StoredFinding]) -> Census:
+def make_census(findings: Iterable[StoredFinding]) -> Census:
     """Count findings."""
     return Counter(map(_bucket_of, findings))
 
 
-def count_findings_by_owner(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+def make_census_by_owner(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
     """Count findings by owner."""
     counted: defaultdict[str, Counter[Bucket]] = defaultdict(Counter)
     for stored in findings:

@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
-from scanner.policies.manifest import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, make_unknown_field
 
 # The Go types of policies and bindings, as data: the JSON that each type decodes, and its name in errors.
 #
@@ -149,7 +149,7 @@ _CONDITION = _struct_type(
 
 
 @cache
-def kinds(version: str) -> Mapping[str, StructType]:
+def list_types(version: str) -> Mapping[str, StructType]:
     """The four kinds in a version of the API."""
     return {
         **_kind("ValidatingAdmissionPolicy", version, _validating(version), _status(version)),
@@ -282,10 +282,10 @@ class Undecodable(InvalidManifest):
     """A document that the server rejects with 400, before its field errors."""
 
 
-def decoded(document: JsonObject) -> JsonObject:
+def decode_manifest(document: JsonObject) -> JsonObject:
     """A manifest as the server decodes it: without unknown fields and nulls. Raises Undecodable for a value of a wrong type."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
-    type_ = kinds(version)[kind]
+    type_ = list_types(version)[kind]
     try:
         return _struct(document, type_, "")
     except _Mismatch as error:
@@ -296,7 +296,7 @@ def decoded(document: JsonObject) -> JsonObject:
 def unknown_fields(document: JsonObject) -> tuple[UnknownField, ...]:
     """The fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
-    return tuple(_unknown(document, kinds(version)[kind], ""))
+    return tuple(_unknown(document, list_types(version)[kind], ""))
 
 
 class _Mismatch(Exception):
@@ -417,4 +417,4 @@ def _unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
             if key in type_.fields:
                 yield from _unknown(item, type_.fields[key], where)
             else:
-                yield unknown_field(where, key, type_.fields)
+                yield make_unknown_field(where, key, type_.fields)

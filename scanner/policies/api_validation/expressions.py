@@ -17,7 +17,7 @@ from scanner.model.release import Minor
 from scanner.policies.api_validation.fields import Faults
 
 
-def written(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
+def make_compile_check(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
     """A function from the path of an expression to its compile error, empty for none, by the rules of a release."""
     compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
     shown = {

@@ -70,5 +70,5 @@ def each(path: str, value: str, details: Iterable[str]) -> Iterator[str]:
 def label_faults(path: str, labels: Mapping[str, str]) -> Iterator[str]:
     """The errors of the keys and values of labels (`ValidateLabels`)."""
     for key in sorted(labels):
-        yield from each(path, key, names.qualified(key))
-        yield from each(path, labels[key], names.label(labels[key]))
+        yield from each(path, key, names.check_qualified_name(key))
+        yield from each(path, labels[key], names.check_label_value(labels[key]))

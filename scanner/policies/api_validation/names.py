@@ -62,7 +62,7 @@ _LONGEST_PART = 63
 _PARTS = 2
 
 
-def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
+def check_subdomain(value: str, unit: str = "characters") -> Iterator[str]:
     """The errors of a DNS subdomain, the form of names of objects and API groups (`IsDNS1123Subdomain`)."""
     if _size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
@@ -70,7 +70,7 @@ def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
         yield _SUBDOMAIN_RULE
 
 
-def dns_1035(value: str) -> Iterator[str]:
+def check_dns_1035_label(value: str) -> Iterator[str]:
     """The errors of a DNS label that begins with a letter, the form of API versions (`IsDNS1035Label`)."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
@@ -78,14 +78,14 @@ def dns_1035(value: str) -> Iterator[str]:
         yield _DNS_1035_RULE
 
 
-def qualified(value: str) -> Iterator[str]:
+def check_qualified_name(value: str) -> Iterator[str]:
     """The errors of a name with an optional prefix, the form of label keys (`IsQualifiedName`)."""
     parts = value.split("/")
     if len(parts) > _PARTS:
         yield f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return
     if len(parts) == _PARTS:
-        details = subdomain(parts[0], "bytes") if parts[0] else iter(("must be non-empty",))
+        details = check_subdomain(parts[0], "bytes") if parts[0] else iter(("must be non-empty",))
         yield from (f"prefix part {detail}" for detail in details)
     name = parts[-1]
     if not name:
@@ -96,7 +96,7 @@ def qualified(value: str) -> Iterator[str]:
         yield f"name part {_QUALIFIED_RULE}"
 
 
-def label(value: str) -> Iterator[str]:
+def check_label_value(value: str) -> Iterator[str]:
     """The errors of the value of a label (`IsValidLabelValue`)."""
     if _size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
@@ -104,7 +104,7 @@ def label(value: str) -> Iterator[str]:
         yield _LABEL_RULE
 
 
-def segment(value: str) -> Iterator[str]:
+def check_path_segment(value: str) -> Iterator[str]:
     """The errors of a name in a URL path, the form of all names of objects (`IsValidPathSegmentName`)."""
     if value in (".", ".."):
         yield f"may not be '{value}'"
@@ -116,6 +116,6 @@ def _size(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
 
 
-def identifier(value: str) -> bool:
+def is_identifier(value: str) -> bool:
     """Return whether an expression can use the text as a name."""
     return value not in _RESERVED and _IDENTIFIER.fullmatch(value) is not None

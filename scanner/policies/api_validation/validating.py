@@ -88,7 +88,7 @@ def _key_faults(path: str, policy: str, key: str) -> Iterator[str]:
         yield invalid(path, key, "requires metadata.name be non-empty")
         return
     published = f"{policy}/{key}"
-    yield from each(path, published, names.qualified(published))
+    yield from each(path, published, names.check_qualified_name(published))
 
 
 def _value_faults(path: str, item: Json, expressions: Faults) -> Iterator[str]:

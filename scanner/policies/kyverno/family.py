@@ -187,7 +187,7 @@ class KyvernoLanguage(ABC):
         del action
         raise UsageError(f"--assume-bound {policy.name}: a {policy.language} needs no binding, and is in force already")
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the admission policies that Kyverno generates from policies that are evaluated here."""
         kind = self.api.cluster_wide
         cluster_wide = (policy for policy in own if policy.language == kind)

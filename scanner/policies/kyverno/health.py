@@ -35,7 +35,7 @@ def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterato
     for form in forms:
         if form.binding == AS_WRITTEN:
             yield from _of_policy(form.policy, form.bound)
-            yield from () if form.bound.reading.reason else kinds.unresolved(form.bound, served)
+            yield from () if form.bound.reading.reason else kinds.find_unresolved_rules(form.bound, served)
             yield from _of_decision(form.policy.key, form.decision)
             yield from _of_autogen(form)
 

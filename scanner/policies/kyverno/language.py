@@ -31,7 +31,7 @@ from scanner.policies.kyverno.compile import compile_policy
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoScan
 from scanner.policies.kyverno.kinds import KyvernoKind
 from scanner.policies.kyverno.spec import VALIDATING, policy_of
-from scanner.policies.manifest import without_texts
+from scanner.policies.manifest import remove_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class KyvernoValidating(KyvernoLanguage):
 
     api: ClassVar[KyvernoKind] = VALIDATING
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: all but messages. An expression of a message is evaluated only after a violation, without a budget.
 
         Kyverno does not load a policy of which any expression does not compile.
         """
         whole = check in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION)
         expressions = () if whole else ("messageExpression",)
-        return without_texts(spec, fields=(), of_validations=("message", *expressions))
+        return remove_texts(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
         """See Language: those of the policy as it is written, and of its autogen variants in any release and cluster."""
@@ -81,7 +81,7 @@ class BoundKyverno(BoundLanguage):
         """See BoundLanguage."""
         return tuple(form.bound for form in self._forms)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage: the original policy, without its autogen forms."""
         for bound_policy in self.bound:
             if all(binding.name == AS_WRITTEN for binding in bound_policy.bindings):
@@ -128,6 +128,6 @@ class BoundKyverno(BoundLanguage):
         del evaluable
         yield from health.of_policies(self._forms, served)
 
-    def observed(self, health_of_all: Iterable[Health]) -> Iterator[Health]:
+    def adapt_health(self, health_of_all: Iterable[Health]) -> Iterator[Health]:
         """See BoundLanguage."""
         yield from health.without_noise(health_of_all, self._forms)

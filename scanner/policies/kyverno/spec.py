@@ -20,7 +20,7 @@ from scanner.policies.kyverno.autogen import Resolve, Variant, ignored, unresolv
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, ENTRY, GROUP, VERSIONS, KyvernoKind, versions_of
 from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
-from scanner.policies.manifest import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, make_unknown_field
 
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
@@ -208,7 +208,7 @@ def unknown_fields(document: JsonObject, schema: Schema) -> tuple[UnknownField, 
     """The fields that a policy must not have, in its metadata and its spec."""
     others = (key for key in document if key not in _DOCUMENT)
     return (
-        *(unknown_field(key, key, _DOCUMENT) for key in others),
+        *(make_unknown_field(key, key, _DOCUMENT) for key in others),
         *unknown_metadata(document),
         *unknown_in(document.get("spec"), schema, "spec"),
     )
@@ -225,7 +225,7 @@ def unknown_in(value: Json, schema: Schema, path: str) -> Iterator[UnknownField]
             if key in schema:
                 yield from unknown_in(item, schema[key], where)
             else:
-                yield unknown_field(where, key, schema)
+                yield make_unknown_field(where, key, schema)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json, schema: Schema) -> Iterator[str]:

@@ -64,12 +64,12 @@ class Mutator:
         return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
 
 
-def evaluator_of(schemas: Schemas | None, rules: Minor) -> Mutator:
+def make_evaluator(schemas: Schemas | None, rules: Minor) -> Mutator:
     """The evaluator of mutating policies by the schemas of a cluster and the rules of a release."""
     return Mutator(schemas or NO_SCHEMAS, rules)
 
 
-def mutator_of(bound: BoundPolicy) -> Mutator | None:
+def get_mutator(bound: BoundPolicy) -> Mutator | None:
     """The evaluator of a mutating policy, which holds its schemas and rules; None for other policies."""
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
 
@@ -101,7 +101,7 @@ class _SameValueTest:
         return self._holds(given["object"])
 
 
-def refusal(invocation: Invocation, error: Errored) -> str:
+def write_refusal(invocation: Invocation, error: Errored) -> str:
     """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`).
 
     Later parts of the server do not name the policy.

@@ -16,7 +16,7 @@ from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
-from scanner.policies.mutating.evaluator import evaluator_of
+from scanner.policies.mutating.evaluator import make_evaluator
 from scanner.policies.mutating.together import IN_ONE_REQUEST
 
 # MutatingAdmissionPolicy: its names and its rules in the admission API.
@@ -28,7 +28,7 @@ API = PolicyKind(
     language=LANGUAGE,
     policies="mutatingadmissionpolicies",
     plugin=MUTATING,
-    evaluator=evaluator_of,
+    evaluator=make_evaluator,
     combination=IN_ONE_REQUEST,
     policy_faults=api_validation.mutating_policy_faults,
     binding_faults=api_validation.mutating_binding_faults,
@@ -57,7 +57,7 @@ class BoundMutating(BoundByApi):
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage."""
-        yield from of_policies(evaluable, served, self.context.rules)
+        yield from find_ambiguous_order(evaluable, served, self.context.rules)
 
 
 # Finds mutating policies whose result varies in Kubernetes 1.37.
@@ -67,7 +67,7 @@ class BoundMutating(BoundByApi):
 # policy *with* conditions matches the same kind. Assay evaluates it as if it ran first.
 
 
-def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
+def find_ambiguous_order(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that can read the object in either form; none before 1.37."""
     changing = tuple(bound) if WRAPPED_OBJECTS.holds(rules) else ()
     conditional = [bound_policy.policy for bound_policy in changing if bound_policy.policy.match_conditions]

@@ -74,22 +74,22 @@ def predict(
     before = request.resource.body
     if compiled.excess:
         return Prediction(skip_checks(compiled), before)
-    run = run_of(compiled, request, param, schemas, rules)
-    begin = run.begin
-    if stopped := run.conditions(begin):
+    run = get_run(compiled, request, param, schemas, rules)
+    begin = run.start
+    if stopped := run.evaluate_conditions(begin):
         return Prediction(stopped, before)
-    first = run.mutations(begin)
-    between = run.between_passes(first.after)
-    stopped = run.conditions(between) if run.is_evaluated_again(first) else ()
+    first = run.run_mutations(begin)
+    between = run.convert_between_passes(first.after)
+    stopped = run.evaluate_conditions(between) if run.is_evaluated_again(first) else ()
     if any(denies(check_result.outcome) for check_result in stopped):
         return Prediction(stopped, before)
     again = run.is_evaluated_again(first) and not stopped and compiled.policy.reinvocation_policy == "IfNeeded"
-    last = run.mutations(between) if again else first
-    after = run.stored(last.after if again else between)
-    changes = difference_of(before, after)
+    last = run.run_mutations(between) if again else first
+    after = run.convert_to_stored(last.after if again else between)
+    changes = compute_patch(before, after)
     converges = not changes or run.is_settled(after)
     outcomes = _outcomes(run, first, last, changes, converges=converges)
-    if not changes and first.patched:
+    if not changes and first.has_patched:
         outcomes = _validated(run, last, outcomes)
     return Prediction(tuple(map(CheckResult, compiled.checks, outcomes)), after)
 
@@ -99,14 +99,14 @@ def denies(outcome: Outcome) -> bool:
     return isinstance(outcome, Errored) and outcome.would_deny
 
 
-def run_of(
+def get_run(
     compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
 ) -> PolicyRun:
     """An invocation, ready to run; the same object for the same request of the latest resource. Raises SchemaUnknown."""
     return _RUNS.of(compiled, request, param, schemas, rules)
 
 
-def difference_of(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
+def compute_patch(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
     """The smallest patch from one object to another."""
     return find_changes(before, after)  # type: ignore[arg-type]
 
@@ -147,16 +147,16 @@ class MutationPass:
 
     steps: tuple[tuple[Outcome, JsonObject], ...]
     after: JsonObject
-    patched: bool
+    has_patched: bool
 
-    def refusals(self) -> Iterator[Errored]:
+    def list_refusals(self) -> Iterator[Errored]:
         """The errors for which the API server denies the request."""
         for outcome, _ in self.steps:
             if isinstance(outcome, Errored) and outcome.would_deny:
                 yield outcome
 
     @property
-    def ended(self) -> Errored | None:
+    def ending_error(self) -> Errored | None:
         """The error that ends the request at once, with any failure policy."""
         errors = (outcome for outcome, _ in self.steps if isinstance(outcome, Errored))
         return next((error for error in errors if error.code == _INTERNAL_ERROR), None)
@@ -187,19 +187,19 @@ class PolicyRun:
     )
 
     @property
-    def begin(self) -> JsonObject:
+    def start(self) -> JsonObject:
         """The object of the request as the first mutation reads it."""
         if not self._begin:
             self._begin.append(read_request(self.requested, self.request.resource.body))
         return self._begin[0]
 
-    def conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
+    def evaluate_conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """The results of the match conditions for an object; empty if all conditions are true."""
         if not self.compiled.conditions:
             return ()
         return evaluate_conditions(self.compiled, self.request._replace(current=body), self.param)
 
-    def mutations(self, body: JsonObject) -> MutationPass:
+    def run_mutations(self, body: JsonObject) -> MutationPass:
         """Run every mutation once, beginning with an object."""
         if id(body) not in self._passes:
             self._passes[id(body)] = body, self._mutated(body)
@@ -216,11 +216,11 @@ class PolicyRun:
             patches += isinstance(outcome, Passed)
             ended = isinstance(outcome, Errored) and outcome.code == _INTERNAL_ERROR
             steps.append((outcome, body))
-        return MutationPass(tuple(steps), body, patched=patches > 0)
+        return MutationPass(tuple(steps), body, has_patched=patches > 0)
 
     def is_evaluated_again(self, first: MutationPass) -> bool:
         """Return whether the server, after a first pass of this policy alone, repeats admission and matches the policy again."""
-        return first.patched and not any(first.refusals()) and self.still_selects(first.after)
+        return first.has_patched and not any(first.list_refusals()) and self.still_selects(first.after)
 
     def still_selects(self, body: JsonObject) -> bool:
         """Return whether the selectors match a changed object: for an UPDATE the old object is enough."""
@@ -237,19 +237,19 @@ class PolicyRun:
         is_namespace = self.request.matched.plural == NAMESPACES.plural
         return not is_namespace or all(match.namespace_selector.matches(labels) for match in matches)
 
-    def between_passes(self, body: JsonObject) -> JsonObject:
+    def convert_between_passes(self, body: JsonObject) -> JsonObject:
         """The object after the first pass, as the second pass reads it."""
         if id(body) not in self._rounds:
             self._rounds[id(body)] = body, prepare_second_pass(self.schema, self.request.resource.body, body)
         return self._rounds[id(body)][1]
 
-    def stored(self, body: JsonObject) -> JsonObject:
+    def convert_to_stored(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after all mutations."""
         return store_update(
             self.requested, self.request.resource.body, body, created=self.request.operation == "CREATE"
         )
 
-    def wrong_types(self, body: JsonObject) -> Iterator[str]:
+    def find_wrong_types(self, body: JsonObject) -> Iterator[str]:
         """The errors of an object whose values have wrong types in fields that are not stored."""
         if self.requested.custom is None:
             return
@@ -257,9 +257,9 @@ class PolicyRun:
         for error in list_wrong_types(self.requested.custom, body):
             yield f'{kind.kind}.{kind.group} "{name}" is invalid: {error}'
 
-    def after_first(self, body: JsonObject) -> JsonObject:
+    def store_first_pass(self, body: JsonObject) -> JsonObject:
         """The object as the server would store it after a first pass, if a second pass changes nothing."""
-        return self.stored(self.between_passes(body))
+        return self.convert_to_stored(self.convert_between_passes(body))
 
     def is_settled(self, body: JsonObject) -> bool:
         """Return whether the policy, in a new request, would not change its own result; it need not match that result."""
@@ -267,8 +267,10 @@ class PolicyRun:
             return True
         request = self.request._replace(resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
-        begin = run.begin
-        return bool(run.conditions(begin)) or not difference_of(body, run.after_first(run.mutations(begin).after))
+        begin = run.start
+        return bool(run.evaluate_conditions(begin)) or not compute_patch(
+            body, run.store_first_pass(run.run_mutations(begin).after)
+        )
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
@@ -276,7 +278,7 @@ class PolicyRun:
         except _Undecided as unknown:
             return Skipped(SkipReason.NOT_AUDITABLE, str(unknown)), body
         except PatchFault as fault:
-            return refused(self.compiled.policy, fault), body
+            return make_refusal(self.compiled.policy, fault), body
 
     def _mutation(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
@@ -382,7 +384,7 @@ def _evaluated(expression: Expression, activation: dict[str, object], request: R
     return value
 
 
-def refused(policy: Policy, fault: PatchFault) -> Errored:
+def make_refusal(policy: Policy, fault: PatchFault) -> Errored:
     """The outcome of the request when a mutation fails."""
     if isinstance(fault, RequestFault):
         return Errored(str(fault), would_deny=True, always=True, reason="InternalError", code=_INTERNAL_ERROR)
@@ -399,13 +401,13 @@ def _outcomes(
     run: PolicyRun, first: MutationPass, last: MutationPass, changes: tuple[Change, ...], *, converges: bool
 ) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, in order, are the policy's change of the stored object."""
-    more = () if last is first else difference_of(run.after_first(first.after), run.stored(last.after))
+    more = () if last is first else compute_patch(run.store_first_pass(first.after), run.convert_to_stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
     heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
     before = run.request.resource.body
     for index, (outcome, body) in enumerate(first.steps):
-        after = run.after_first(body)
-        patch = changes if is_alone else (*difference_of(before, after), *(more if index == heir else ()))
+        after = run.store_first_pass(body)
+        patch = changes if is_alone else (*compute_patch(before, after), *(more if index == heir else ()))
         before = after
         decided = _decided(outcome, last.steps[index][0])
         if isinstance(decided, Passed) and changes and patch:
@@ -417,7 +419,7 @@ def _outcomes(
 def _validated(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """The outcomes of mutations that leave the stored object unchanged: the server may refuse what it would not store."""
     for outcome, (_, body) in zip(outcomes, last.steps, strict=True):
-        errors = run.wrong_types(body) if isinstance(outcome, Passed) else ()
+        errors = run.find_wrong_types(body) if isinstance(outcome, Passed) else ()
         text = ", ".join(errors)
         yield Errored(text, would_deny=True, always=True, reason="Invalid", code=INVALID) if text else outcome
 

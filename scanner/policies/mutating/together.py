@@ -32,8 +32,8 @@ from scanner.model.outcome import CheckResult, Errored
 from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import is_same_json
-from scanner.policies.mutating.evaluator import mutator_of, refusal
-from scanner.policies.mutating.mutation import PolicyRun, difference_of, is_deep, run_of
+from scanner.policies.mutating.evaluator import get_mutator, write_refusal
+from scanner.policies.mutating.mutation import PolicyRun, compute_patch, get_run, is_deep
 
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
@@ -46,16 +46,16 @@ class RequestResult:
     """The response of a server to one request: the object that it would store, or the reason of the denial."""
 
     after: JsonObject
-    refused: str = ""
+    refusal: str = ""
 
     def is_like(self, other: RequestResult) -> bool:
         """Return whether two orders have the same end; of several errors any may be the first."""
-        if self.refused or other.refused:
-            return bool(self.refused) == bool(other.refused)
+        if self.refusal or other.refusal:
+            return bool(self.refusal) == bool(other.refusal)
         return is_same_json(self.after, other.after)
 
 
-def invocations(
+def list_invocations(
     bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
@@ -67,7 +67,7 @@ def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
     return False
 
 
-def together(
+def combine(
     invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
 ) -> CombinedChange | None:
     """The result of all invocations on an object; None if at most one has an effect, and the same effect as alone.
@@ -85,13 +85,13 @@ class InOneRequest:
 
     def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """See Combination."""
-        return together(acting, at_rest)
+        return combine(acting, at_rest)
 
 
 IN_ONE_REQUEST: Final = InOneRequest()
 
 
-def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[RequestResult, ...]:
+def try_orders(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[RequestResult, ...]:
     """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
     return run_with_room(lambda: _SimulatedRequest(invocation_results).answers())
 
@@ -136,7 +136,7 @@ class _SimulatedRequest:
             for text in _refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
-        begin = next((run.begin for run in self._runs if run is not None), self._stored)
+        begin = next((run.start for run in self._runs if run is not None), self._stored)
         self._begin = self._in_version(begin, self._version)
         self._objects += [] if self._begin is self._stored else [self._begin]
         self._made: dict[tuple[int, int], _InvocationResult] = {}
@@ -145,16 +145,16 @@ class _SimulatedRequest:
 
     def together(self) -> CombinedChange | None:
         alone = [self.answer((index,)) for index in range(len(self._runs)) if not self._rests(index)]
-        changing = [answer for answer in alone if not answer.refused and not is_same_json(answer.after, self._stored)]
+        changing = [answer for answer in alone if not answer.refusal and not is_same_json(answer.after, self._stored)]
         if not changing:
             return None
         answers = self.answers()
         if len(changing) < _SEVERAL and all(answer.is_like(changing[0]) for answer in answers):
             return None
-        patch = () if answers[0].refused else difference_of(self._stored, answers[0].after)
+        patch = () if answers[0].refusal else compute_patch(self._stored, answers[0].after)
         order_matters = not all(answer.is_like(answers[0]) for answer in answers)
-        refused = next((answer.refused for answer in answers if answer.refused), "")
-        joint = CombinedChange(patch, order_matters, undone=not patch and not answers[0].refused, refused=refused)
+        refused = next((answer.refusal for answer in answers if answer.refusal), "")
+        joint = CombinedChange(patch, order_matters, undone=not patch and not answers[0].refusal, refused=refused)
         return None if is_deep(patch) else joint
 
     def _rests(self, index: int) -> bool:
@@ -247,13 +247,13 @@ class _SimulatedRequest:
         if bound.policy.reinvocation_policy != "IfNeeded" and not self._has_versions and self._at_rest(bound, body):
             return _InvocationResult(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
-        if stopped := run.conditions(body):
+        if stopped := run.evaluate_conditions(body):
             return _InvocationResult(runs=False, after=body, refusals=_refusals(stopped, invocation))
-        mutated = run.mutations(body)
-        refusals = tuple(refusal(invocation, error) for error in mutated.refusals())
-        ended = mutated.ended.message if mutated.ended else ""
+        mutated = run.run_mutations(body)
+        refusals = tuple(write_refusal(invocation, error) for error in mutated.list_refusals())
+        ended = mutated.ending_error.message if mutated.ending_error else ""
         after = self._representative(mutated.after, body)
-        return _InvocationResult(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
+        return _InvocationResult(runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ended=ended)
 
     def _representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
@@ -272,12 +272,12 @@ class _SimulatedRequest:
         return self._kept[id(body)]
 
     def _stored_by(self, run: PolicyRun, body: JsonObject) -> JsonObject:
-        stored = run.stored(self._in_version(body, _version_of(run)))
+        stored = run.convert_to_stored(self._in_version(body, _version_of(run)))
         return self._in_version(stored, self._version)
 
     def _between_passes(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
-        return body if run is None else self._representative(run.between_passes(body), body)
+        return body if run is None else self._representative(run.convert_between_passes(body), body)
 
     def _still_selects(self, index: int, body: JsonObject) -> bool:
         run = self._runs[index]
@@ -299,14 +299,14 @@ class _SimulatedRequest:
 def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
     """The messages of the errors for which the API server denies the request."""
     errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
-    return tuple(refusal(invocation, error) for error in errors if error.would_deny)
+    return tuple(write_refusal(invocation, error) for error in errors if error.would_deny)
 
 
 def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> PolicyRun | None:
-    mutator, request = mutator_of(bound), invocation_result.request
+    mutator, request = get_mutator(bound), invocation_result.request
     if request is None or mutator is None:
         return None
-    return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
+    return get_run(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
 
 
 def _requested_version(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> str:

@@ -39,7 +39,7 @@ _REQUEST: Final = "struct type v1.AdmissionRequest"
 Differences: TypeAlias = Mapping[str, tuple[WrapperDifference, ...]]
 
 
-def evaluator_of(schemas: Schemas | None, rules: Minor) -> Evaluator:
+def make_evaluator(schemas: Schemas | None, rules: Minor) -> Evaluator:
     """The evaluator of validating policies by the rules of a release; without schemas no value is known to be native."""
     return WrappedEvaluator(schemas, rules) if schemas is not None and WRAPPED_OBJECTS.holds(rules) else UNWRAPPED
 

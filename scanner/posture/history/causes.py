@@ -376,12 +376,12 @@ def differ_in_texts_alone(language: str, before: JsonObject, now: JsonObject, ch
     Without a difference nothing is known: a digest that was recorded without its manifest may have changed.
     """
     # Languages bring the compiler of expressions, which is needed only if a rule differs.
-    from scanner.policies.language import deciding  # noqa: PLC0415
+    from scanner.policies.language import select_deciding  # noqa: PLC0415
 
     specs = [as_object(dig(manifest, "spec")) for manifest in (before, now)]
     if not all(specs) or specs[0] == specs[1]:
         return False
-    earlier, later = (deciding(language, spec, check) for spec in specs)
+    earlier, later = (select_deciding(language, spec, check) for spec in specs)
     return earlier == later
 
 

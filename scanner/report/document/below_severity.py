@@ -9,7 +9,7 @@ from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import GroupedProblems
-from scanner.model.scans.scan import ProblemFinding, StoredFinding, count_findings, count_findings_by_owner
+from scanner.model.scans.scan import ProblemFinding, StoredFinding, make_census, make_census_by_owner
 from scanner.posture.grouped_problems import group_problems
 from scanner.posture.worst_problems import MOST, NEW, WorstProblem, choose_worst, list_worst_problems
 from scanner.report.document.by_owner import OwnerSection, owners_of
@@ -96,8 +96,8 @@ def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> Summary
         worst=worst,
         total=total,
         policies=tuple(section for section in document.policies if section.key not in below),
-        namespaces=findings_by(count_findings(findings()), lambda bucket: bucket.namespace),
-        owners=owners_of(count_findings_by_owner(findings(), document.triage.owner_of), document.triage),
+        namespaces=findings_by(make_census(findings()), lambda bucket: bucket.namespace),
+        owners=owners_of(make_census_by_owner(findings(), document.triage.owner_of), document.triage),
         by_namespace=group_problems(_problems(document, below), document.triage.waives, _namespace),
         by_owner=group_problems(_problems(document, below), document.triage.waives, document.triage.owner),
         left_out=left_out_line(document, document.problems.open - total, "problem"),

@@ -98,9 +98,9 @@ def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[F
     if not frameworks:
         return ()
     # Languages bring the compiler of expressions, which no other part of a report needs.
-    from scanner.policies.language import constraints  # noqa: PLC0415
+    from scanner.policies.language import list_constraints  # noqa: PLC0415
 
-    needs = needs_of(record, constraints)
+    needs = needs_of(record, list_constraints)
     facts = facts_of(record, needs, triage.waived.tallies)
     numbers = _ControlNumbers(
         record, census, triage, needs, _group_by_policy(record.tallies), collect_evaluated_objects(record), facts

@@ -31,8 +31,8 @@ from scanner.model.scans.scan import (
     Scope,
     StoredFinding,
     UncoveredKind,
-    count_findings,
-    count_findings_by_owner,
+    make_census,
+    make_census_by_owner,
 )
 from scanner.model.scans.stored_scan import ScanCounts, StoredScan
 from scanner.posture.grouped_problems import (
@@ -226,7 +226,7 @@ class Document:
     def owners(self) -> tuple[OwnerSection, ...]:
         """The owners with findings. The first read counts them: not every format shows owners."""
         if follows_baseline(self.stored):
-            return owners_of(count_findings_by_owner(self.findings(), self.triage.owner_of), self.triage)
+            return owners_of(make_census_by_owner(self.findings(), self.triage.owner_of), self.triage)
         return owners_of(self.counts.census_by_owner(self.triage.owner_of), self.triage)
 
     def owner_scores(self) -> Mapping[str, Score]:
@@ -291,7 +291,7 @@ def make_document(
     """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
     record = replace(stored, health=(*stored.health, *triage.notes()))
     of_scan = counts or stored
-    census = count_findings(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
+    census = make_census(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)

@@ -119,9 +119,9 @@ def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
     if scope.is_limited or scope.operation != _AUTO or not unmatched:
         return frozenset()
     # Languages bring the compiler of expressions, which no other metric needs.
-    from scanner.policies.language import constraints  # noqa: PLC0415
+    from scanner.policies.language import list_constraints  # noqa: PLC0415
 
-    needs = needs_of(record, constraints)
+    needs = needs_of(record, list_constraints)
     return frozenset(policy for policy in unmatched if _all_listed(needs[policy]))
 
 

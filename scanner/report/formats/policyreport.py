@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
-from scanner.policies.language import LANGUAGES, Language, report_source
+from scanner.policies.language import LANGUAGES, Language, find_report_source
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
@@ -52,7 +52,7 @@ class Shape:
 
 def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: Iterable[Language] = LANGUAGES) -> None:
     """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
-    sources = {policy.key: report_source(policy.language, languages) for policy in document.policies}
+    sources = {policy.key: find_report_source(policy.language, languages) for policy in document.policies}
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"

@@ -20,7 +20,7 @@ _GROUP: Final = Path("/sys/fs/cgroup")
 """The control group of a container, as runtimes mount it."""
 
 
-def cores(group: Path = _GROUP) -> int:
+def count_cores(group: Path = _GROUP) -> int:
     """The number of processors that this process may use, from 1 to `MOST`; 1 on a system without fork.
 
     `group` is the folder of the control group. Its quota is rounded up to processors.

@@ -23,7 +23,7 @@ from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, serve, unevaluated
+from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, make_unevaluated, serve
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Workers:
             _end(worker)
         self._workers.clear()
 
-    def ordered(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
+    def evaluate_in_order(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
         """The items in their order, each job replaced by its result.
 
         The next item is taken as soon as a process can evaluate it: at most one finished page besides one per process waits.
@@ -233,7 +233,7 @@ class Workers:
         if another and task.deaths < _ATTEMPTS:
             self._send(another, task)
         else:
-            task.result = unevaluated(
+            task.result = make_unevaluated(
                 task.job.page, f"the process that evaluated it ended before the page was complete ({why})"
             )
 

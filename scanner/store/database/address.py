@@ -63,7 +63,7 @@ class Address:
 
     def mask(self, text: str) -> str:
         """A text of the server, which may repeat a password, without secrets of the address."""
-        return self.secrets.masked(text)
+        return self.secrets.mask(text)
 
 
 def address_of(text: str) -> Address:

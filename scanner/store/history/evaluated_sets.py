@@ -71,7 +71,7 @@ class EvaluatedSets:
         rows = RowSets(ids)
         everything = rows.translate((1 << len(ids)) - 1)
         stored: defaultdict[StoredSet, list[CheckIds]] = defaultdict(list)
-        for bits, keys in kind.finished().shared().items():
+        for bits, keys in kind.finish().group_keys().items():
             stored[rows.translate(bits)] += (self._find_check_ids(key) for key in keys)
         self._note_not_evaluated(stored)
         set_ids = self._intern_sets([everything, *stored])

@@ -280,11 +280,11 @@ class StagedList:
         """The examined objects of each page."""
         kind = self._build_kind()
         pages = self._read_values(STAGED_PAGES.c.objects)
-        return (tuple(population.unpacked(kind, data)) if data else () for data in pages)
+        return (tuple(population.unpack(kind, data)) if data else () for data in pages)
 
     def read_sets(self) -> Iterator[ObjectSets[SetKey]]:
         """The sets of each page. A page that could not be evaluated has no objects and no sets."""
-        return map(object_sets.unpacked, filter(None, self._read_values(STAGED_PAGES.c.sets)))
+        return map(object_sets.unpack, filter(None, self._read_values(STAGED_PAGES.c.sets)))
 
     def _read_values(self, column: ColumnElement[Any]) -> Iterator[bytes]:
         for number in self.numbers:

@@ -101,7 +101,7 @@ def read_scan(engine: Engine, address: Address, scan_id: str, now: datetime) -> 
         stored = read_scan_row(connection, scan_id, dead)
         owners = read_owners(connection, stored.number)
         policies = _read_policies(connection, owners, stored.matched)
-        earlier = comparable(connection, scan_id)
+        earlier = find_comparable_scan(connection, scan_id)
         return SqlScan(
             engine=engine,
             address=address,

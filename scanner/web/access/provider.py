@@ -72,8 +72,8 @@ class Provider:
         answer = await self._exchange_code(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
-            raise NotAllowed(self._secrets.masked(name_of(claims)))
-        return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
+            raise NotAllowed(self._secrets.mask(name_of(claims)))
+        return self._secrets.mask(name_of(claims)), self._secrets.mask(subject_of(claims))
 
     async def _exchange_code(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets, names_secret
 from scanner.model.json import Json
 from scanner.web.access.tokens import PREFIX
 from scanner.web.requests.notice import ShortAnswer, respond
@@ -201,7 +201,7 @@ def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> dic
         "id": state["request_id"],
         "client": scope["client"][0] if scope.get("client") else None,
         "method": scope["method"],
-        "path": without_named_secrets(_text(scope["path"].encode(errors="replace"))),
+        "path": mask_named_secrets(_text(scope["path"].encode(errors="replace"))),
         "query": "" if scope["path"] == _WITHOUT_QUERY else mask_query(_text(scope["query_string"])),
         "status": answer.status,
         "ms": round(seconds * 1000, 1),
@@ -222,12 +222,12 @@ def mask_query(query: str) -> str:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         return MASK
-    return urlencode([(without_named_secrets(name), _mask(name, value)) for name, value in pairs], safe="[]:/,")
+    return urlencode([(mask_named_secrets(name), _mask(name, value)) for name, value in pairs], safe="[]:/,")
 
 
 def _mask(name: str, value: str) -> str:
     secret = name.lower() in _SECRETS or names_secret(name)
-    return MASK if secret else without_named_secrets(value)
+    return MASK if secret else mask_named_secrets(value)
 
 
 def _describe(error: Exception) -> str:
