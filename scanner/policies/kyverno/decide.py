@@ -1,6 +1,6 @@
 """Evaluates one variant of a Kyverno policy for one request: exceptions, match conditions, validations, audit annotations.
 
-Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which denies requests for failures and errors alike.
+Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.19 and its webhook, which denies requests for failures and errors alike.
 Exceptions are evaluated first; failurePolicy applies to errors in conditions alone. Unavailable data decide nothing.
 
 Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`, `docs/semantics/kyverno.md#messages-by-kyverno`.

@@ -1,6 +1,6 @@
 """The values that an expression of a Kyverno policy reads: the object, the request, and the libraries.
 
-Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null; user
+Source of truth: `prepareK8sData` and the request map of Kyverno 1.19. The old object of a CREATE is an empty map, not null; user
 data are absent rather than empty; an empty field has no key.
 
 Rules: `docs/semantics/kyverno.md#what-kyvernos-expressions-read`.

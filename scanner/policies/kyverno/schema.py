@@ -1,6 +1,6 @@
 """The API server's errors for a document by the schema of its kind, before Kyverno's webhook receives it.
 
-Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.18, and `pkg/apiserver/validation` of
+Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.19, and `pkg/apiserver/validation` of
 k8s.io/apiextensions-apiserver. A schema is data: an object maps its fields, a list holds the schema of its elements, `...` is
 anything, and a text names a type. A type that ends with `!` is required; one with `|` has only these values.
 """
