@@ -20,7 +20,7 @@ from scanner.model.scans.scan import (
     OwnedTally,
     ProblemFinding,
     StoredFinding,
-    count_findings,
+    make_census,
     make_census_by_owner,
     name_outcome,
 )
@@ -76,7 +76,7 @@ class ScanInMemory(StoredScan):
 
     def census(self) -> Census:
         """See `StoredScan`."""
-        return count_findings(self.found())
+        return make_census(self.found())
 
     def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
         """See `StoredScan`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scans.scan import Scope, count_findings
+from scanner.model.scans.scan import Scope, make_census
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
@@ -30,7 +30,7 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
         each.record(store, number)
     for number in range(1, len(rounds) + 1):
         record = store.read_scan(f"scan-{number}")
-        assert dict(count_findings(record.findings())) == dict(record.census())
+        assert dict(make_census(record.findings())) == dict(record.census())
         assert len(list(record.resolved_findings())) == sum(record.resolutions().values())
         assert Counter(each.finding.name for each in record.findings()) == _by_name(record)
 

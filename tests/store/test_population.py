@@ -207,9 +207,7 @@ def test_a_check_that_becomes_not_auditable_resolves_nothing(store: SqlStore) ->
     store.begin(each.start(2))
     result = page_of((kept,), "apps/v1", "Deployment")
     key = SetKey(InvocationKey(kept.language, kept.policy, kept.binding), ((CHECK, "notAuditable"),))
-    store.write_page(
-        "scan-2", replace(result, findings=(), places=(), sets=object_sets.pack(ObjectSets(1, {key: 1})))
-    )
+    store.write_page("scan-2", replace(result, findings=(), places=(), sets=object_sets.pack(ObjectSets(1, {key: 1}))))
     scan = store.finish("scan-2", each.end(2))
     assert (1, 1) == (scan.resolved, store.read_scan("scan-2").unchecked)
     assert {"gone": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())

@@ -22,6 +22,7 @@ from scanner.cli.flags.scope import (
 from scanner.cli.flags.waivers import WaiversNamespaceOption
 from scanner.cli.terminal.program import program
 from scanner.cli.terminal.stdout import Form, FormOption
+from scanner.config.values import parse_kyverno_version
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 

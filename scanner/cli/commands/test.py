@@ -10,6 +10,7 @@ import typer
 
 from scanner.cli.flags.scope import KyvernoVersionOption
 from scanner.cli.terminal.stdout import standard_output
+from scanner.config.values import parse_kyverno_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

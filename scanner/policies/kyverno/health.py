@@ -12,7 +12,7 @@ from dataclasses import replace
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
-from scanner.model.release import shown
+from scanner.model.release import format_minor
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import kinds
@@ -42,7 +42,7 @@ def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterato
 
 def _of_autogen(form: BoundForm) -> Iterator[Health]:
     language, name = form.policy.key
-    kyverno = f"Kyverno {shown(form.decision.release)}"
+    kyverno = f"Kyverno {format_minor(form.decision.release)}"
     for controller in form.ignored_controllers:
         detail = f"autogen.podControllers names {controller}, which {kyverno} does not know and ignores"
         yield Health(HealthKind.NOTE, name, "", detail, language)
@@ -68,7 +68,11 @@ def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
 
 def _reader(decision: Decision) -> str:
     """The evaluation that does not read the end of an exception."""
-    return f"Kyverno {shown(decision.release)}" if decision.mode.expires else "the evaluation for Kyverno's own reports"
+    return (
+        f"Kyverno {format_minor(decision.release)}"
+        if decision.mode.expires
+        else "the evaluation for Kyverno's own reports"
+    )
 
 
 def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:

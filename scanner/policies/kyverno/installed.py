@@ -37,7 +37,7 @@ def installed_release(namespace: str, context: BindingContext) -> Release:
         kind for kind in context.served if (kind.group, kind.version, kind.plural) == ("apps", "v1", "deployments")
     )
     kind = next(kinds, None)
-    listed = context.lists.everything(kind, (namespace,)) if kind and context.lists else iter(())
+    listed = context.lists.list_all(kind, (namespace,)) if kind and context.lists else iter(())
     try:
         found = sorted(filter(_is_kyvernos, (resource.body for resource in listed)), key=_is_not_admission)
     except (ListFailed, ValueError) as error:

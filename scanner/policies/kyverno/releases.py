@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from scanner.cel.releases import ReleaseChange
-from scanner.model.release import Minor, Release, minor_of, shown
+from scanner.model.release import Minor, Release, format_minor, minor_of
 
 OLDEST: Final[Minor] = (1, 16)
 NEWEST: Final[Minor] = (1, 19)
@@ -79,9 +79,9 @@ def release_of(version: str) -> Release:
     if minor is None:
         return newest_for(f"{version!r} names no release of Kyverno")
     if minor > NEWEST:
-        return newest_for(f"Kyverno {shown(minor)} is newer than Assay supports")
+        return newest_for(f"Kyverno {format_minor(minor)} is newer than Assay supports")
     if minor < OLDEST:
-        return Release(OLDEST, _note(f"Kyverno {shown(minor)} is older than Assay supports", OLDEST))
+        return Release(OLDEST, _note(f"Kyverno {format_minor(minor)} is older than Assay supports", OLDEST))
     return Release(minor)
 
 
@@ -91,4 +91,4 @@ def newest_for(why: str) -> Release:
 
 
 def _note(why: str, rules: Minor) -> str:
-    return f"{why}. Assay applied the rules of Kyverno {shown(rules)}."
+    return f"{why}. Assay applied the rules of Kyverno {format_minor(rules)}."

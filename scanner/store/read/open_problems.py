@@ -134,7 +134,9 @@ def count_by_owner(
     seen = select(FINDINGS.c.object).where(is_open_in(place.cluster, place.revision))
     owners = ObjectOwners(labels, owner_of, seen)
     rows = _count_groups(connection, place, waived, owners.number_column(FINDINGS.c.object))
-    return join_groups((owners.names[owners.decode_number(bytes(owner))], size, numbers) for owner, size, numbers in rows)
+    return join_groups(
+        (owners.names[owners.decode_number(bytes(owner))], size, numbers) for owner, size, numbers in rows
+    )
 
 
 def _count_groups(

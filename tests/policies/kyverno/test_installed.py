@@ -10,7 +10,7 @@ from scanner.model.scans.scan import FILES
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.language import with_options
-from scanner.rbac import needs
+from scanner.rbac import list_permissions
 from scanner.scan.options import Options
 from tests.documents import KINDS
 from tests.policies.kyverno.made import pod, policy
@@ -150,7 +150,7 @@ def test_the_right_is_optional_and_in_one_namespace() -> None:
     cluster = FakeCluster([TEAM, policy("true", resources=("configmaps",))], kinds=(*KINDS, *KYVERNO))
     given = Options(languages=with_options(KyvernoOptions(version="1.18")))
     rights = [
-        [(need.optional, need.namespace) for need in needs(cluster, options).rights if "release" in need.why]
+        [(need.optional, need.namespace) for need in list_permissions(cluster, options).rights if "release" in need.why]
         for options in (Options(), given)
     ]
     assert [[(True, "kyverno")], []] == rights

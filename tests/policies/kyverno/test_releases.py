@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from scanner.model.outcome import CheckKind, Errored, Passed, Skipped, Violated
-from scanner.model.release import Minor, Release, shown
+from scanner.model.release import Minor, Release, format_minor
 from scanner.policies.kyverno.libraries import NoClusterData
 from scanner.policies.kyverno.libraries.cluster_data import Call
 from scanner.policies.kyverno.modes import CONTROLLER
@@ -19,7 +19,7 @@ from tests.policies.kyverno.made import check_results, deployment, exception, in
 RELEASES: Final = tuple((1, minor) for minor in range(OLDEST[1], NEWEST[1] + 1))
 PAGE: Final = Path(__file__).parents[3] / "docs" / "kyverno.md"
 ROW: Final = re.compile(r"^\| (?P<since>1\.\d+) \| (?P<what>.+?)\. \| `(?P<test>test_\w+)` \|$", re.MULTILINE)
-on_every_release = pytest.mark.parametrize("release", RELEASES, ids=shown)
+on_every_release = pytest.mark.parametrize("release", RELEASES, ids=format_minor)
 
 
 class Answers(NoClusterData):
@@ -159,7 +159,7 @@ def test_a_namespaced_policy_reads_no_global_context_since_1_19(release: Minor) 
 def test_the_page_has_every_difference_with_its_test() -> None:
     """The table names the release, the difference and a test of this module, in the order of the rows."""
     rows = [*ROW.finditer(PAGE.read_text())]
-    known = [(shown(change.since), change.description.rpartition(":")[0]) for change in CHANGES]
+    known = [(format_minor(change.since), change.description.rpartition(":")[0]) for change in CHANGES]
     assert (known, []) == (
         [(row["since"], row["what"]) for row in rows],
         [row["test"] for row in rows if row["test"] not in globals()],
