@@ -30,6 +30,7 @@ _FILTERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", LISTS)
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 50))
