@@ -25,6 +25,7 @@ def listed(count: int, limit: int) -> list[tuple[str, str]]:
     return identities
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "limit"), [(1, 500), (500, 500), (1_700, 500), (1_700, 1_200), (900, 90)])
 def test_every_pod_comes_once(count: int, limit: int) -> None:
     """Names and UIDs are different on all pages, and the announced number of objects follows."""

@@ -168,6 +168,7 @@ _SHAPES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
     """For all operands, true, false or errors, the absorbing form has a value where the closures have one, and the same value."""

@@ -15,6 +15,8 @@ from scanner.cel.values.values import Optional
 from tests.conformance.cases import RECORDED, load, parameters
 from tests.conformance.expressions import activation_for, compiled
 
+pytestmark = pytest.mark.long
+
 _FEW = 20
 
 

@@ -1,10 +1,9 @@
-"""Shell completion by the installed command, as bash asks for it."""
+"""Shell completion, as bash requests it."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from scanner.store.completion import NameQuery, list_ids, list_names, list_objec
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
-from tests.command import ASSAY, SECONDS, environment
+from tests.command import assay_here
 from tests.store.databases import database
 
 KUBECONFIG = """\
@@ -39,17 +38,9 @@ def completed(home: Path, *words: str, **variables: str) -> list[str]:
         "COMP_WORDS": " ".join(("assay", *words)),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run(
-        [ASSAY],
-        cwd=home,
-        env=environment(home, {**asked, **variables}),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=SECONDS,
-    )
-    assert "" == ran.stderr
-    return ran.stdout.split()
+    ran = assay_here(home=home, variables={**asked, **variables})
+    assert (0, "") == (ran.code, ran.stderr)
+    return ran.stdout.decode().split()
 
 
 def test_policies(scanned: Assay, home: Path) -> None:

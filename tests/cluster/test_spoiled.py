@@ -43,6 +43,8 @@ from tests.cluster.served import (
 from tests.cluster.server import FakeApi, Reply, Spoil, serving
 from tests.thorough import examples
 
+pytestmark = pytest.mark.long
+
 OBJECTS, PAGE = 6, 2
 MiB = 1 << 20
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

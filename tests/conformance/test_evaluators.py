@@ -91,6 +91,7 @@ class Part:
 
     number: ClassVar[int]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("path", parameters(*EVALUATIONS))
     def test_the_evaluators_agree_on_every_recorded_case(self, path: Path) -> None:
         """Values, error texts and the inputs that are read are equal: variables of the policy, questions to the authorizer."""

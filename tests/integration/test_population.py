@@ -217,6 +217,7 @@ def test_a_finding_is_explained_with_its_workload(limited: Scanned, scanned: Sca
     } == lines
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("fixture", ["scanned", "limited"])
 def test_every_outcome_can_be_computed_from_the_stored_objects(fixture: str, request: pytest.FixtureRequest) -> None:
     """Matched objects without those not evaluated and those of findings pass, for every check of every language."""

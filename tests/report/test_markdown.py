@@ -48,6 +48,7 @@ def incomplete(record: ScanInMemory) -> ScanInMemory:
     return replace(record, scan=scan(ScanState.INCOMPLETE), coverage=UNLISTED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("record", "heading", "row", "total"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def total(*counts: FindingCounts) -> FindingCounts:
     return FindingCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})
 
 
+@pytest.mark.long
 @given(st.lists(st.none() | kept, max_size=4), settings_of_users)
 def test_settings_change_no_outcome(labels: list[KeptOfObject | None], settings: Settings) -> None:
     """Outcomes, findings, completeness and the score without weights are those of a report without settings."""

@@ -48,6 +48,7 @@ def empty_store(prepared: str) -> Iterator[SqlStore]:
             emptied(prepared)
 
 
+@pytest.mark.long
 @given(st.lists(MATCHED | CLUSTERS, min_size=1, max_size=3), st.data())
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_outcome_can_be_computed_from_the_stored_objects(

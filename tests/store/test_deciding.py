@@ -74,6 +74,7 @@ DECIDING = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("later", TEXTS)
 def test_an_object_that_is_corrected_on_the_day_of_enforcement_is_fixed(store: SqlStore, later: list[Document]) -> None:
     """Texts and actions decide no verdict, so only the object can be the cause."""

@@ -37,6 +37,8 @@ from tests.report.pages import main_of
 from tests.store.made import PROD, Round, finding, listed, page_of
 from tests.store.test_population import SETTINGS
 
+pytestmark = pytest.mark.long
+
 NUMBERS = count(1)
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 TENANT = Controller("tenants.dev/v1", "Tenant", "one", "uid-one")

@@ -295,6 +295,7 @@ def test_times_are_read_in_utc(store: SqlStore) -> None:
     assert 0 == sum(abs(time.utcoffset().total_seconds()) for time in (scan.started_at, clock()))  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [999, 1000, 1001, 2500])
 def test_a_page_may_hold_any_number_of_findings(store: SqlStore, size: int) -> None:
     """No finding is lost between the portions in which rows are written and read."""

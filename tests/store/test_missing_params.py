@@ -55,6 +55,7 @@ def test_a_missing_param_has_the_cause_param(store: SqlStore, kind: str, where: 
     assert {("resolved", *WEB): ("rulesChanged", "param"), ("new", *LACKING): ("param",)} == gone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_param_that_is_back_has_the_cause_param(store: SqlStore, kind: str, where: str, reference: Document) -> None:
     """The error of the configuration is no remediation."""
@@ -78,6 +79,7 @@ def test_a_param_that_comes_first_has_the_cause_param(
     assert {("resolved", *LACKING): ("rulesChanged", "param"), ("new", *WEB): ("param",)} == come
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_param_that_may_be_missing_has_the_cause_param(
     store: SqlStore, kind: str, where: str, reference: Document
@@ -91,6 +93,7 @@ def test_a_param_that_may_be_missing_has_the_cause_param(
     assert ({("resolved", *WEB): ("rulesChanged", "param")}, {("reopened", *WEB): ("param",)}) == (gone, back)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_difference_of_two_scans_names_the_missing_param(
     store: SqlStore, kind: str, where: str, reference: Document

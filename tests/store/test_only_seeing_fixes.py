@@ -233,6 +233,7 @@ def reaches(each: Round, item: Finding) -> bool:
 NUMBERS = count()
 
 
+@pytest.mark.long
 @given(history=st.lists(rounds, min_size=1, max_size=6))
 @SETTINGS
 def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -> None:

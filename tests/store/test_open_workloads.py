@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from tests.store.test_waivers import record
 NUMBERS = count(1)
 
 
+@pytest.mark.long
 @given(scans=st.lists(found, min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_sums_by_policy_are_those_of_the_problems(store: SqlStore, scans: list[tuple[Finding, ...]]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.long
 @given(history=st.lists(listings, min_size=1, max_size=5))
 @SETTINGS
 def test_every_scan_keeps_the_objects_and_sets_of_its_day(store: SqlStore, history: list[Listing]) -> None:

@@ -40,6 +40,7 @@ def whole(store: SqlStore, number: int) -> list[CountedObject]:
     ]
 
 
+@pytest.mark.long
 @given(history=st.lists(listings, min_size=1, max_size=4), limit=st.integers(1, 4))
 @SETTINGS
 def test_pages_are_the_population_of_the_day(store: SqlStore, history: list[Listing], limit: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.posture.grouped_problems import count_groups
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
+
+pytestmark = pytest.mark.long
 
 NUMBERS = count(1)
 ITEMS = tuple(

@@ -40,6 +40,7 @@ def renamed(url: str, old: str, new: str) -> RenameResult:
     return rename_cluster(url, old, new, DAWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "text", "second"),
     [

@@ -14,6 +14,7 @@ from itertools import count
 from math import ceil
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
@@ -28,6 +29,8 @@ from tests.store.agreement import Answers, check_problem_totals, differing_facts
 from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
 from tests.store.made import DAWN
 from tests.store.replay import Kept, Replay
+
+pytestmark = pytest.mark.long
 
 Act: TypeAlias = tuple[Any, ...]
 Overlap: TypeAlias = tuple[list[Act], Question]

@@ -164,6 +164,7 @@ SETTINGS = settings(
 class TestAnyHistory:
     """A class of its own, so that another process can run it."""
 
+    @pytest.mark.long
     @given(history=histories, rule=rules)
     @SETTINGS
     def test_pruning_changes_nothing_that_is_kept(
@@ -242,6 +243,7 @@ ladder_steps = st.builds(
 class TestAnyContinuation:
     """A class of its own, so that another process can run it."""
 
+    @pytest.mark.long
     @given(history=st.lists(ladder_steps, min_size=6, max_size=14), rule=rules)
     @SETTINGS
     def test_pruning_changes_no_continuation(
@@ -580,6 +582,7 @@ def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
     assert ("new", ended(2)) == (problem.status, problem.first_seen)
 
 
+@pytest.mark.long
 def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, reference: str) -> None:
     """A binding was renamed and unbound by turns: the row in which another finding continued the first one is gone."""
     bound = [

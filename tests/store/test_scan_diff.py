@@ -357,6 +357,7 @@ def rounds(seed: int) -> Iterator[tuple[Finding, ...]]:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pair_equals_a_replay_that_keeps_everything(store: SqlStore, seed: int) -> None:
     """For any sequence of scans."""

@@ -218,6 +218,7 @@ def test_pods_have_the_workload_that_controls_them(filled: SqlStore, url: str) -
     assert "open" == pod["status"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [3, 4, 5, 6, 9])
 def test_problems_are_those_of_the_report(store: SqlStore, url: str, number: int) -> None:
     """The problems of the newest scan have the status, the clocks and the resolution of the report."""
@@ -287,6 +288,7 @@ def test_previews_are_not_open(store: SqlStore, url: str) -> None:
     assert len(list(store.read_scan("scan-1").findings())) == len(kept[0]) == len(kept[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["v_coverage", "v_policy_health"])
 def test_pruned_scans_have_no_body(filled: SqlStore, url: str, view: str) -> None:
     """They are in `v_scans`, with their counts."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def shown(store: SqlStore, day: date) -> set[str]:
     return objects
 
 
+@pytest.mark.long
 @given(st.lists(_SETS, min_size=1, max_size=4))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_report_of_a_day_has_the_waivers_of_that_day(tmp_path: Path, history: list[list[Waiver] | None]) -> None:

@@ -252,6 +252,7 @@ def test_a_scan_that_ends_meanwhile_is_on_a_later_page(tmp_path_factory: pytest.
         assert "5 min ago" in row
 
 
+@pytest.mark.long
 def test_the_list_has_a_row_for_each_cluster_however_many_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A page has a hundred; the link leads to the next ones, without repetition."""
     url = f"sqlite:///{tmp_path_factory.mktemp('many') / 'assay.db'}"

@@ -36,6 +36,7 @@ def _api(opened: Served) -> str:
     return f"/api/v1{opened.cluster}/findings"
 
 
+@pytest.mark.long
 def test_each_page_of_the_newest_scan_is_that_of_the_scan_by_its_id(pages: tuple[Served, str]) -> None:
     """The pages of the scan before, which are in memory, have other rows."""
     opened, scan = pages

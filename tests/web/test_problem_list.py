@@ -174,6 +174,7 @@ def test_a_problem_is_found_by_its_number(findings: list[Made]) -> None:
     assert everything.find_place(99) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("field", "value"),
     [

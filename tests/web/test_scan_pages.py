@@ -31,6 +31,7 @@ def _main(html: str) -> str:
     return own.replace("findings.html?", "findings.html#")
 
 
+@pytest.mark.long
 def test_every_page_of_the_static_report_is_served_with_the_same_content(site: Served, static: Path) -> None:
     """Each page besides the list of findings has the same main part, but for the links that filter the list."""
     pages = sorted(path.relative_to(static).as_posix() for path in static.rglob("*.html"))
