@@ -109,7 +109,7 @@ class CompiledPolicy:
     own_errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
+    def make_without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
         """A policy of a language without expressions, with the checks that are evaluated: the evaluator alone knows how."""
         return cls(policy, {}, (), (), (), checks=checks, cost_bounds=CostBounds({}, ()))
 

@@ -124,7 +124,7 @@ class Variables(cel.Lazy):
         expression = self._find_expression(name)
         if expression is None:
             raise KeyError(name)
-        value = self.entries[name] = self._evaluated(name, expression)
+        value = self.entries[name] = self._evaluate(name, expression)
         return value
 
     def _find_expression(self, name: str) -> ProgramSource | None:
@@ -135,7 +135,7 @@ class Variables(cel.Lazy):
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
-    def _evaluated(self, name: str, expression: ProgramSource) -> cel.Value:
+    def _evaluate(self, name: str, expression: ProgramSource) -> cel.Value:
         """The value of a variable. The text of an error is kept: an exception would keep its frames and their values in memory."""
         program = expression.program
         if program is None:
@@ -255,14 +255,14 @@ class CostBounds:
             name: expression.program for name, expression in variables.items() if expression.program is not None
         }
         self._shares = tuple(share for share in shares if share.programs)
-        roots = {path[0] for program in self._programs() for path in program.reads}
+        roots = {path[0] for program in self._list_programs() for path in program.reads}
         self._roots = tuple(root for root in _ROOTS if root in roots)
         self._largest = -1
         self._smallest_misfit = cel.LARGEST_SIZE + 1
         self._fitting: list[tuple[SizeBound, ...]] = []
         self._misfits: list[tuple[SizeBound, ...]] = []
 
-    def _programs(self) -> Iterator[cel.Program]:
+    def _list_programs(self) -> Iterator[cel.Program]:
         yield from self._variables.values()
         yield from (program for share in self._shares for program in share.programs)
 
@@ -282,7 +282,7 @@ class CostBounds:
     @property
     def ranges(self) -> frozenset[tuple[str, ...]]:
         """The paths into `object` and `oldObject` over whose elements loops run."""
-        return frozenset().union(*(program.ranges for program in self._programs()))
+        return frozenset().union(*(program.ranges for program in self._list_programs()))
 
     def is_within(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[tuple[str, ...], float] | None = None
@@ -320,7 +320,7 @@ class CostBounds:
     def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
         known_lengths = lengths or {}
         extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_AUTHORIZERS, cel.NOTHING)
-        common = list(self._variable_costs(extents, known_lengths))
+        common = list(self._bound_variables(extents, known_lengths))
         total = sum(common)
         for share in self._shares:
             costs = [program.bound(extents, known_lengths).cost for program in share.programs]
@@ -328,7 +328,7 @@ class CostBounds:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
-    def _variable_costs(
+    def _bound_variables(
         self, extents: dict[str, SizeBound], lengths: Mapping[tuple[str, ...], float]
     ) -> Iterator[float]:
         """Yield the cost of each variable, and add the size bound of its value to `extents` for the expressions after it."""

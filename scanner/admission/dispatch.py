@@ -74,7 +74,7 @@ class BoundPolicy:
         """Return whether the policy evaluates the objects of a namespace; an empty name stands for cluster-scoped objects."""
         return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
 
-    def with_exemptions(
+    def add_exemptions(
         self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
     ) -> tuple[CheckResult, ...]:
         """The check results with the exemption of the object in `excepted_by`, if admission exempts its requests from the policy.
@@ -171,7 +171,7 @@ def evaluate_object(
             yield pending
             continue
         check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
-        check_results = bound.with_exemptions(check_results, resource, context.find_namespace(resource.namespace))
+        check_results = bound.add_exemptions(check_results, resource, context.find_namespace(resource.namespace))
         yield pending._replace(check_results=check_results)
 
 

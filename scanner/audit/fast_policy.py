@@ -353,14 +353,14 @@ class FastVariables(Variables):
         super().__init__(expressions, inputs)
         self._functions = functions
 
-    def _evaluated(self, name: str, expression: cost_budget.ProgramSource) -> cel.Value:
+    def _evaluate(self, name: str, expression: cost_budget.ProgramSource) -> cel.Value:
         function = self._functions.get(name)
         if function is None or (self._failures and name in self._failures):
-            return super()._evaluated(name, expression)
+            return super()._evaluate(name, expression)
         try:
             return function(self._inputs)
         except Exception:  # noqa: BLE001 - the program raises any error again
-            return super()._evaluated(name, expression)
+            return super()._evaluate(name, expression)
 
 
 def generate_functions(variables: Mapping[str, Expression]) -> dict[str, Function]:

@@ -152,7 +152,7 @@ class PageEvaluator:
                 return False
             if fast_policy.bound.exempts is not None:
                 namespace = self.context.find_namespace(resource.namespace)
-                check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
+                check_results = fast_policy.bound.add_exemptions(check_results, resource, namespace)
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)

@@ -188,17 +188,17 @@ def chain_rules(*rules: Rule) -> Rule:
     return apply
 
 
-def within(name: str, rule: Rule) -> Rule:
+def apply_within(name: str, rule: Rule) -> Rule:
     """A rule for the struct in member `name` of the object; an absent struct counts as empty."""
     return lambda value: set_member(value, name, rule(as_object(value.get(name))))
 
 
-def where(name: str, rule: Rule) -> Rule:
+def apply_when_set(name: str, rule: Rule) -> Rule:
     """A rule for the struct in member `name` of the object, when it is set."""
-    return lambda value: value if value.get(name) is None else within(name, rule)(value)
+    return lambda value: value if value.get(name) is None else apply_within(name, rule)(value)
 
 
-def each(name: str, rule: Rule) -> Rule:
+def apply_to_each(name: str, rule: Rule) -> Rule:
     """A rule for every object in the list `name` of the object."""
 
     def apply(value: JsonObject) -> JsonObject:
@@ -232,12 +232,12 @@ def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:
 # Default rules that fill fields. A null counts as absent, as in Go's decoder.
 
 
-def when_absent(**defaults: Json) -> Rule:
+def fill_absent(**defaults: Json) -> Rule:
     """Fill pointer fields, which keep an explicit zero."""
     return lambda value: _fill(value, {name: default for name, default in defaults.items() if value.get(name) is None})
 
 
-def when_zero(**defaults: Json) -> Rule:
+def fill_zero(**defaults: Json) -> Rule:
     """Fill plain fields, whose zero value counts as absent."""
     return lambda value: _fill(value, {name: default for name, default in defaults.items() if not value.get(name)})
 

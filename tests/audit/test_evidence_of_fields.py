@@ -20,7 +20,7 @@ from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, PODS, SECRETS, Document, binding, namespace, policy, rule, thing
 
 POLICY = read_policy(policy("p", "fields", matchConstraints={"resourceRules": [rule("pods", "secrets")]}))
-BOUND = BoundPolicy(CompiledPolicy.without_expressions(POLICY, list_checks(POLICY)), (read_binding(binding()),))
+BOUND = BoundPolicy(CompiledPolicy.make_without_expressions(POLICY, list_checks(POLICY)), (read_binding(binding()),))
 SPACE = namespace("default", **{"db-token": "hunter2hunter2", "team": "a"})
 POD = thing(
     PODS,
@@ -128,7 +128,7 @@ def test_a_message_has_no_secret() -> None:
 def test_a_message_of_the_policy_is_shown_as_it_is_written() -> None:
     """Its words are those of the policy, and not of an object."""
     written = replace(POLICY, validations=(replace(POLICY.validations[0], message="opensesame is wrong"),))
-    compiled = CompiledPolicy.without_expressions(written, list_checks(written))
+    compiled = CompiledPolicy.make_without_expressions(written, list_checks(written))
     outcome = Violated("opensesame is wrong")
 
     assert outcome == redact.redact_outcome(outcome, compiled.checks[0], result_of(POD), compiled)

@@ -18,7 +18,7 @@ from scanner.mutate.decoding import decode_strictly
 from scanner.mutate.difference import find_changes
 from scanner.mutate.operations import PatchOperation, apply
 from scanner.mutate.registry import prepare_second_pass, store_update
-from scanner.mutate.walk import drop_members, within
+from scanner.mutate.walk import apply_within, drop_members
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.storable import STORABLE
 
@@ -86,7 +86,7 @@ def edits(live: JsonObject) -> Iterator[PatchOperation]:
     """Every member removed or emptied, but those that say which object it is."""
     for path, value in members(
         drop_members(
-            within("metadata", lambda metadata: drop_members(metadata, *IDENTITY))(live), "apiVersion", "kind"
+            apply_within("metadata", lambda metadata: drop_members(metadata, *IDENTITY))(live), "apiVersion", "kind"
         ),
         "",
     ):

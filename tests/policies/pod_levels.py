@@ -88,7 +88,7 @@ class PodLevels(PlainLanguage):
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        return CompiledPolicy.without_expressions(policy, list_checks(policy))
+        return CompiledPolicy.make_without_expressions(policy, list_checks(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         return BoundLevels(documents, context)
@@ -141,7 +141,7 @@ class BoundLevels(BoundLanguage):
         mode, level = (as_text(dig(binding.manifest, "spec", name)) for name in ("mode", "level"))
         names = _LEVELS[level or _STRICT]
         checks = tuple(check for check in list_checks(policy) if check.expression in names)
-        compiled = CompiledPolicy.without_expressions(policy, checks)
+        compiled = CompiledPolicy.make_without_expressions(policy, checks)
         covered = CoveredNamespaces((ENFORCE, WARN), lambda labels: _level(mode, labels) == level)
         bound = make_bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
         return replace(bound, covered=None if binding.assumed else covered)
@@ -155,7 +155,7 @@ class BoundLevels(BoundLanguage):
             yield (
                 policy,
                 classify_policy(
-                    CompiledPolicy.without_expressions(policy, list_checks(policy)), self._context.operations
+                    CompiledPolicy.make_without_expressions(policy, list_checks(policy)), self._context.operations
                 ),
             )
 

@@ -55,7 +55,7 @@ class FoldedTree:
 def fold(root: Node, checked: CheckedTree, environment: Environment) -> FoldedTree:
     """Return the constants of a tree. Raises `InstantiationError` when the computation of a constant fails."""
     folded = FoldedTree()
-    for node in _bottom_up(root, checked):
+    for node in _list_bottom_up(root, checked):
         try:
             _fold_node(node, checked, environment, folded)
         except EvaluationError as error:
@@ -63,7 +63,7 @@ def fold(root: Node, checked: CheckedTree, environment: Environment) -> FoldedTr
     return folded
 
 
-def _bottom_up(root: Node, checked: CheckedTree) -> Iterator[Node]:
+def _list_bottom_up(root: Node, checked: CheckedTree) -> Iterator[Node]:
     """Yield the nodes in the order in which upstream plans them: operands first, left to right."""
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
@@ -73,10 +73,10 @@ def _bottom_up(root: Node, checked: CheckedTree) -> Iterator[Node]:
             continue
         stack.append((node, True))
         if node.id not in checked.names or not isinstance(node, Select):
-            stack.extend((child, False) for child in reversed(_planned_children(node, checked)))
+            stack.extend((child, False) for child in reversed(_list_planned_children(node, checked)))
 
 
-def _planned_children(node: Node, checked: CheckedTree) -> tuple[Node, ...]:
+def _list_planned_children(node: Node, checked: CheckedTree) -> tuple[Node, ...]:
     if isinstance(node, Comprehension):
         return node.start, node.range, node.condition, node.step, node.result
     call = checked.calls.get(node.id)
@@ -153,10 +153,10 @@ def _fold_membership(node: Call, members: Value, folded: FoldedTree) -> None:
     if not members:
         folded.constants[node.id] = False
         return
-    folded.sets[node.id] = frozenset(key for member in members for key in _spellings(member))
+    folded.sets[node.id] = frozenset(key for member in members for key in _list_spellings(member))
 
 
-def _spellings(member: Value) -> Iterator[Key]:
+def _list_spellings(member: Value) -> Iterator[Key]:
     """Yield a member and the equal number in the other numeric types, where upstream adds it."""
     yield type(member), member
     if type(member) is float:

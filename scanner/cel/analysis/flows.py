@@ -56,7 +56,7 @@ def find_flow(root: Node, checked: CheckedTree, variables: frozenset[str]) -> Fl
 
     def read() -> Flow:
         reader = _FlowReader(checked, variables)
-        return Flow(reader.places(root, {}), frozenset(reader.computed))
+        return Flow(reader.find_places(root, {}), frozenset(reader.computed))
 
     return run_with_room(read)
 
@@ -132,25 +132,25 @@ class _FlowReader:
         self._variables = variables
         self.computed: set[Path] = set()
 
-    def places(self, node: Node, scope: _Scope) -> _Places:
+    def find_places(self, node: Node, scope: _Scope) -> _Places:
         """Return the places of a value, or of its parts; collect the places from which it was computed."""
         name = self._checked.names.get(node.id)
         if name is not None and isinstance(node, Identifier | Select):
             return self._read_name(node, name, scope)
         match node:
             case Select(operand=operand, field=field, test=test):
-                places = self.places(operand, scope)
-                return self._shape(places) if test else _append_step_to_all(places, _write_key(field))
+                places = self.find_places(operand, scope)
+                return self._find_shape(places) if test else _append_step_to_all(places, _write_key(field))
             case Call():
-                return self._call(node, scope)
+                return self._find_call(node, scope)
             case ListLiteral() if not node.optional:
-                return _box(path for element in node.elements for path in self.places(element, scope))
+                return _box(path for element in node.elements for path in self.find_places(element, scope))
             case MapLiteral():
-                return self._map(node, scope)
+                return self._find_map(node, scope)
             case StructLiteral():
-                return self._struct(node, scope)
+                return self._find_struct(node, scope)
             case Comprehension():
-                return self._loop(node, scope)
+                return self._find_loop(node, scope)
             case _:
                 return self._compute_from(children(node), scope)
 
@@ -159,16 +159,16 @@ class _FlowReader:
             return scope[name]
         return frozenset({tuple(name.split("."))}) if name in self._variables else _NOWHERE
 
-    def _shape(self, places: _Places) -> _Places:
+    def _find_shape(self, places: _Places) -> _Places:
         self.computed |= _append_step_to_all(places, SHAPE)
         return _NOWHERE
 
     def _compute_from(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
         for node in nodes:
-            self.computed |= self.places(node, scope)
+            self.computed |= self.find_places(node, scope)
         return _NOWHERE
 
-    def _call(self, node: Call, scope: _Scope) -> _Places:
+    def _find_call(self, node: Call, scope: _Scope) -> _Places:
         call = self._checked.calls.get(node.id)
         arguments = tuple(children(node)) if call is None else call.arguments
         if node.function in _INDEXES and len(arguments) == len(node.arguments):
@@ -176,7 +176,7 @@ class _FlowReader:
             constant = key.value if isinstance(key, Literal) else None
             self._compute_from([key], scope)
             return _append_step_to_all(
-                self.places(operand, scope), _write_key(constant) if isinstance(constant, str) else ELEMENTS
+                self.find_places(operand, scope), _write_key(constant) if isinstance(constant, str) else ELEMENTS
             )
         if node.function == "_?_:_":
             self._compute_from(arguments[:1], scope)
@@ -193,20 +193,20 @@ class _FlowReader:
                 return self._join_all(arguments, scope)
             case ArgumentFlow.SORTS | ArgumentFlow.READS:
                 self._compute_from(arguments[1:], scope)
-                return self.places(arguments[0], scope)
+                return self.find_places(arguments[0], scope)
             case ArgumentFlow.COMPUTES:
                 return self._compute_from(arguments, scope)
             case _:
                 assert_never(flow)
 
     def _join_all(self, nodes: Iterable[Node], scope: _Scope) -> _Places:
-        return frozenset(path for node in nodes for path in self.places(node, scope))
+        return frozenset(path for node in nodes for path in self.find_places(node, scope))
 
-    def _map(self, node: MapLiteral, scope: _Scope) -> _Places:
+    def _find_map(self, node: MapLiteral, scope: _Scope) -> _Places:
         self._compute_from((entry.key for entry in node.entries), scope)
         return _box(self._join_all((entry.value for entry in node.entries), scope))
 
-    def _struct(self, node: StructLiteral, scope: _Scope) -> _Places:
+    def _find_struct(self, node: StructLiteral, scope: _Scope) -> _Places:
         """Return the flow of a literal.
 
         The path of a patch is not in the result; the source of a copy or move counts as computed from.
@@ -219,13 +219,13 @@ class _FlowReader:
         operation, source = fields.get("op"), fields.get("from")
         if not (isinstance(operation, Literal) and operation.value in _LITERAL_OPERATIONS):
             self.computed |= _find_target(source)
-        return _NOWHERE if value is None else _box(self.places(value, scope))
+        return _NOWHERE if value is None else _box(self.find_places(value, scope))
 
-    def _loop(self, node: Comprehension, scope: _Scope) -> _Places:
-        over = self.places(node.start if node.fold == "bind" else node.range, scope)
+    def _find_loop(self, node: Comprehension, scope: _Scope) -> _Places:
+        over = self.find_places(node.start if node.fold == "bind" else node.range, scope)
         if node.fold == "bind":
-            return self.places(node.result, {**scope, node.accumulator: over})
-        self._shape(over)
+            return self.find_places(node.result, {**scope, node.accumulator: over})
+        self._find_shape(over)
         element = _append_step_to_all(over, ELEMENTS)
         inner = {**scope, node.variable: element}
         if node.second_variable is not None:
@@ -234,7 +234,7 @@ class _FlowReader:
         if node.body is None or node.is_open or node.fold not in _FOLLOWED:
             self.computed |= over if node.is_open else _NOWHERE
             return self._compute_from([] if node.body is None else [node.body], inner)
-        return _box(self.places(node.body, inner))
+        return _box(self.find_places(node.body, inner))
 
 
 def _write_key(name: str) -> str:

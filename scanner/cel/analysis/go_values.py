@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.syntax.tree import Call, Node, Select
 from scanner.cel.values.values import UInt, Value
-from scanner.cel.values.wrapped_values import go_name
+from scanner.cel.values.wrapped_values import find_go_name
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -56,7 +56,7 @@ def is_selection(node: Node, checked: CheckedTree) -> bool:
 
 def explain_refused_key(key: Value) -> str:
     """Return Go's error text for a value that cannot be a key or an index; empty for a valid one."""
-    name = go_name(key) or _NAMES.get(type(key))
+    name = find_go_name(key) or _NAMES.get(type(key))
     return f"invalid qualifier type: {name}" if name else ""
 
 

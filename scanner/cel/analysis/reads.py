@@ -21,7 +21,7 @@ def find_paths(root: Node, checked: CheckedTree, variables: frozenset[str]) -> f
     stack = [root]
     while stack:
         node = stack.pop()
-        path = _path(node, checked, variables)
+        path = _find_path(node, checked, variables)
         if path is not None:
             reads.add(path)
             continue
@@ -30,20 +30,20 @@ def find_paths(root: Node, checked: CheckedTree, variables: frozenset[str]) -> f
     return frozenset(reads)
 
 
-def _path(node: Node, checked: CheckedTree, variables: frozenset[str]) -> Path | None:
+def _find_path(node: Node, checked: CheckedTree, variables: frozenset[str]) -> Path | None:
     fields: list[str] = []
     while True:
         name = checked.names.get(node.id)
         if name is not None:
             return (*name.split("."), *reversed(fields)) if name in variables else None
-        step = _constant_step(node)
+        step = _get_constant_step(node)
         if step is None:
             return None
         node, field = step
         fields.append(field)
 
 
-def _constant_step(node: Node) -> tuple[Node, str] | None:
+def _get_constant_step(node: Node) -> tuple[Node, str] | None:
     match node:
         case Select(operand=operand, field=field):
             return operand, field

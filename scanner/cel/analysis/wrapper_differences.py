@@ -70,7 +70,7 @@ def _find_differences(text: str, environment: Environment) -> tuple[Type, tuple[
     checked = check(root, environment)
     finder = _Finder(checked, environment)
     return checked.types.get(root.id, DYN), tuple(
-        dict.fromkeys(difference for node in walk(root) for difference in finder.of(node))
+        dict.fromkeys(difference for node in walk(root) for difference in finder.find_differences(node))
     )
 
 
@@ -86,32 +86,32 @@ class _Finder:
         self._structs = environment.structs
         self._environment = environment
 
-    def of(self, node: Node) -> Iterator[WrapperDifference]:
+    def find_differences(self, node: Node) -> Iterator[WrapperDifference]:
         """Yield the differences at one node."""
         match node:
             case Call(function="_==_" | "_!=_" as sign, arguments=(left, right)):
-                yield from self._equality(_EQUALITIES[sign], left, right)
+                yield from self._find_in_equality(_EQUALITIES[sign], left, right)
             case Call(function="@in", arguments=(element, container)):
-                yield from self._membership(element, container)
+                yield from self._find_in_membership(element, container)
             case Call(function="_[_]" | "_[?_]", arguments=(container, key)):
-                yield from self._lookup(container, key)
+                yield from self._find_in_lookup(container, key)
             case Call(function="ofNonZeroValue", target=Identifier(name="optional"), arguments=(value,)):
-                if self._is_read(value) and self._kind(self._type(value)) in ("object", "list"):
-                    yield WrapperDifference(f"optional.ofNonZeroValue of {_print_type(self._type(value))}")
+                if self._is_read(value) and self._get_kind(self._get_type(value)) in ("object", "list"):
+                    yield WrapperDifference(f"optional.ofNonZeroValue of {_print_type(self._get_type(value))}")
             case StructLiteral(type_name=name, entries=entries) if name.removeprefix(".") in MESSAGES:
                 for entry in entries:
-                    yield from self._conversion(name, entry.name, entry.value)
+                    yield from self._find_in_conversion(name, entry.name, entry.value)
             case _:
                 pass
 
-    def _conversion(self, message: str, field: str, value: Node) -> Iterator[WrapperDifference]:
+    def _find_in_conversion(self, message: str, field: str, value: Node) -> Iterator[WrapperDifference]:
         """Yield the operand of a protobuf message's field, where it may be or contain a wrapper."""
-        types = (self._type(value), *self._list_content(value))
-        if self._reads(value) and any(self._kind(type_) in ("object", "map", "list") for type_ in types):
+        types = (self._get_type(value), *self._list_content(value))
+        if self._reads(value) and any(self._get_kind(type_) in ("object", "map", "list") for type_ in types):
             yield WrapperDifference(f"{message}{{{field}: {_print_type(types[0])}}}")
 
-    def _equality(self, sign: str, left: Node, right: Node) -> Iterator[WrapperDifference]:
-        text = f"{_print_type(self._type(left))} {sign} {_print_type(self._type(right))}"
+    def _find_in_equality(self, sign: str, left: Node, right: Node) -> Iterator[WrapperDifference]:
+        text = f"{_print_type(self._get_type(left))} {sign} {_print_type(self._get_type(right))}"
         if _is_mirrored(left, right):
             return
         if self._compares_structures(left, right):
@@ -121,7 +121,7 @@ class _Finder:
 
     def _compares_structures(self, left: Node, right: Node) -> bool:
         """Return whether structures are compared with each other: free-form parts are compared as the bytes that were sent."""
-        left_type, right_type = self._type(left), self._type(right)
+        left_type, right_type = self._get_type(left), self._get_type(right)
         both = (
             self._is_read(left) and self._is_read(right) and self._is_object(left_type) and self._is_object(right_type)
         )
@@ -131,7 +131,7 @@ class _Finder:
         )
 
     def _kinds_differ(self, left: Node, right: Node) -> bool:
-        if self._is_read(left) and self._rejects(self._type(left), self._type(right)):
+        if self._is_read(left) and self._rejects(self._get_type(left), self._get_type(right)):
             return True
         pairs = ((held, beside) for held in self._list_content(left) for beside in self._list_content(right))
         inside = (self._is_mixed(held, beside) or self._is_mixed(beside, held) for held, beside in pairs)
@@ -139,7 +139,7 @@ class _Finder:
 
     def _rejects(self, left: Type, right: Type) -> bool:
         """Return whether a wrapper on the left rejects a value of another kind on the right."""
-        kinds = self._kind(left), self._kind(right)
+        kinds = self._get_kind(left), self._get_kind(right)
         if kinds[1] in ("dyn", "null"):
             return False
         return (kinds[0] in ("object", "map") and kinds[1] not in ("object", "map")) or (
@@ -148,25 +148,25 @@ class _Finder:
 
     def _fields_differ(self, left: Node, right: Node) -> bool:
         """Return whether a structure is compared with a literal that has a value of another kind in a field."""
-        structure, literal = self._type(left), right
+        structure, literal = self._get_type(left), right
         if self._structs is None or not self._is_object(structure) or not isinstance(literal, MapLiteral):
             return False
         named_values = ((entry.key.value, entry.value) for entry in literal.entries if isinstance(entry.key, Literal))
         fields = ((self._structs.field(structure.name, str(key)), value) for key, value in named_values)
-        return any(field is not None and self._rejects(field, self._type(value)) for field, value in fields)
+        return any(field is not None and self._rejects(field, self._get_type(value)) for field, value in fields)
 
     def _list_content(self, node: Node) -> Iterator[Type]:
         """Yield the types of the content of a list or map."""
         match node:
             case ListLiteral(elements=elements):
-                yield from map(self._type, elements)
+                yield from map(self._get_type, elements)
             case MapLiteral(entries=entries):
-                yield from (self._type(entry.value) for entry in entries)
+                yield from (self._get_type(entry.value) for entry in entries)
             case Call(function="_+_", arguments=(left, right)):
                 yield from self._list_content(left)
                 yield from self._list_content(right)
             case _:
-                type_ = self._type(node)
+                type_ = self._get_type(node)
                 yield from type_.parameters[-1:] if type_.family in ("list", "map") else ()
 
     def _is_mixed(self, left: Type, right: Type) -> bool:
@@ -182,10 +182,10 @@ class _Finder:
             return self._are_structures(left.parameters[-1], right.parameters[-1])
         return self._is_object(left) and self._is_object(right)
 
-    def _membership(self, element: Node, container: Node) -> Iterator[WrapperDifference]:
-        element_type, within = self._type(element), self._type(container)
-        if self._is_read(container) and self._kind(within) in ("object", "map"):
-            if self._kind(element_type) not in ("string", "dyn"):
+    def _find_in_membership(self, element: Node, container: Node) -> Iterator[WrapperDifference]:
+        element_type, within = self._get_type(element), self._get_type(container)
+        if self._is_read(container) and self._get_kind(within) in ("object", "map"):
+            if self._get_kind(element_type) not in ("string", "dyn"):
                 yield WrapperDifference(f"{_print_type(element_type)} in {_print_type(within)}")
         elif self._reads(element) and any(self._lists_differ(element, held) for held in self._list_content(container)):
             structures = any(self._are_structures(element_type, held) for held in self._list_content(container))
@@ -197,12 +197,16 @@ class _Finder:
         within = inner is not None and any(
             self._is_mixed(part, inner) or self._is_mixed(inner, part) for part in self._list_content(element)
         )
-        return within or self._are_structures(self._type(element), held)
+        return within or self._are_structures(self._get_type(element), held)
 
-    def _lookup(self, container: Node, key: Node) -> Iterator[WrapperDifference]:
-        within, at = self._type(container), self._type(key)
-        odd = _ODD_INDEXES if self._kind(within) == "list" else _ODD_KEYS
-        if self._is_read(container) and self._kind(within) in ("object", "map", "list") and self._kind(at) in odd:
+    def _find_in_lookup(self, container: Node, key: Node) -> Iterator[WrapperDifference]:
+        within, at = self._get_type(container), self._get_type(key)
+        odd = _ODD_INDEXES if self._get_kind(within) == "list" else _ODD_KEYS
+        if (
+            self._is_read(container)
+            and self._get_kind(within) in ("object", "map", "list")
+            and self._get_kind(at) in odd
+        ):
             yield WrapperDifference(f"{_print_type(within)}[{_print_type(at)}]")
 
     def _is_read(self, node: Node) -> bool:
@@ -233,7 +237,7 @@ class _Finder:
         """Return whether any part of a value comes unchanged from the request."""
         return any(self._is_read(part) for part in walk(node))
 
-    def _type(self, node: Node) -> Type:
+    def _get_type(self, node: Node) -> Type:
         """Return the type of a node, unwrapped from `dyn` and optionals."""
         while isinstance(node, Call) and node.function == "dyn" and len(node.arguments) == 1:
             node = node.arguments[0]
@@ -242,7 +246,7 @@ class _Finder:
             type_ = type_.parameters[0]
         return type_
 
-    def _kind(self, type_: Type) -> str:
+    def _get_kind(self, type_: Type) -> str:
         if type_.family in ("dyn", "any", "error", "parameter"):
             return "dyn"
         if type_.family == "object":
@@ -257,16 +261,16 @@ class _Finder:
 
 def _is_mirrored(left: Node, right: Node) -> bool:
     """Return whether both sides are the same place of the object, before and after: they are equal when nothing changes."""
-    place, counterpart = _place(left), _place(right)
+    place, counterpart = _find_place(left), _find_place(right)
     return place is not None and place == counterpart
 
 
-def _place(node: Node) -> tuple[str, ...] | None:
+def _find_place(node: Node) -> tuple[str, ...] | None:
     match node:
         case Identifier(name=name):
             return ("object",) if name in OBJECTS else (name,)
         case Select(operand=operand, field=field, test=False):
-            before = _place(operand)
+            before = _find_place(operand)
             return None if before is None else (*before, field)
         case _:
             return None

@@ -126,43 +126,43 @@ class _Checker:
             case Literal():
                 type_ = type_of(node.value)
             case Identifier():
-                type_ = self._identifier(node)
+                type_ = self._check_identifier(node)
             case Select():
-                type_ = self._select(node)
+                type_ = self._check_select(node)
             case Call():
-                type_ = self._call(node)
+                type_ = self._check_call(node)
             case ListLiteral():
-                type_ = self._list(node)
+                type_ = self._check_list(node)
             case MapLiteral():
-                type_ = self._map(node)
+                type_ = self._check_map(node)
             case StructLiteral():
-                type_ = self._struct(node)
+                type_ = self._check_struct(node)
             case Comprehension():
-                type_ = self._comprehension(node)
+                type_ = self._check_comprehension(node)
         self.checked.types[node.id] = type_
         return type_
 
     # --- names
 
-    def _lookup(self, name: str) -> Type | None:
+    def _look_up(self, name: str) -> Type | None:
         """Return the declaration of a name; until 1.36 a macro's variable shadows a name with a leading dot too."""
         if self._strict and name.startswith("."):
-            return self._environment.identifier(name[1:])
+            return self._environment.find_identifier(name[1:])
         name = name.removeprefix(".")
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
-        return self._environment.identifier(name)
+        return self._environment.find_identifier(name)
 
-    def _identifier(self, node: Identifier) -> Type:
-        type_ = self._lookup(node.name)
+    def _check_identifier(self, node: Identifier) -> Type:
+        type_ = self._look_up(node.name)
         if type_ is None:
             self._report_undeclared(node.offset, node.name)
             return ERROR
-        self._name(node, node.name)
+        self._record_name(node, node.name)
         return type_
 
-    def _name(self, node: Node, name: str) -> None:
+    def _record_name(self, node: Node, name: str) -> None:
         self.checked.names[node.id] = name.removeprefix(".")
         if self._strict and name.startswith("."):
             self.checked.globals.add(node.id)
@@ -172,27 +172,27 @@ class _Checker:
         first = name.partition(".")[0]
         return self._strict and any(first in scope for scope in self._scopes)
 
-    def _select(self, node: Select) -> Type:
+    def _check_select(self, node: Select) -> Type:
         name = get_qualified_name(node)
-        type_ = None if name is None or self._is_local(name) else self._lookup(name)
+        type_ = None if name is None or self._is_local(name) else self._look_up(name)
         if name is not None and type_ is not None:
-            self._name(node, name)
+            self._record_name(node, name)
             return type_
-        selected = self._field(node, node.operand, node.field, optional=False)
+        selected = self._check_field(node, node.operand, node.field, optional=False)
         return BOOL if node.test else self._substitute(selected)
 
-    def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
+    def _check_field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
         operand_type = self._substitute(self.check(operand))
         target, was_optional = _unwrap(operand_type)
-        result = self._field_type(node, target, name)
+        result = self._find_field_type(node, target, name)
         return optional_of(result) if was_optional or optional else result
 
-    def _field_type(self, node: Node, target: Type, name: str) -> Type:
+    def _find_field_type(self, node: Node, target: Type, name: str) -> Type:
         match target.family:
             case "map":
                 return target.parameters[1]
             case "object":
-                return self._declared_field(node.offset, target.name, name)
+                return self._find_declared_field(node.offset, target.name, name)
             case "parameter":
                 self._assign(DYN, target)
                 return DYN
@@ -202,7 +202,7 @@ class _Checker:
                 self._report(node.offset, f"type '{self._print_type(target)}' does not support field selection")
                 return DYN
 
-    def _declared_field(self, offset: int, type_name: str, name: str) -> Type:
+    def _find_declared_field(self, offset: int, type_name: str, name: str) -> Type:
         if not self._environment.has_fields(type_name):
             self._report(offset, f"unexpected failed resolution of '{type_name}'")
             return ERROR
@@ -214,16 +214,16 @@ class _Checker:
 
     # --- calls
 
-    def _call(self, node: Call) -> Type:
+    def _check_call(self, node: Call) -> Type:
         if node.function == "_?._":
-            return self._optional_select(node)
+            return self._check_optional_select(node)
         for argument in node.arguments:
             self.check(argument)
         if node.target is None:
-            return self._global_call(node, node.function, node.arguments)
+            return self._check_global_call(node, node.function, node.arguments)
         prefix = get_qualified_name(node.target)
         if prefix is not None and self._environment.function(f"{prefix}.{node.function}".removeprefix(".")) is not None:
-            return self._global_call(node, f"{prefix}.{node.function}", node.arguments)
+            return self._check_global_call(node, f"{prefix}.{node.function}", node.arguments)
         self.check(node.target)
         function = self._environment.function(node.function)
         if function is None:
@@ -231,19 +231,19 @@ class _Checker:
             return ERROR
         return self._resolve(node, function, (node.target, *node.arguments), member=True)
 
-    def _global_call(self, node: Call, name: str, arguments: tuple[Node, ...]) -> Type:
+    def _check_global_call(self, node: Call, name: str, arguments: tuple[Node, ...]) -> Type:
         function = self._environment.function(name.removeprefix("."))
         if function is None:
             self._report_undeclared(node.offset, name)
             return ERROR
         return self._resolve(node, function, arguments, member=False)
 
-    def _optional_select(self, node: Call) -> Type:
+    def _check_optional_select(self, node: Call) -> Type:
         operand, key = node.arguments
         name = key.value if isinstance(key, Literal) else None
-        return self._substitute(self._field(node, operand, str(name), optional=True))
+        return self._substitute(self._check_field(node, operand, str(name), optional=True))
 
-    def _logic(self, node: Call, function: Function) -> Type:
+    def _check_logic(self, node: Call, function: Function) -> Type:
         """Check a logical operator: every operand that cannot be a bool is a separate issue."""
         wrong = [argument for argument in node.arguments if not self._assign(self.checked.types[argument.id], BOOL)]
         for argument in wrong:
@@ -255,7 +255,7 @@ class _Checker:
 
     def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
         if function.name in _LOGIC:
-            return self._logic(node, function)
+            return self._check_logic(node, function)
         types = tuple(self.checked.types[argument.id] for argument in arguments)
         candidates: list[str] = []
         result: Type | None = None
@@ -295,30 +295,30 @@ class _Checker:
 
     # --- literals
 
-    def _list(self, node: ListLiteral) -> Type:
+    def _check_list(self, node: ListLiteral) -> Type:
         joined: Type | None = None
         for position, element in enumerate(node.elements):
             type_ = self.check(element)
             if position in node.optional:
-                type_ = self._optional_entry(element, type_)
+                type_ = self._check_optional_entry(element, type_)
             joined = self._join(joined, type_)
         return list_of(joined or self._make_parameter())
 
-    def _map(self, node: MapLiteral) -> Type:
+    def _check_map(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
             keys = self._join(keys, self.check(entry.key))
             type_ = self.check(entry.value)
             if entry.optional:
-                type_ = self._optional_entry(entry.value, type_)
+                type_ = self._check_optional_entry(entry.value, type_)
             values = self._join(values, type_)
         return self._make_fresh_map() if keys is None else map_of(keys, values or UNTYPED)
 
     def _make_fresh_map(self) -> Type:
         return map_of(self._make_parameter(), self._make_parameter())
 
-    def _optional_entry(self, node: Node, type_: Type) -> Type:
+    def _check_optional_entry(self, node: Node, type_: Type) -> Type:
         inner, was_optional = _unwrap(type_)
         if not was_optional and not inner.is_dyn:
             self._report_mismatch(node.offset, optional_of(inner), inner)
@@ -330,19 +330,19 @@ class _Checker:
             return None if current == UNTYPED else current
         return choose_more_general(previous, current) if self._assign(previous, current) else DYN
 
-    def _struct(self, node: StructLiteral) -> Type:
-        declared = self._lookup(node.type_name)
+    def _check_struct(self, node: StructLiteral) -> Type:
+        declared = self._look_up(node.type_name)
         if declared is None:
             self._report_undeclared(node.offset, node.type_name)
             return ERROR
-        result = self._struct_type(node, declared)
+        result = self._find_struct_type(node, declared)
         name = self.checked.names[node.id] = node.type_name.removeprefix(".")
         fields_of = name if result.family == "error" else ALIASES.get(name, name)
         for entry in node.entries:
             type_ = self.check(entry.value)
-            expected = self._declared_field(entry.offset, fields_of, entry.name)
+            expected = self._find_declared_field(entry.offset, fields_of, entry.name)
             if entry.optional:
-                type_ = self._optional_entry(entry.value, type_)
+                type_ = self._check_optional_entry(entry.value, type_)
             if not self._assign(expected, type_):
                 self._report(
                     entry.offset,
@@ -351,7 +351,7 @@ class _Checker:
                 )
         return result
 
-    def _struct_type(self, node: StructLiteral, declared: Type) -> Type:
+    def _find_struct_type(self, node: StructLiteral, declared: Type) -> Type:
         if declared.family != "type":
             self._report(node.offset, f"'{declared.declared_name()}' is not a type")
             return ERROR
@@ -363,14 +363,14 @@ class _Checker:
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension) -> Type:
+    def _check_comprehension(self, node: Comprehension) -> Type:
         self.check(node.range)
         accumulator = self.check(node.start)
         if node.twin is not None and isinstance(node.start, Call) and node.start.target is not None:
-            self._compare(node.twin, node.start.target)
+            self._compare_twins(node.twin, node.start.target)
         over = self._substitute(self.checked.types[node.range.id])
         self._scopes.append({node.accumulator: accumulator})
-        self._scopes.append(self._variables(node, over))
+        self._scopes.append(self._type_variables(node, over))
         self._require(node.condition, BOOL)
         self._require(node.step, accumulator)
         self._scopes.pop()
@@ -378,13 +378,13 @@ class _Checker:
         self._scopes.pop()
         return self._substitute(result)
 
-    def _variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
-        first, second = self._range_types(node, over)
+    def _type_variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
+        first, second = self._find_range_types(node, over)
         if node.second_variable is None:
             return {node.variable: second if over.family == "list" else first}
         return {node.variable: first, node.second_variable: second}
 
-    def _range_types(self, node: Comprehension, over: Type) -> tuple[Type, Type]:
+    def _find_range_types(self, node: Comprehension, over: Type) -> tuple[Type, Type]:
         """Return the types of index and element, or of key and value."""
         match over.family:
             case "list":
@@ -402,7 +402,7 @@ class _Checker:
                 self._report(node.range.offset, message)
                 return ERROR, ERROR if self._second == DYN else UNTYPED
 
-    def _compare(self, first: Node, again: Node) -> None:
+    def _compare_twins(self, first: Node, again: Node) -> None:
         """Report a node that is checked twice, because it is one node upstream, with a different type each time."""
         for before, after in zip(walk(first), walk(again), strict=True):
             old, new = self.checked.types.get(before.id), self.checked.types.get(after.id)

@@ -281,9 +281,9 @@ class Environment:
             declared if NAMED_TYPES.holds(self.version) else declared | _DECLARED_SCALARS.keys() | self._objects.keys()
         )
 
-    def identifier(self, name: str) -> Type | None:
+    def find_identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or `type(T)` for the name of a type T; None when nothing has this name."""
-        declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
+        declared = _list_identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if declared is not None or self.structs is None:
             return declared
         struct = self.structs.find_type(name)
@@ -295,7 +295,7 @@ class Environment:
 
     def find_type(self, name: str) -> Type | None:
         """Return the type that a name denotes as a value; None for another name."""
-        return _type_values(self.version, self.features).get(name)
+        return _list_type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
@@ -327,7 +327,7 @@ class Environment:
 
     @property
     def _objects(self) -> dict[str, dict[str, Type]]:
-        return _objects(self.objects, has_variables=self.is_variable("variables"))
+        return _merge_objects(self.objects, has_variables=self.is_variable("variables"))
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name, such as `optional.of`; None when there is none."""
@@ -361,7 +361,7 @@ def get_declared_type(inferred: Type) -> Type:
 
 
 @cache
-def _type_values(version: Version, features: Version) -> dict[str, Type]:
+def _list_type_values(version: Version, features: Version) -> dict[str, Type]:
     return _TYPE_NAMES | {type_.name: type_ for type_ in load_types(version, features)}
 
 
@@ -369,19 +369,23 @@ _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(ma
 
 
 @cache
-def _identifiers(
+def _list_identifiers(
     version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
 ) -> dict[str, Type]:
     has_variables = any(name == "variables" for name, _ in variables)
-    declared = _DECLARED_SCALARS | {name: object_type(name) for name in _objects(objects, has_variables=has_variables)}
+    declared = _DECLARED_SCALARS | {
+        name: object_type(name) for name in _merge_objects(objects, has_variables=has_variables)
+    }
     names = {name: type_of_type(type_) if NAMED_TYPES.holds(version) else type_ for name, type_ in declared.items()}
-    names |= {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()} | _GENERIC_NAMES
+    names |= {
+        name: type_of_type(denoted) for name, denoted in _list_type_values(version, features).items()
+    } | _GENERIC_NAMES
     names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
     return names | dict(variables)
 
 
 @cache
-def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
+def _merge_objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
     """Return the object types with declared fields; the fields of `variables` are the composed ones, and not included."""
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
     return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}

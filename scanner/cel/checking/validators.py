@@ -62,25 +62,25 @@ def validate(root: Node, checked: CheckedTree, environment: Environment) -> list
     Mirrors `cel/validator.go` and `ext/formatting.go` of cel-go.
     """
     knows_formats = CHECKED_FORMATS.holds(environment.version)
-    exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
+    exempt = _list_inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []
     for node in walk(root):
         match node:
             case Call():
-                issues.extend(_argument_issues(node))
-                issues.extend(_format_call_issues(node, checked) if knows_formats else ())
+                issues.extend(_find_argument_issues(node))
+                issues.extend(_find_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _find_list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _find_map_issues(node, checked))
             case _:
                 continue
     return issues
 
 
-def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
+def _list_inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
     """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or only those in lists and maps."""
-    below = walk if anywhere else _literal_parts
+    below = walk if anywhere else _list_literal_parts
     calls = (node for node in walk(root) if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT)
     return frozenset(part.id for call in calls for child in children(call) for part in below(child))
 
@@ -100,7 +100,7 @@ _ARGUMENTS: dict[str, Callable[[Value], object]] = {
 }
 
 
-def _argument_issues(node: Call) -> Iterator[Issue]:
+def _find_argument_issues(node: Call) -> Iterator[Issue]:
     name = node.function.removeprefix(".")
     check = _ARGUMENTS.get(name)
     if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
@@ -111,32 +111,32 @@ def _argument_issues(node: Call) -> Iterator[Issue]:
             yield Issue(argument.offset, f"invalid {name} argument")
 
 
-def _format_call_issues(node: Call, checked: CheckedTree) -> Iterator[Issue]:
+def _find_format_call_issues(node: Call, checked: CheckedTree) -> Iterator[Issue]:
     if node.function == "format" and len(node.arguments) == 1:
         target, arguments = node.target, node.arguments[0]
         if isinstance(target, Literal) and isinstance(arguments, ListLiteral) and type(target.value) is str:
-            yield from _format_issues(node, target.value, arguments.elements, checked)
+            yield from _find_format_issues(node, target.value, arguments.elements, checked)
 
 
 # --- mixed literals
 
 
-def _list_issues(node: ListLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
+def _find_list_issues(node: ListLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
     expected: Type | None = None
     for position, element in enumerate(node.elements):
-        actual = _entry_type(checked.types[element.id], optional=position in node.optional)
+        actual = _get_entry_type(checked.types[element.id], optional=position in node.optional)
         if expected is not None and _differ(expected, actual):
             yield element, expected, actual
             return
         expected = expected or _get_declared(actual)
 
 
-def _map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
+def _find_map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
     keys: Type | None = None
     values: Type | None = None
     for entry in node.entries:
         key = checked.types[entry.key.id]
-        value = _entry_type(checked.types[entry.value.id], optional=entry.optional)
+        value = _get_entry_type(checked.types[entry.value.id], optional=entry.optional)
         if keys is None and values is None:
             keys, values = _get_declared(key), _get_declared(value)
             continue
@@ -156,7 +156,7 @@ def _differ(expected: Type, actual: Type) -> bool:
     return actual != expected or is_untyped(expected)
 
 
-def _entry_type(type_: Type, *, optional: bool) -> Type:
+def _get_entry_type(type_: Type, *, optional: bool) -> Type:
     """Return the type of an entry; upstream crashes on an optional entry of type dyn, so that no such policy can be stored."""
     if not optional:
         return type_
@@ -182,7 +182,9 @@ class _BadArgument(BadFormat):
         self.offset = offset
 
 
-def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], checked: CheckedTree) -> Iterator[Issue]:
+def _find_format_issues(
+    node: Call, template: str, arguments: tuple[Node, ...], checked: CheckedTree
+) -> Iterator[Issue]:
     def clause(argument: int, verb: str, precision: int | None) -> str:
         del precision
         bad = _find_mistyped(arguments[argument], verb, checked)
@@ -214,14 +216,14 @@ def _find_mistyped(argument: Node, verb: str, checked: CheckedTree) -> Node | No
 
 def _find_unprintable(argument: Node, checked: CheckedTree) -> Node | None:
     """Return the first node, of an argument or of a literal inside it, that `%s` rejects."""
-    for node in _literal_parts(argument):
+    for node in _list_literal_parts(argument):
         type_ = checked.types[node.id]
         if type_.family != "dyn" and type_.name not in _STRING_TYPES:
             return node
     return None
 
 
-def _literal_parts(root: Node) -> Iterator[Node]:
+def _list_literal_parts(root: Node) -> Iterator[Node]:
     stack = [root]
     while stack:
         node = stack.pop()

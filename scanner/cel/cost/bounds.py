@@ -86,7 +86,7 @@ def find_bound(
     `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known. The bound covers
     the uncharged work of calls, too.
     """
-    return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
+    return _Bounds(checked, folded, extents, lengths).bound_node(root, extents, 0)
 
 
 def _add_conversion(literal: Bound, fields: int) -> Bound:
@@ -96,11 +96,11 @@ def _add_conversion(literal: Bound, fields: int) -> Bound:
 
 def find_ranges(root: Node, checked: CheckedTree) -> frozenset[reads.Path]:
     """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
-    paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    paths = (_find_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
 
-def _path(node: Node, checked: CheckedTree) -> reads.Path | None:
+def _find_path(node: Node, checked: CheckedTree) -> reads.Path | None:
     """Return the path of an expression that selects from a document, unless a variable of a macro shadows its root."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and node.id not in checked.names:
@@ -123,7 +123,7 @@ class _Bounds:
         self._extents = extents
         self._lengths = lengths
 
-    def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def bound_node(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
             return Bound(0.0, find_extent(self._folded.constants[node.id]))
@@ -133,26 +133,26 @@ class _Bounds:
             case Identifier():
                 return Bound(1.0, scope.get(self._checked.names[node.id], BOUNDLESS))
             case Select():
-                return self._select(node, scope, depth)
+                return self._bound_select(node, scope, depth)
             case Call():
-                return self._call(node, scope, depth)
+                return self._bound_call(node, scope, depth)
             case ListLiteral(elements=elements):
-                return self._literal(elements, LIST_COST, scope, depth)
+                return self._bound_literal(elements, LIST_COST, scope, depth)
             case MapLiteral(entries=entries):
-                return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
+                return self._bound_literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
-                literal_bound = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
+                literal_bound = self._bound_literal([field.value for field in fields], STRUCT_COST, scope, depth)
                 return (
                     _add_conversion(literal_bound, len(fields))
                     if self._checked.names[node.id] in MESSAGES
                     else literal_bound
                 )
             case Comprehension():
-                return self._comprehension(node, scope, depth)
+                return self._bound_comprehension(node, scope, depth)
             case _:
                 assert_never(node)
 
-    def _select(self, node: Select, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_select(self, node: Select, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         name = self._checked.names.get(node.id)
         if name is not None:
             return Bound(1.0, scope.get(name, BOUNDLESS))
@@ -160,7 +160,7 @@ class _Bounds:
             return Bound(2.0, scope.get(f"variables.{node.field}", BOUNDLESS))
         if node.test and self._is_on_conditional(node.operand):
             return Bound(UNKNOWN, BOUNDLESS)
-        base = self._base(node.operand, scope, depth)
+        base = self._bound_base(node.operand, scope, depth)
         return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
 
     def _is_on_conditional(self, node: Node) -> bool:
@@ -176,31 +176,31 @@ class _Bounds:
         """Return whether a presence test may give an optional, see `exact`."""
         return self._checked.types[node.operand.id].name == "optional_type"
 
-    def _base(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_base(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of the operand of a selection; reading it costs 1 where it is not a path itself."""
-        base = self.of(node, scope, depth)
+        base = self.bound_node(node, scope, depth)
         is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
         return base if is_path else Bound(base.cost + 1, base.extent)
 
-    def _literal(
+    def _bound_literal(
         self, nodes: tuple[Node, ...] | list[Node], price: float, scope: Mapping[str, SizeBound], depth: int
     ) -> Bound:
-        parts = [self.of(node, scope, depth) for node in nodes]
+        parts = [self.bound_node(node, scope, depth) for node in nodes]
         return Bound(
             price + sum(part.cost for part in parts), combine_extents((p.extent for p in parts), entries=len(parts))
         )
 
     # --- calls
 
-    def _call(self, node: Call, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_call(self, node: Call, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if is_selection(node, self._checked):
             operand, key = node.arguments
-            base, index = self._base(operand, scope, depth), self.of(key, scope, depth)
+            base, index = self._bound_base(operand, scope, depth), self.bound_node(key, scope, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.of(term, scope, depth).cost for term in terms(node)), NOTHING)
+            return Bound(sum(self.bound_node(term, scope, depth).cost for term in terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
-        parts = [self.of(argument, scope, depth) for argument in resolution.arguments]
+        parts = [self.bound_node(argument, scope, depth) for argument in resolution.arguments]
         operands = tuple(
             Operand(part.extent, argument, argument.id in self._folded.constants)
             for part, argument in zip(parts, resolution.arguments, strict=True)
@@ -211,9 +211,9 @@ class _Bounds:
         function = resolution.function
         most = None if function.cost is None else function.cost.bound
         own_cost = UNKNOWN if most is None else most(operands)
-        return Bound(paid + own_cost, self._result(node, function, operands))
+        return Bound(paid + own_cost, self._find_result_extent(node, function, operands))
 
-    def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
+    def _find_result_extent(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]
         is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
         if is_scalar:
@@ -222,33 +222,35 @@ class _Bounds:
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_comprehension(self, node: Comprehension, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if depth >= _DEEPEST or node.is_open:
             return Bound(UNKNOWN, BOUNDLESS)
         if node.fold == "bind":
-            start = self.of(node.start, scope, depth)
-            result = self.of(node.result, {**scope, node.accumulator: start.extent}, depth)
+            start = self.bound_node(node.start, scope, depth)
+            result = self.bound_node(node.result, {**scope, node.accumulator: start.extent}, depth)
             return Bound(start.cost + result.cost + 1, result.extent)
-        over = self.of(node.range, scope, depth)
-        times = min(over.extent.elements, over.extent.widest, self._length(node.range, scope))
-        on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
-        on_all = self._iteration(node, scope, over.extent.pool(), depth + 1)
+        over = self.bound_node(node.range, scope, depth)
+        times = min(over.extent.elements, over.extent.widest, self._find_length(node.range, scope))
+        on_nothing = self._bound_iteration(node, scope, NOTHING, depth + 1)
+        on_all = self._bound_iteration(node, scope, over.extent.pool(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
         return Bound(cost, self._find_fold_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
-    def _length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
-        path = _path(node, self._checked) if self._lengths else None
+    def _find_length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
+        path = _find_path(node, self._checked) if self._lengths else None
         is_hidden = path is None or scope.get(path[0]) is not self._extents.get(path[0])
         return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
 
-    def _iteration(self, node: Comprehension, scope: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
+    def _bound_iteration(
+        self, node: Comprehension, scope: Mapping[str, SizeBound], element: SizeBound, depth: int
+    ) -> Bound:
         inside = {**scope, node.variable: element}
         if node.second_variable is not None:
             inside[node.second_variable] = element
         cost, extent = 0.0, NOTHING
         for part in (node.predicate, node.body):
             if part is not None:
-                measured = self.of(part, inside, depth)
+                measured = self.bound_node(part, inside, depth)
                 cost, extent = cost + measured.cost, measured.extent
         return Bound(cost, extent)
 

@@ -108,7 +108,7 @@ def read_branch(operand: Measure, rewrap: Rewrap) -> Measure:
     return measure
 
 
-def native_key(key: Measure) -> Measure:
+def check_key(key: Measure) -> Measure:
     """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:

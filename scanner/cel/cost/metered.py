@@ -82,7 +82,7 @@ _PARTS: Parts[Measure] = Parts(
     constant=measures.constant,
     root=measures.root,
     variable=measures.variable,
-    native_key=measures.native_key,
+    native_key=measures.check_key,
     copied=measures.copy_result,
     conditional=calls.conditional,
     conjunction=partial(calls.logic, stop=False),
@@ -98,19 +98,19 @@ class _CountingPlanner(Planner[Measure]):
 
     # --- names and selections
 
-    def _base(self, node: Node) -> Measure:
+    def _plan_base(self, node: Node) -> Measure:
         """Plan a read that upstream does not charge: a key, the base of a path, a branch."""
         if node.id in self._folded.constants:
             return self.plan(node)
         if isinstance(node, Identifier) or (node.id in self._checked.names and isinstance(node, Select)):
-            return self._name(node)
+            return self._plan_name(node)
         if is_selection(node, self._checked):
-            base, steps = self._path(node)
-            return measures.follow(base, steps, self._rewrap, step_cost=self._step_cost(node))
+            base, steps = self._plan_path(node)
+            return measures.follow(base, steps, self._rewrap, step_cost=self._find_step_cost(node))
         if isinstance(node, Select):
-            return self._presence(node)
+            return self._plan_presence(node)
         if isinstance(node, Call) and node.function == "_?_:_":
-            return self._conditional(node)
+            return self._plan_conditional(node)
         return self.plan(node)
 
     def _is_read(self, node: Node) -> bool:
@@ -119,41 +119,43 @@ class _CountingPlanner(Planner[Measure]):
             node = node.operand if isinstance(node, Select) else node.arguments[0]  # type: ignore[union-attr]
         return not (isinstance(node, Call) and node.function == "_?_:_")
 
-    def _identifier(self, node: Identifier) -> Measure:
-        return measures.charge_read(self._base(node))
+    def _plan_identifier(self, node: Identifier) -> Measure:
+        return measures.charge_read(self._plan_base(node))
 
-    def _selection(self, node: Call) -> Measure:
-        value = self._base(node)
+    def _plan_selection(self, node: Call) -> Measure:
+        value = self._plan_base(node)
         return measures.charge_read(value) if self._is_read(node) else value
 
-    def _select(self, node: Select) -> Measure:
+    def _plan_select(self, node: Select) -> Measure:
         if node.test and node.id not in self._checked.names:
-            presence = self._presence(node)
+            presence = self._plan_presence(node)
             return presence if self._is_read(node.operand) else measures.refund_read(presence)
-        value = self._base(node)
+        value = self._plan_base(node)
         return measures.charge_read(value) if self._is_read(node) else value
 
-    def _presence(self, node: Select, *, keep: bool = False) -> Measure:
-        base, steps = self._path(node.operand)
-        return measures.has(base, steps, node.field, self._rewrap, keep=keep, step_cost=self._step_cost(node.operand))
+    def _plan_presence(self, node: Select, *, keep: bool = False) -> Measure:
+        base, steps = self._plan_path(node.operand)
+        return measures.has(
+            base, steps, node.field, self._rewrap, keep=keep, step_cost=self._find_step_cost(node.operand)
+        )
 
-    def _step_cost(self, node: Node) -> int:
+    def _find_step_cost(self, node: Node) -> int:
         """Return the cost of a path's step: none, from 1.37 on, where a leading dot skips a local variable."""
         while is_selection(node, self._checked):
             node = next(children(node))
         passes_by = node.id in self._checked.globals and self._checked.names[node.id] in self._scope
         return 0 if passes_by and PASSED_BY.holds(self._version) else 1
 
-    def _branch(self, node: Node) -> Measure:
+    def _plan_branch(self, node: Node) -> Measure:
         """Plan a branch of a conditional: a branch that is not a selection is read like one."""
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
-            return self._presence(node, keep=True)
-        value = self._base(node)
+            return self._plan_presence(node, keep=True)
+        value = self._plan_base(node)
         return measures.read_branch(value, self._rewrap) if self._may_be_optional(node) else value
 
     # --- calls
 
-    def _function(self, node: Call) -> Measure:
+    def _plan_function(self, node: Call) -> Measure:
         call = self._checked.calls[node.id]
         name = call.function.name
         arguments = tuple(self.plan(argument) for argument in call.arguments)
@@ -164,21 +166,21 @@ class _CountingPlanner(Planner[Measure]):
             return calls.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
         if name == "@not_strictly_false":
             return calls.not_strictly_false(*arguments)
-        return self._plan_call(node, arguments)
+        return self._plan_application(node, arguments)
 
-    def _plan_call(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
+    def _plan_application(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
         function = call.function
         pattern = self._folded.patterns.get(node.id)
         applying = partial(calls.AppliedFunction, call, self._version)
-        applied = applying(self._run(node))
+        applied = applying(self._find_run(node))
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return calls.compare_sum(applied, applying(function.on_joined), *arguments)
         if pattern is not None or evaluates_in_turn(call):
             return calls.apply_in_turn(applied, arguments)
         return calls.apply_to_all(applied, arguments)
 
-    def _run(self, node: Call) -> Callable[..., Value]:
+    def _find_run(self, node: Call) -> Callable[..., Value]:
         call = self._checked.calls[node.id]
         pattern = self._folded.patterns.get(node.id)
         if pattern is not None and call.function.with_pattern is not None:
@@ -193,24 +195,24 @@ class _CountingPlanner(Planner[Measure]):
 
     # --- literals
 
-    def _literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Measure:
+    def _plan_literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Measure:
         match node:
             case ListLiteral(elements=elements, optional=optional):
                 entries = tuple((self.plan(element), index in optional) for index, element in enumerate(elements))
-                return list_of(entries)
+                return plan_list(entries)
             case MapLiteral():
-                return map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
+                return plan_map(tuple((self._plan_key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 name = self._checked.names[node.id]
                 make = self._environment.maker(name)
-                return struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
+                return plan_struct(fields, make or (lambda values: values), converts=name in MESSAGES)
             case _:
                 assert_never(node)
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension) -> Measure:
+    def _plan_comprehension(self, node: Comprehension) -> Measure:
         over, start = self.plan(node.range), self.plan(node.start)
         outer, used = self._scope, self._used
         if node.start.id not in self._folded.constants:
@@ -222,20 +224,20 @@ class _CountingPlanner(Planner[Measure]):
         second = None if node.second_variable is None else self._declare(node.second_variable)
         growing = self._growing
         if node.fold != "bind":
-            self._growing = node.accumulator if self._grows(node) else ""
-        condition, step = self._condition(node.condition), self.plan(node.step)
+            self._growing = node.accumulator if self._can_grow(node) else ""
+        condition, step = self._plan_condition(node.condition), self.plan(node.step)
         self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
-        walk = one_by_one(first) if second is None else in_pairs(first, second)
-        grows = node.fold.startswith("transformMap") or self._grows(node)
-        return fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
+        walk = walk_one_by_one(first) if second is None else walk_in_pairs(first, second)
+        grows = node.fold.startswith("transformMap") or self._can_grow(node)
+        return plan_fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
 
-    def _grows(self, node: Comprehension) -> bool:
+    def _can_grow(self, node: Comprehension) -> bool:
         """Return whether only the fold itself reads its accumulator."""
         return node.fold != "bind" and not node.is_open
 
-    def _condition(self, node: Node) -> Measure | None:
+    def _plan_condition(self, node: Node) -> Measure | None:
         return None if self._folded.constants.get(node.id) is True else self.plan(node)
 
 
@@ -248,7 +250,7 @@ class _CountingPlanner(Planner[Measure]):
 Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
 
 
-def one_by_one(slot: int) -> Walk:
+def walk_one_by_one(slot: int) -> Walk:
     """Return a walk over elements, or over the keys of a map; `slot` is that of the variable in the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
@@ -258,7 +260,7 @@ def one_by_one(slot: int) -> Walk:
     return walk
 
 
-def in_pairs(first: int, second: int) -> Walk:
+def walk_in_pairs(first: int, second: int) -> Walk:
     """Return a walk over indexes and elements, or over keys and values; `first` and `second` are slots of the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
@@ -268,7 +270,7 @@ def in_pairs(first: int, second: int) -> Walk:
     return walk
 
 
-def fold(
+def plan_fold(
     over: Measure,
     walk: Walk,
     accumulator: tuple[int, Unset],
@@ -310,7 +312,7 @@ def fold(
 # Rules: `docs/semantics/cost.md#language`.
 
 
-def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
+def plan_list(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
     """Return the closure of a list literal, which costs `LIST_COST` after its elements."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
@@ -331,7 +333,7 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
     return _charge_build(build, LIST_COST)
 
 
-def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
+def plan_map(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     """Return the closure of a map literal, which costs `MAP_COST` after its entries."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
@@ -343,7 +345,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             if type(key) is dict or type(key) is list:
                 # Upstream makes a new list or map at each read of one in an object, and compares keys by identity.
                 key = copy(key)
-            value = _entry(key, value_of(frame, meter), optional=optional)
+            value = _make_entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
             pairs = [*pairs, *((key, part) for part in value)] if value else drop_key(pairs, key)
@@ -352,7 +354,7 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     return _charge_build(build, MAP_COST)
 
 
-def struct_of(
+def plan_struct(
     fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
 ) -> Measure:
     """Return the closure of an object literal, which costs `STRUCT_COST` after its fields.
@@ -363,7 +365,7 @@ def struct_of(
     def build(frame: Frame, meter: Meter) -> Outcome:
         values: dict[str, Value] = {}
         for name, value_of, optional in fields:
-            value = _entry(name, value_of(frame, meter), optional=optional)
+            value = _make_entry(name, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
             values.pop(name, None)
@@ -394,7 +396,7 @@ def _charge_build(build: Measure, price: int) -> Measure:
     return measure
 
 
-def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
+def _make_entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
     """Return a tuple of an entry's value, an empty tuple where an optional entry is absent, or an error."""
     if isinstance(value, EvaluationError):
         return value

@@ -57,7 +57,7 @@ def quantify(walk: Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
     return decide_in_turn(lambda frame: walk(frame, predicate), stop=stop)
 
 
-def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
+def quantify_exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
     """Return the closure of `exists_one`: all elements are evaluated, and of several errors the last one counts."""
 
     def evaluate(frame: Frame) -> Value:
@@ -98,7 +98,7 @@ def transform_map(walk: Walk, predicate: Evaluate | None, body: Evaluate, key: i
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert(gathered, frame[key], body(frame))
 
-    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
+    return _simplify_map(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
 def transform_entries(
@@ -109,10 +109,10 @@ def transform_entries(
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert_all(gathered, body(frame))
 
-    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
+    return _simplify_map(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
-def no_entries(_frame: Frame) -> Value:
+def make_no_entries(_frame: Frame) -> Value:
     """Return a new map that entries can be inserted into."""
     return KeyedMap(())
 
@@ -134,10 +134,10 @@ def fold_in_full(
             frame[slot] = attempt(step, frame)
         return result(frame)
 
-    return _map_of(evaluate)
+    return _simplify_map(evaluate)
 
 
-def _map_of(fold: Evaluate) -> Evaluate:
+def _simplify_map(fold: Evaluate) -> Evaluate:
     """Return the closure of a fold whose map becomes a dict where all keys are strings."""
 
     def evaluate(frame: Frame) -> Value:

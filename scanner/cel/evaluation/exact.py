@@ -55,7 +55,7 @@ _PARTS: Parts[Evaluate] = Parts(
     constant=lambda value: lambda _frame: value,
     root=selections.root,
     variable=selections.variable,
-    native_key=selections.native_key,
+    native_key=selections.check_key,
     copied=operators.copy_result,
     conditional=operators.conditional,
     conjunction=partial(operators.logic, stop=False),
@@ -89,31 +89,31 @@ class _ExactPlanner(Planner[Evaluate]):
 
     # --- names and selections
 
-    def _identifier(self, node: Identifier) -> Evaluate:
-        return self._name(node)
+    def _plan_identifier(self, node: Identifier) -> Evaluate:
+        return self._plan_name(node)
 
-    def _select(self, node: Select) -> Evaluate:
+    def _plan_select(self, node: Select) -> Evaluate:
         if node.id in self._checked.names:
-            return self._name(node)
+            return self._plan_name(node)
         if node.test:
-            return selections.has(*self._path(node.operand), node.field, self._rewrap)
-        return selections.follow(*self._path(node), self._rewrap)
+            return selections.has(*self._plan_path(node.operand), node.field, self._rewrap)
+        return selections.follow(*self._plan_path(node), self._rewrap)
 
-    def _selection(self, node: Call) -> Evaluate:
-        return selections.follow(*self._path(node), self._rewrap)
+    def _plan_selection(self, node: Call) -> Evaluate:
+        return selections.follow(*self._plan_path(node), self._rewrap)
 
-    def _base(self, node: Node) -> Evaluate:
+    def _plan_base(self, node: Node) -> Evaluate:
         return self.plan(node)
 
-    def _branch(self, node: Node) -> Evaluate:
+    def _plan_branch(self, node: Node) -> Evaluate:
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
-            return selections.has(*self._path(node.operand), node.field, self._rewrap, keep=True)
+            return selections.has(*self._plan_path(node.operand), node.field, self._rewrap, keep=True)
         evaluate = self.plan(node)
         return selections.read_branch(evaluate, self._rewrap) if self._may_be_optional(node) else evaluate
 
     # --- calls
 
-    def _function(self, node: Call) -> Evaluate:
+    def _plan_function(self, node: Call) -> Evaluate:
         call = self._checked.calls[node.id]
         function = call.function
         arguments = tuple(self.plan(argument) for argument in call.arguments)
@@ -131,9 +131,9 @@ class _ExactPlanner(Planner[Evaluate]):
             case "@in" if makes_map(call.arguments[1]):
                 return operators.apply_to_both(equality.is_key, *arguments)
             case _:
-                return self._plan_call(call, arguments)
+                return self._plan_application(call, arguments)
 
-    def _plan_call(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
+    def _plan_application(self, call: ResolvedCall, arguments: tuple[Evaluate, ...]) -> Evaluate:
         function, tracker = call.function, tracker_panics.find_tracker(call)
         run = function.find_run(call.overload_ids)
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
@@ -141,44 +141,44 @@ class _ExactPlanner(Planner[Evaluate]):
         if tracker is not None:
             return operators.apply_tracked(tracker, run, arguments)
         if len(arguments) == 2 and self._around is None:  # noqa: PLR2004 - both operands
-            constant = self._constant(call.arguments[1])
+            constant = self._get_constant(call.arguments[1])
             if constant is not None:
                 return operators.apply_to_constant(run, arguments[0], *constant)
         return operators.apply_in_turn(run, arguments) if evaluates_in_turn(call) else operators.apply(run, arguments)
 
     # --- literals
 
-    def _literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Evaluate:
+    def _plan_literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Evaluate:
         match node:
             case ListLiteral():
-                return self._list(node)
+                return self._plan_list(node)
             case MapLiteral():
-                return self._map(node)
+                return self._plan_map(node)
             case StructLiteral():
-                return self._struct(node)
+                return self._plan_struct(node)
             case _:
                 assert_never(node)
 
-    def _list(self, node: ListLiteral) -> Evaluate:
+    def _plan_list(self, node: ListLiteral) -> Evaluate:
         elements = tuple(self.plan(element) for element in node.elements)
         if not node.optional:
             return lambda frame: [element(frame) for element in elements]
         optional = tuple(position in node.optional for position in range(len(elements)))
         return operators.optional_list(elements, optional)
 
-    def _map(self, node: MapLiteral) -> Evaluate:
-        entries = tuple((self._key(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries)
+    def _plan_map(self, node: MapLiteral) -> Evaluate:
+        entries = tuple((self._plan_key(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries)
         return operators.map_of(entries)
 
-    def _struct(self, node: StructLiteral) -> Evaluate:
+    def _plan_struct(self, node: StructLiteral) -> Evaluate:
         entries = tuple((entry.name, self.plan(entry.value), entry.optional) for entry in node.entries)
         return operators.struct_of(entries, _require_part(self._environment.maker(self._checked.names[node.id])))
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension) -> Evaluate:
+    def _plan_comprehension(self, node: Comprehension) -> Evaluate:
         if node.fold == "bind":
-            return self._bind(node)
+            return self._plan_bind(node)
         if node.is_open:
             return self._plan_in_full(node)
         over = self.plan(node.range)
@@ -193,7 +193,7 @@ class _ExactPlanner(Planner[Evaluate]):
             case "all" | "exists":
                 return comprehensions.quantify(walk, _require_part(predicate), stop=node.fold == "exists")
             case "exists_one":
-                return comprehensions.exactly_one(walk, _require_part(predicate))
+                return comprehensions.quantify_exactly_one(walk, _require_part(predicate))
             case "map" | "filter" | "transformList":
                 return comprehensions.collect(walk, predicate, _require_part(body))
             case "transformMap":
@@ -216,12 +216,12 @@ class _ExactPlanner(Planner[Evaluate]):
         self._scope = around
         result = self.plan(node.result)
         self._scope, self._used = outer, used
-        start = comprehensions.no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
+        start = comprehensions.make_no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
         return comprehensions.fold_in_full(
             comprehensions.walk(over, first, second), (slot, start), condition, step, result
         )
 
-    def _bind(self, node: Comprehension) -> Evaluate:
+    def _plan_bind(self, node: Comprehension) -> Evaluate:
         value = self.plan(node.start)
         outer, used = self._scope, self._used
         slot = self._declare(node.accumulator)

@@ -55,7 +55,7 @@ def rewrap_optional(optional: Optional, rewrap: Rewrap) -> Optional:
     return Optional(rewrap(optional.value)) if optional.present else optional
 
 
-def native_key(evaluate: Evaluate) -> Evaluate:
+def check_key(evaluate: Evaluate) -> Evaluate:
     """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def native(frame: Frame) -> Value:

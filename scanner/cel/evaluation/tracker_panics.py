@@ -45,15 +45,15 @@ def track(tracker: Tracker, arguments: tuple[Tracked, ...]) -> None:
     """Raise `EvaluationStopped` where upstream's tracker panics."""
     argument = arguments[tracker.argument]
     if type(argument) is not tracker.type:
-        raise EvaluationStopped(f"internal error: interface conversion: {_refusal(argument, tracker)}")
+        raise EvaluationStopped(f"internal error: interface conversion: {_find_refusal(argument, tracker)}")
 
 
-def _refusal(argument: Tracked, tracker: Tracker) -> str:
+def _find_refusal(argument: Tracked, tracker: Tracker) -> str:
     if tracker.type is int:
-        return f"ref.Val is {_go_type(argument)}, not types.Int"
+        return f"ref.Val is {_name_go_type(argument)}, not types.Int"
     missing = "Contains" if type(argument) in _CAN_ADD else "Add"
-    return f"{_go_type(argument)} is not traits.Lister: missing method {missing}"
+    return f"{_name_go_type(argument)} is not traits.Lister: missing method {missing}"
 
 
-def _go_type(argument: Tracked) -> str:
+def _name_go_type(argument: Tracked) -> str:
     return "*types.Err" if isinstance(argument, EvaluationError) else go_type(argument)

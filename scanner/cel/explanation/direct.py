@@ -147,28 +147,28 @@ class _PartFinder:
             return
         match node:
             case Call(function="size"):
-                place = self._place(self._operands(node)[0])
+                place = self._find_place(self._list_operands(node)[0])
                 yield _make_part(node, place, "size")
             case Call(function=function) if function in _COMPARISONS or function == "!_":
-                for operand in self._operands(node):
+                for operand in self._list_operands(node):
                     yield from self.list_parts(operand)
             case Select(test=True, operand=operand, field=field) if node.id not in self._checked.names:
-                yield _make_part(node, (*self._place(operand), field), "presence")
+                yield _make_part(node, (*self._find_place(operand), field), "presence")
             case _:
-                yield _make_part(node, self._place(node), "value")
+                yield _make_part(node, self._find_place(node), "value")
 
-    def _operands(self, node: Call) -> tuple[Node, ...]:
+    def _list_operands(self, node: Call) -> tuple[Node, ...]:
         return node.arguments if node.target is None else (node.target, *node.arguments)
 
-    def _place(self, node: Node) -> Place:
+    def _find_place(self, node: Node) -> Place:
         """The place of a chain of fields and constant keys. Raises _OtherOperation for any other node."""
         match node:
             case Identifier() if self._checked.names.get(node.id, VARIABLES) != VARIABLES:
                 return (self._checked.names[node.id],)
             case Select(operand=operand, field=field) if is_selection(node, self._checked):
-                return (*self._place(operand), field)
+                return (*self._find_place(operand), field)
             case Call(function="_[_]", arguments=(operand, key)) if key.id in self._constants:
                 step = self._constants[key.id]
                 if type(step) in (str, int):
-                    return (*self._place(operand), step)  # type: ignore[arg-type] # one of these types
+                    return (*self._find_place(operand), step)  # type: ignore[arg-type] # one of these types
         raise _OtherOperation

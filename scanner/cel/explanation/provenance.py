@@ -31,27 +31,27 @@ class Tracer:
 
     def __init__(self, activation: Mapping[str, object], variables: Mapping[str, Program]) -> None:
         self._activation = activation
-        self._variables = variables
+        self._trace_variables = variables
         self._origins: dict[str, Origins] = {}
         self.origins_of_variables: dict[str, Origin] = {}
         self._places: dict[int, Place] | None = None
 
-    def origins(self, noting: Noting, program: Program) -> Origins:
+    def trace_origins(self, noting: Noting, program: Program) -> Origins:
         """Evaluate an expression, and return the origins of its values."""
         return Origins(self, noting, program, noting.take(self._activation))
 
     def variable(self, name: str) -> Origins | None:
         """Return the evaluation of a policy variable; None for a variable that does not exist or does not compile."""
-        program = self._variables.get(name)
+        program = self._trace_variables.get(name)
         if program is None:
             return None
         if name not in self._origins:
-            self._origins[name] = self.origins(plan_notes(program.analysis), program)
+            self._origins[name] = self.trace_origins(plan_notes(program.analysis), program)
         return self._origins[name]
 
     def names(self) -> Iterator[str]:
         """Yield the names of the policy variables."""
-        yield from self._variables
+        yield from self._trace_variables
 
     def locate(self, value: Value) -> Origin:
         """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
@@ -119,11 +119,11 @@ class Origins:
             return scope[name]
         if name == VARIABLES:
             return Origin(
-                (name,), frozenset().union(*(self._variable(variable).reads for variable in self.tracer.names()))
+                (name,), frozenset().union(*(self._trace_variable(variable).reads for variable in self.tracer.names()))
             )
         return locate_unchanged((name,))
 
-    def _variable(self, name: str) -> Origin:
+    def _trace_variable(self, name: str) -> Origin:
         """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""
         origins = self.tracer.origins_of_variables
         if name not in origins:
@@ -132,13 +132,13 @@ class Origins:
             origins[name] = origin if origin.is_unchanged else Origin((VARIABLES, name), origin.reads)
         return origins[name]
 
-    def variable_of(self, note: Note) -> str:
+    def find_variable(self, note: Note) -> str:
         """Return the name of the policy variable that a path begins with; empty for any other path."""
-        base, steps = self._chain(note.node)
+        base, steps = self._split_path(note.node)
         is_variables = self.checked.names.get(base.id) == VARIABLES
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
-    def _below(self, origin: Origin, key: Value) -> Origin:
+    def _descend(self, origin: Origin, key: Value) -> Origin:
         """Return the origin of an element; for a list that a policy variable has built, the element's earlier origin."""
         below = origin.below(key)
         is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
@@ -148,7 +148,7 @@ class Origins:
         element = other.element(other.first, key, {})
         return element if element.place else Origin(below.place, element.reads or below.reads)
 
-    def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
+    def _split_path(self, node: Node) -> tuple[Node, list[Node | str]]:
         """Return the root of a path, and its steps: a field's name, or the node of a key."""
         chain = self._chains.get(node.id)
         if chain is None:
@@ -171,14 +171,14 @@ class Origins:
 
     def _trace_path(self, note: Note, scope: Scope) -> Origin:
         """Follow a path from the origin of its root."""
-        _, steps = self._chain(note.node)
+        _, steps = self._split_path(note.node)
         parts = iter(note.parts)
         below = next(parts, None)
-        keys = [step if isinstance(step, str) else self._key(step, parts) for step in steps]
+        keys = [step if isinstance(step, str) else self._read_key(step, parts) for step in steps]
         computed = frozenset().union(*(self.reads(part, scope) for part in note.parts[1:]))
-        name = self.variable_of(note)
+        name = self.find_variable(note)
         if name:
-            origin, keys = self._variable(name), keys[1:]
+            origin, keys = self._trace_variable(name), keys[1:]
         elif below is None:
             return NOWHERE
         elif keys:
@@ -186,14 +186,14 @@ class Origins:
         else:
             origin = self.of(below, scope)
         for key in keys:
-            origin = self._below(origin, key)
+            origin = self._descend(origin, key)
         return (origin if origin.place else self._locate_or(note, origin)).add_reads(computed)
 
     def _locate_or(self, note: Note, otherwise: Origin) -> Origin:
         located = self.tracer.locate(note.outcome)
         return located if located.place else otherwise
 
-    def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+    def _read_key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
         """Return the value of a key. A conditional key has notes of its condition and its branch."""
         if node.id in self.constants:
             return self.constants[node.id]
@@ -201,12 +201,12 @@ class Origins:
         if isinstance(node, Call) and node.function == "_?_:_":
             _, yes, no = node.arguments
             branch = yes if part is not None and part.outcome is True else no
-            return self._key_of_branch(branch, parts)
+            return self._read_key_of_branch(branch, parts)
         return None if part is None else part.outcome
 
-    def _key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+    def _read_key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
         if isinstance(node, Call) and node.function == "_?_:_":
-            return self._key(node, parts)
+            return self._read_key(node, parts)
         part = next(parts, None)
         return None if part is None else part.outcome
 
@@ -232,11 +232,11 @@ class Origins:
         """Return the origin of an element of a list or map."""
         origin = self.of(note, scope)
         if origin.place:
-            return self._below(origin, key)
+            return self._descend(origin, key)
         element = self._follow_element(note, key, scope) or origin
         if element.place:
             return element
-        located = self.tracer.locate(_element(note.outcome, key))
+        located = self.tracer.locate(_get_element(note.outcome, key))
         return located if located.place else Origin((), element.reads)
 
     def _follow_element(self, note: Note, key: Value, scope: Scope) -> Origin | None:
@@ -258,16 +258,19 @@ class Origins:
 
     def _follow_collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
         collected_rounds = [
-            (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
+            (part, at)
+            for at, parts in enumerate(self.list_rounds(node, note))
+            for part in parts
+            if part.node is node.body
         ]
         if key >= len(collected_rounds):
             return None
         part, at = collected_rounds[key]
-        return self.of(part, self.within(node, note, at, scope))
+        return self.of(part, self.enter_round(node, note, at, scope))
 
     # --- loops
 
-    def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
+    def list_rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
         """Return the notes of each round of a loop, in order."""
         _, *noted = note.parts
         begins = node.body if node.predicate is None else node.predicate
@@ -278,11 +281,11 @@ class Origins:
             turns[-1].append(part)
         return turns
 
-    def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
+    def enter_round(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
         """Return the scope of a round, counted from 0: the outer scope and the origins of its variables."""
-        return {**scope, **self._variables(node, note.parts[0], at, scope)}
+        return {**scope, **self._trace_variables(node, note.parts[0], at, scope)}
 
-    def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
+    def _trace_variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
         """Return the origins of the variables of one round."""
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
@@ -300,10 +303,10 @@ class Origins:
         """Return the places whose content may be in a value. The existence and the number of values are not content."""
         places = self._read.get(id(note))
         if places is None:
-            places = self._read[id(note)] = self._all_read(note, scope)
+            places = self._read[id(note)] = self._list_read(note, scope)
         return places
 
-    def _all_read(self, note: Note, scope: Scope) -> frozenset[Place]:
+    def _list_read(self, note: Note, scope: Scope) -> frozenset[Place]:
         node = note.node
         if node.id in self.constants or (isinstance(node, Select) and node.test):
             return frozenset()
@@ -318,18 +321,18 @@ class Origins:
                 inner = {**scope, name: self.of(note.parts[0], scope)}
                 return self.reads(note.parts[-1], inner)
             case Comprehension() if note.parts:
-                return self._reads_of_loop(node, note, scope)
+                return self._list_reads_of_loop(node, note, scope)
             case _:
                 return frozenset().union(*(self.reads(part, scope) for part in note.parts))
 
     def _is_unchanged(self, note: Note, scope: Scope) -> bool:
         return type(note.outcome) in (list, dict) and self.of(note, scope).is_unchanged
 
-    def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
+    def _list_reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]
         places = frozenset() if self._is_unchanged(over, scope) else self.reads(over, scope)
-        for at, parts in enumerate(self.rounds(node, note)):
-            inner = self.within(node, note, at, scope)
+        for at, parts in enumerate(self.list_rounds(node, note)):
+            inner = self.enter_round(node, note, at, scope)
             places = places.union(*(self.reads(part, inner) for part in parts))
         return places
 
@@ -357,7 +360,7 @@ def _name_variables(node: Comprehension, first: Origin, second: Origin) -> dict[
     return {node.variable: first, node.second_variable: second}
 
 
-def _element(value: Value, key: Value) -> Value:
+def _get_element(value: Value, key: Value) -> Value:
     if isinstance(value, Optional):
         value = value.value
     if type(value) is list and type(key) is int and 0 <= key < len(value):

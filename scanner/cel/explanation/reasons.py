@@ -44,7 +44,7 @@ def explain_by_notes(
     program: Program, activation: Mapping[str, object], variables: Mapping[str, Program] = MappingProxyType({})
 ) -> Explanation:
     """Return what `explain` does, from the notes of one more evaluation: for every expression, and slower."""
-    origins = Tracer(activation, variables).origins(plan_notes(program.analysis), program)
+    origins = Tracer(activation, variables).trace_origins(plan_notes(program.analysis), program)
     reader = _NoteReader(origins)
     reasons: dict[tuple[str, Place, str], DecidingPart] = {}
     for reason in reader.explain(origins.first, {}):
@@ -103,7 +103,7 @@ class _NoteReader:
 
     def _list_rounds(self, node: Comprehension, note: Note) -> list[tuple[int, Note]]:
         """Return the number of each round, and the note of its body."""
-        return [(at, parts[0]) for at, parts in enumerate(self._origins.rounds(node, note))]
+        return [(at, parts[0]) for at, parts in enumerate(self._origins.list_rounds(node, note))]
 
     def _explain_first(
         self, rounds: list[tuple[int, Note]], node: Comprehension, note: Note, scope: Scope
@@ -111,7 +111,7 @@ class _NoteReader:
         """Yield the reasons for the results of the first few rounds."""
         self.left_out[0] += max(0, len(rounds) - _MOST_ELEMENTS)
         for at, part in rounds[:_MOST_ELEMENTS]:
-            yield from self.explain(part, self._origins.within(node, note, at, scope))
+            yield from self.explain(part, self._origins.enter_round(node, note, at, scope))
 
     def _explain_kept(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the reasons that elements are in a filtered list, or that none is; mapped or not."""
@@ -145,8 +145,8 @@ class _NoteReader:
         node = note.node
         if not isinstance(node, Comprehension) or node.fold == "bind" or part is note.parts[0]:
             return scope
-        at = next(at for at, parts in enumerate(self._origins.rounds(node, note)) if part in parts)
-        return self._origins.within(node, note, at, scope)
+        at = next(at for at, parts in enumerate(self._origins.list_rounds(node, note)) if part in parts)
+        return self._origins.enter_round(node, note, at, scope)
 
     def _list_operand_values(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
         """Yield the value of a part, or for an operation those of its operands."""
@@ -176,7 +176,7 @@ class _NoteReader:
         yield self._make_part(note, Origin(self._origins.of(over, scope).place, self._origins.reads(note, scope)))
         if isinstance(over.node, Comprehension):
             yield from self._explain_kept(over, scope)
-        elif name := self._origins.variable_of(over):
+        elif name := self._origins.find_variable(over):
             yield from self._explain_variable(name)
 
     def _explain_read(self, note: Note, scope: Scope) -> Iterator[DecidingPart]:
@@ -186,7 +186,7 @@ class _NoteReader:
             return
         origin = self._origins.of(note, scope)
         yield self._make_part(note, Origin(origin.place, self._list_reads(note, scope)))
-        name = self._origins.variable_of(note)
+        name = self._origins.find_variable(note)
         if name and not origin.is_unchanged:
             yield from self._explain_variable(name)
 

@@ -69,7 +69,7 @@ def load_functions(
     ValueError where two libraries declare different things of a function.
     """
     merged: dict[str, Function] = {}
-    for library in _libraries(version, features, extras):
+    for library in _list_libraries(version, features, extras):
         for function in library.functions:
             declared = merged.get(function.name)
             merged[function.name] = function if declared is None else declared.merge(function)
@@ -85,10 +85,12 @@ def load_macros(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expa
 @cache
 def load_types(version: tuple[int, int], features: tuple[int, int]) -> tuple[Type, ...]:
     """Return the types whose names expressions may use, of the libraries of a Kubernetes version."""
-    return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
+    return tuple(type_ for library in _list_libraries(version, features, ()) for type_ in library.types)
 
 
-def _libraries(version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]) -> tuple[Library, ...]:
+def _list_libraries(
+    version: tuple[int, int], features: tuple[int, int], extras: tuple[Library, ...]
+) -> tuple[Library, ...]:
     present = (
         library
         for library in LIBRARIES

@@ -95,7 +95,7 @@ def _starts_with_cidr(prefix: Prefix, other: Prefix) -> bool:
     return prefix.length <= other.length and cidr.mask(prefix).address.equals(other.address)
 
 
-def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
+def _compute_in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, Quantity], Quantity]:
     """Return arithmetic whose receiver, when it is a big decimal, becomes the result, with all quantities that share it."""
 
     def run(left: Quantity, right: Quantity) -> Quantity:
@@ -111,7 +111,7 @@ def _in_place(compute: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Qu
     return run
 
 
-_add_in_place, _subtract_in_place = _in_place(quantity.add), _in_place(quantity.subtract)
+_add_in_place, _subtract_in_place = _compute_in_place(quantity.add), _compute_in_place(quantity.subtract)
 
 
 def _range_within_bounds(size: int) -> Value:
@@ -126,7 +126,7 @@ def _amend_before(change: ReleaseChange, overload: str, run: Run) -> Amendment:
     return Amendment(change, overload, run, before=True)
 
 
-def _constant(value: Value) -> Run:
+def _make_constant(value: Value) -> Run:
     return lambda: value
 
 
@@ -146,13 +146,13 @@ AMENDMENTS = (
     _amend_before(OPTIONAL_TYPE, "string_format", format.format_before_1_31),
     _amend_before(ONE_COLON, "string_to_url", url.parse_loosely),
     _amend_before(ONE_COLON, "is_url_string", url.is_loose_url),
-    _amend_before(ONE_COLON, "format.uri", _constant(named_formats.LOOSE_FORMATS["uri"])),
-    _amend_before(ONE_COLON, "format-named", named_formats.lookup(named_formats.LOOSE_FORMATS)),
+    _amend_before(ONE_COLON, "format.uri", _make_constant(named_formats.LOOSE_FORMATS["uri"])),
+    _amend_before(ONE_COLON, "format-named", named_formats.make_lookup(named_formats.LOOSE_FORMATS)),
     *(
-        _amend_before(LABEL_KEYS, f"format.{name}", _constant(first))
+        _amend_before(LABEL_KEYS, f"format.{name}", _make_constant(first))
         for name, first in named_formats.FIRST_FORMATS.items()
     ),
-    _amend_before(LABEL_KEYS, "format-named", named_formats.lookup(named_formats.FIRST_FORMATS)),
+    _amend_before(LABEL_KEYS, "format-named", named_formats.make_lookup(named_formats.FIRST_FORMATS)),
     _amend_before(COPIED_QUANTITIES, "quantity_add", _add_in_place),
     _amend_before(
         COPIED_QUANTITIES, "quantity_add_int", lambda left, right: _add_in_place(left, quantity.make_from_int(right))

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import Function, Library, declare_member
 from scanner.cel.functions.named_formats import check_dns1123_label, check_dns1123_subdomain
 from scanner.cel.functions.pricing import (
     LIST_COST,
@@ -185,17 +185,17 @@ class AuthorizerDecision(_Receiver):
     answer: AuthorizerAnswer
 
 
-def _path(authorizer: Authorizer, path: str) -> PathCheck:
+def _make_path_check(authorizer: Authorizer, path: str) -> PathCheck:
     if not path.strip(WHITE_SPACE):
         raise EvaluationError("path must not be empty")
     return PathCheck(authorizer.decider, Question(authorizer.subject, path=path))
 
 
-def _group(authorizer: Authorizer, group: str) -> GroupCheck:
+def _make_group_check(authorizer: Authorizer, group: str) -> GroupCheck:
     return GroupCheck(authorizer.decider, Question(authorizer.subject, group=group, version="*"))
 
 
-def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+def _make_service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
     if check_dns1123_subdomain(name):
         raise EvaluationError("Invalid service account name")
     if check_dns1123_label(namespace):
@@ -204,7 +204,7 @@ def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Autho
     return Authorizer(authorizer.decider, AuthorizerSubject(f"system:serviceaccount:{namespace}:{name}", groups))
 
 
-def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
+def _make_resource_check(check: GroupCheck, resource: str) -> ResourceCheck:
     if not resource.strip(WHITE_SPACE):
         raise EvaluationError("resource must not be empty")
     return ResourceCheck(check.decider, replace(check.question, resource=resource))
@@ -219,7 +219,7 @@ def _is_allowed(decision: AuthorizerDecision) -> bool:
 
 
 def _declare_narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
-    overload = member(
+    overload = declare_member(
         id_,
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
@@ -248,20 +248,30 @@ LIBRARY = Library(
     "kubernetes.authz",
     (
         Function(
-            "path", (member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),), cost=ONE, result=nothing
+            "path",
+            (declare_member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _make_path_check),),
+            cost=ONE,
+            result=nothing,
         ),
         Function(
-            "group", (member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),), cost=ONE, result=nothing
+            "group",
+            (declare_member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _make_group_check),),
+            cost=ONE,
+            result=nothing,
         ),
         Function(
             "serviceAccount",
-            (member("authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _service_account),),
+            (
+                declare_member(
+                    "authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _make_service_account
+                ),
+            ),
             cost=ONE,
             result=nothing,
         ),
         Function(
             "resource",
-            (member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),),
+            (declare_member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _make_resource_check),),
             cost=ONE,
             result=nothing,
         ),
@@ -271,26 +281,30 @@ LIBRARY = Library(
         Function(
             "check",
             (
-                member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
-                member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
+                declare_member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
+                declare_member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
             ),
             cost=_CHECK,
             result=nothing,
         ),
         Function(
             "errored",
-            (member("decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None),),
+            (
+                declare_member(
+                    "decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None
+                ),
+            ),
             cost=ONE,
         ),
         Function(
             "error",
-            (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
+            (declare_member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
             cost=ONE,
         ),
-        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _is_allowed),), cost=ONE),
+        Function("allowed", (declare_member("decision_allowed", (DECISION,), BOOL, _is_allowed),), cost=ONE),
         Function(
             "reason",
-            (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
+            (declare_member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
             cost=ONE,
         ),
     ),

@@ -11,7 +11,7 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.ip import IP, IPAddress
 from scanner.cel.functions.pricing import (
     CONVERTED,
@@ -180,14 +180,14 @@ LIBRARY = Library(
         Function(
             "containsIP",
             (
-                member(
+                declare_member(
                     "cidr_contains_ip_string",
                     (CIDR, STRING),
                     BOOL,
                     _contains_ip_text,
                     price=make_price(_price_contains_ip_text),
                 ),
-                member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
+                declare_member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
             ),
             cost=Cost(make_price(_price_contains_ip), _bound_contains),
             only_reads=True,
@@ -195,32 +195,34 @@ LIBRARY = Library(
         Function(
             "containsCIDR",
             (
-                member(
+                declare_member(
                     "cidr_contains_cidr_string",
                     (CIDR, STRING),
                     BOOL,
                     _contains_cidr_text,
                     price=make_price(_price_contains_cidr_text),
                 ),
-                member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
+                declare_member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
             ),
             cost=Cost(make_price(_price_contains_cidr), _bound_contains),
             only_reads=True,
         ),
         Function(
             "ip",
-            (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address, price=UNIT),),
+            (declare_member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address, price=UNIT),),
             cost=READ,
             result=parts,
             parses=True,
         ),
         Function(
             "prefixLength",
-            (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),),
+            (declare_member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),),
             cost=ONE,
             only_reads=True,
         ),
-        Function("masked", (member("cidr_masked", (CIDR,), CIDR, mask),), cost=ONE, result=parts, only_reads=True),
+        Function(
+            "masked", (declare_member("cidr_masked", (CIDR,), CIDR, mask),), cost=ONE, result=parts, only_reads=True
+        ),
         Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),), cost=READ),
         Function(
             "string",

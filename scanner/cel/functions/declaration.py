@@ -76,7 +76,7 @@ class Overload:
 
     def accepts(self, values: tuple[Value, ...]) -> bool:
         """Return whether the arguments have the declared run-time types."""
-        return len(values) == len(self.arguments) and all(map(assignable_at_run_time, self.arguments, values))
+        return len(values) == len(self.arguments) and all(map(is_assignable_at_run_time, self.arguments, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +197,13 @@ def _list_free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
     return tuple(parameters)
 
 
-def assignable_at_run_time(declared: Type, value: Value) -> bool:
+def is_assignable_at_run_time(declared: Type, value: Value) -> bool:
     """Return whether a value may be an argument of a declared type; of lists and maps the first entry decides."""
     match declared.family:
         case "dyn" | "parameter":
             return True
         case "list":
-            return type(value) is list and (not value or assignable_at_run_time(declared.parameters[0], value[0]))
+            return type(value) is list and (not value or is_assignable_at_run_time(declared.parameters[0], value[0]))
         case "map":
             return _is_map_of(declared, value)
         case _:
@@ -214,13 +214,13 @@ def _is_map_of(declared: Type, value: Value) -> bool:
     if type(value) is not dict and type(value) is not KeyedMap:
         return False
     for key, item in value.items():
-        return assignable_at_run_time(declared.parameters[0], key) and assignable_at_run_time(
+        return is_assignable_at_run_time(declared.parameters[0], key) and is_assignable_at_run_time(
             declared.parameters[1], item
         )
     return True
 
 
-def member(
+def declare_member(
     id_: str,
     arguments: tuple[Type, ...],
     result: Type,

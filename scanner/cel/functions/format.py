@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import Function, Library, declare_member
 from scanner.cel.functions.pricing import PRINTING, TRAVERSED, UNIT, Cost, Operands, bound_print
 from scanner.cel.functions.result_sizes import ESCAPED
 from scanner.cel.syntax.tree import Literal
@@ -345,7 +345,7 @@ LIBRARY = Library(
     (
         Function(
             "format",
-            (member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
+            (declare_member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
             cost=Cost(UNIT, bound_print, PRINTING),
             result=_bound_result,
             in_turn=True,

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import CONVERTED, ONE, READ, REWRITTEN
 from scanner.cel.functions.python_forms import PlainForm
 from scanner.cel.functions.result_sizes import parts, text
@@ -232,7 +232,7 @@ def _declare_test(name: str, id_: str, answer: str) -> Function:
     def run(address: IPAddress) -> Value:
         return bool(getattr(address.native(), answer))
 
-    return Function(name, (member(id_, (IP,), BOOL, run),), cost=ONE, only_reads=True)
+    return Function(name, (declare_member(id_, (IP,), BOOL, run),), cost=ONE, only_reads=True)
 
 
 LIBRARY = Library(
@@ -240,21 +240,24 @@ LIBRARY = Library(
     (
         Function("ip", (Overload("string_to_ip", (STRING,), IP, parse),), cost=READ, result=parts, parses=True),
         Function(
-            "family", (member("ip_family", (IP,), INT, lambda address: address.version),), cost=ONE, only_reads=True
+            "family",
+            (declare_member("ip_family", (IP,), INT, lambda address: address.version),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),), cost=REWRITTEN),
         _declare_test("isUnspecified", "ip_is_unspecified", "is_unspecified"),
         _declare_test("isLoopback", "ip_is_loopback", "is_loopback"),
         Function(
             "isLinkLocalMulticast",
-            (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
+            (declare_member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
             cost=ONE,
             only_reads=True,
         ),
         _declare_test("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
         Function(
             "isGlobalUnicast",
-            (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
+            (declare_member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
             cost=ONE,
             only_reads=True,
         ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, declare_member
 from scanner.cel.functions.pricing import (
     COMPARING,
     LIST_COST,
@@ -316,7 +316,8 @@ KUBERNETES = Library(
         Function(
             "isSorted",
             _for_each(
-                _COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)
+                _COMPARABLE,
+                lambda name, of: declare_member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted),
             ),
             cost=WALKED,
         ),
@@ -324,7 +325,7 @@ KUBERNETES = Library(
             "sum",
             _for_each(
                 _SUMMABLE,
-                lambda name, of: member(f"list_{name}_sum_{name}", (list_of(of),), of, _make_sum(_ZEROS[of])),
+                lambda name, of: declare_member(f"list_{name}_sum_{name}", (list_of(of),), of, _make_sum(_ZEROS[of])),
             ),
             cost=WALKED,
             result=parts,
@@ -333,7 +334,9 @@ KUBERNETES = Library(
             "max",
             _for_each(
                 _COMPARABLE,
-                lambda name, of: member(f"list_{name}_max_{name}", (list_of(of),), of, _make_extreme("max", -1)),
+                lambda name, of: declare_member(
+                    f"list_{name}_max_{name}", (list_of(of),), of, _make_extreme("max", -1)
+                ),
             ),
             cost=WALKED,
             result=parts,
@@ -342,13 +345,15 @@ KUBERNETES = Library(
             "min",
             _for_each(
                 _COMPARABLE,
-                lambda name, of: member(f"list_{name}_min_{name}", (list_of(of),), of, _make_extreme("min", 1)),
+                lambda name, of: declare_member(f"list_{name}_min_{name}", (list_of(of),), of, _make_extreme("min", 1)),
             ),
             cost=WALKED,
             result=parts,
         ),
-        Function("indexOf", (member("list_a_index_of_int", (_LIST, A), INT, _index_of),), cost=SOUGHT),
-        Function("lastIndexOf", (member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),), cost=SOUGHT),
+        Function("indexOf", (declare_member("list_a_index_of_int", (_LIST, A), INT, _index_of),), cost=SOUGHT),
+        Function(
+            "lastIndexOf", (declare_member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),), cost=SOUGHT
+        ),
     ),
 )
 
@@ -357,15 +362,15 @@ EXTENSION = Library(
     (
         Function(
             "slice",
-            (member("list_slice", (_LIST, INT, INT), _LIST, _slice, price=BY_RESULT),),
+            (declare_member("list_slice", (_LIST, INT, INT), _LIST, _slice, price=BY_RESULT),),
             cost=COPIED,
             result=parts,
         ),
         Function(
             "flatten",
             (
-                member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one, price=FLATTENED),
-                member(
+                declare_member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one, price=FLATTENED),
+                declare_member(
                     "list_flatten_int",
                     (list_of(DYN), INT),
                     list_of(DYN),
@@ -382,7 +387,7 @@ EXTENSION = Library(
             "sort",
             _for_each(
                 _COMPARABLE,
-                lambda _, of: member(
+                lambda _, of: declare_member(
                     f"list_{of.name}_sort", (list_of(of),), list_of(of), price=SELF_COMPARED, tracker=Tracker(0, list)
                 ),
             ),
@@ -396,7 +401,7 @@ EXTENSION = Library(
             "@sortByAssociatedKeys",
             _for_each(
                 _COMPARABLE,
-                lambda _, of: member(
+                lambda _, of: declare_member(
                     f"list_{of.name}_sortByAssociatedKeys",
                     (_LIST, list_of(of)),
                     _LIST,
@@ -416,11 +421,18 @@ EXTENSION = Library(
             result=size_of_numbers,
         ),
         Function(
-            "reverse", (member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),), cost=COPIED, result=parts
+            "reverse",
+            (declare_member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),),
+            cost=COPIED,
+            result=parts,
         ),
         Function(
             "distinct",
-            (member("list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)),),
+            (
+                declare_member(
+                    "list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)
+                ),
+            ),
             cost=SORTED.add_work(COMPARING),
             result=parts,
             flow=ArgumentFlow.SORTS,
@@ -430,6 +442,6 @@ EXTENSION = Library(
 )
 INCLUDES = Library(
     "kubernetes.lists.includes",
-    (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),), cost=SOUGHT),),
+    (Function("includes", (declare_member("dyn_includes", (DYN, DYN), BOOL, _includes),), cost=SOUGHT),),
     since=releases.INCLUDES.since,
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from scanner.cel import releases
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import (
     ONE,
     Arguments,
@@ -232,7 +232,7 @@ FIRST_FORMATS = LOOSE_FORMATS | {
 """The formats as releases before 1.35 have them."""
 
 
-def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
+def make_lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
     """Return a function that returns the optional of a format by its name."""
 
     def named(name: str) -> Value:
@@ -279,13 +279,13 @@ LIBRARY = Library(
     (
         Function(
             "validate",
-            (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
+            (declare_member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
             cost=Cost(make_price(_price_validation), _bound_validation),
             result=_size_faults,
         ),
         Function(
             "format.named",
-            (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), lookup(FORMATS)),),
+            (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), make_lookup(FORMATS)),),
             cost=ONE,
             result=nothing,
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
@@ -78,27 +78,27 @@ LIBRARY = Library(
         Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),), cost=ONE, result=parts),
         Function(
             "value",
-            (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
+            (declare_member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
         ),
         Function(
             "hasValue",
-            (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
+            (declare_member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
             cost=ONE,
             flow=ArgumentFlow.COUNTS,
         ),
         Function(
             "or",
-            (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
+            (declare_member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
         ),
         Function(
             "orValue",
-            (member("optional_orValue_value", (_OPTIONAL, A), A),),
+            (declare_member("optional_orValue_value", (_OPTIONAL, A), A),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
@@ -126,10 +126,13 @@ LISTS = Library(
             result=parts,
         ),
         Function(
-            "unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),), cost=ONE, result=parts
+            "unwrapOpt",
+            (declare_member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),),
+            cost=ONE,
+            result=parts,
         ),
-        Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),), cost=ONE, result=parts),
-        Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),), cost=ONE, result=parts),
+        Function("first", (declare_member("list_first", (_LIST,), _OPTIONAL, _first),), cost=ONE, result=parts),
+        Function("last", (declare_member("list_last", (_LIST,), _OPTIONAL, _last),), cost=ONE, result=parts),
     ),
     since=releases.OPTIONAL_LISTS.since,
     gated=False,

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
@@ -283,14 +283,14 @@ def _get_int64(quantity: Quantity) -> int | None:
     return value if INT_MIN <= value <= INT_MAX else None
 
 
-def _as_integer(quantity: Quantity) -> Value:
+def _convert_to_int(quantity: Quantity) -> Value:
     value = _get_int64(quantity)
     if value is None:
         raise EvaluationError("cannot convert value to integer")
     return value
 
 
-def _as_float(quantity: Quantity) -> float:
+def _convert_to_float(quantity: Quantity) -> float:
     try:
         base = float(quantity.unscaled)
     except OverflowError:
@@ -329,37 +329,53 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)),),
+            (
+                declare_member(
+                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
+            (declare_member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
-            "compareTo", (member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),), cost=ONE, only_reads=True
+            "compareTo",
+            (declare_member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "asApproximateFloat",
-            (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),),
+            (declare_member("quantity_get_float", (QUANTITY,), DOUBLE, _convert_to_float),),
             cost=ONE,
             only_reads=True,
         ),
-        Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),), cost=ONE, only_reads=True),
+        Function(
+            "asInteger",
+            (declare_member("quantity_get_int", (QUANTITY,), INT, _convert_to_int),),
+            cost=ONE,
+            only_reads=True,
+        ),
         Function(
             "isInteger",
-            (member("quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _get_int64(quantity) is not None),),
+            (
+                declare_member(
+                    "quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _get_int64(quantity) is not None
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "add",
             (
-                member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member(
+                declare_member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
+                declare_member(
                     "quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, make_from_int(right))
                 ),
             ),
@@ -369,8 +385,8 @@ LIBRARY = Library(
         Function(
             "sub",
             (
-                member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
-                member(
+                declare_member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
+                declare_member(
                     "quantity_sub_int",
                     (QUANTITY, INT),
                     QUANTITY,

@@ -16,7 +16,7 @@ from functools import lru_cache
 import re2
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import Function, Library, declare_member
 from scanner.cel.functions.pricing import SEARCHED_IN
 from scanner.cel.functions.result_sizes import parts, pieces
 from scanner.cel.memo import ResultCache
@@ -76,7 +76,7 @@ class Pattern:
             raise make_no_overload()
         return self._regex.search(subject) is not None
 
-    def first(self, subject: str) -> str:
+    def find_first(self, subject: str) -> str:
         """Return the text of the first match; empty where there is none."""
         match = self._regex.search(subject)
         return "" if match is None else str(match.group())
@@ -86,7 +86,7 @@ class Pattern:
         """The number of capturing groups."""
         return int(self._regex.groups)
 
-    def occurrences(self, subject: str) -> Iterator[Occurrence]:
+    def list_occurrences(self, subject: str) -> Iterator[Occurrence]:
         """Yield the matches that do not overlap, no empty one right behind another."""
         end = -1
         for match in self._regex.finditer(subject):
@@ -150,7 +150,7 @@ def matches(text: Value, pattern: Value) -> Value:
 
 
 def _find(text: str, pattern: str) -> Value:
-    return _compile_dynamic(pattern).first(text)
+    return _compile_dynamic(pattern).find_first(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
@@ -166,7 +166,7 @@ def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
 
 
 def _find_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    return pattern.first(_require_text(text))
+    return pattern.find_first(_require_text(text))
 
 
 def _find_all_compiled(pattern: Pattern, text: Value, _pattern: Value, limit: Value = -1) -> Value:
@@ -187,7 +187,7 @@ LIBRARY = Library(
     (
         Function(
             "find",
-            (member("string_find_string", (STRING, STRING), STRING, _find),),
+            (declare_member("string_find_string", (STRING, STRING), STRING, _find),),
             cost=SEARCHED_IN,
             result=parts,
             with_pattern=_find_compiled,
@@ -195,8 +195,8 @@ LIBRARY = Library(
         Function(
             "findAll",
             (
-                member("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
-                member("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
+                declare_member("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
+                declare_member("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
             ),
             cost=SEARCHED_IN,
             result=pieces,

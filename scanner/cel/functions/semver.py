@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, object_type
@@ -176,34 +176,45 @@ LIBRARY = Library(
         ),
         Function(
             "isGreaterThan",
-            (member("semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order > right.order),),
+            (
+                declare_member(
+                    "semver_is_greater_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order > right.order
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order < right.order),),
+            (
+                declare_member(
+                    "semver_is_less_than", (SEMVER, SEMVER), BOOL, lambda left, right: left.order < right.order
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
-            "compareTo", (member("semver_compare_to", (SEMVER, SEMVER), INT, _compare),), cost=ONE, only_reads=True
+            "compareTo",
+            (declare_member("semver_compare_to", (SEMVER, SEMVER), INT, _compare),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "major",
-            (member("semver_major", (SEMVER,), INT, lambda version: _check_int64(version.numbers[0])),),
+            (declare_member("semver_major", (SEMVER,), INT, lambda version: _check_int64(version.numbers[0])),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "minor",
-            (member("semver_minor", (SEMVER,), INT, lambda version: _check_int64(version.numbers[1])),),
+            (declare_member("semver_minor", (SEMVER,), INT, lambda version: _check_int64(version.numbers[1])),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "patch",
-            (member("semver_patch", (SEMVER,), INT, lambda version: _check_int64(version.numbers[2])),),
+            (declare_member("semver_patch", (SEMVER,), INT, lambda version: _check_int64(version.numbers[2])),),
             cost=ONE,
             only_reads=True,
         ),

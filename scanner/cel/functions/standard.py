@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import (
     AFFIXED,
     COMPARED,
@@ -234,7 +234,7 @@ def _declare_aggregates() -> tuple[Function, ...]:
     sizes = tuple(
         overload
         for name, type_ in sized
-        for overload in (Overload(f"size_{name}", (type_,), INT), member(f"{name}_size", (type_,), INT))
+        for overload in (Overload(f"size_{name}", (type_,), INT), declare_member(f"{name}_size", (type_,), INT))
     )
     return (
         Function(
@@ -330,7 +330,7 @@ def _declare_texts() -> tuple[Function, ...]:
             "matches",
             (
                 Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).begin_with(PREFIX_COSTS)),
-                member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
+                declare_member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
             ),
             matches,
             frozenset({str}),
@@ -353,7 +353,7 @@ def _declare_text(name: str, id_: str, answer: Callable[[str, str], bool], price
             return answer(whole, part)
         raise runtime.make_no_overload()
 
-    return Function(name, (member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
+    return Function(name, (declare_member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
 
 
 def _declare_time(name: str, part: str, *, of_duration: int | None = None) -> Function:
@@ -366,13 +366,13 @@ def _declare_time(name: str, part: str, *, of_duration: int | None = None) -> Fu
         return times.get_part(moment, part, zone)
 
     overloads = [
-        member(f"timestamp_to_{part}", (TIMESTAMP,), INT, plain),
-        member(f"timestamp_to_{part}_with_tz", (TIMESTAMP, STRING), INT, zoned),
+        declare_member(f"timestamp_to_{part}", (TIMESTAMP,), INT, plain),
+        declare_member(f"timestamp_to_{part}_with_tz", (TIMESTAMP, STRING), INT, zoned),
     ]
     if of_duration is not None:
         unit = of_duration
         overloads.append(
-            member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.count_whole_units(span, unit))
+            declare_member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.count_whole_units(span, unit))
         )
     return Function(name, tuple(overloads), cost=ONE)
 

@@ -6,7 +6,7 @@ Rules: `docs/semantics/cel-libraries.md#strings`.
 from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import (
     ONE,
     READ,
@@ -105,11 +105,11 @@ def _split(text: str, separator: str, limit: int = -1) -> list[Value]:
     if limit == 0:
         return list_kinds.make_text_list([])
     if not separator:
-        return list_kinds.make_text_list(_code_points(text, limit))
+        return list_kinds.make_text_list(_split_code_points(text, limit))
     return list_kinds.make_text_list([*text.split(separator, limit - 1 if limit > 0 else -1)])
 
 
-def _code_points(text: str, limit: int) -> list[Value]:
+def _split_code_points(text: str, limit: int) -> list[Value]:
     if limit < 0 or limit >= len(text):
         return [*text]
     return [*text[: limit - 1], text[limit - 1 :]]
@@ -185,40 +185,42 @@ def _measure_replacement(values: tuple[Value, ...]) -> int:
 LIBRARY = Library(
     "strings",
     (
-        Function("charAt", (member("string_char_at_int", (STRING, INT), STRING, _char_at),), cost=ONE, result=parts),
+        Function(
+            "charAt", (declare_member("string_char_at_int", (STRING, INT), STRING, _char_at),), cost=ONE, result=parts
+        ),
         Function(
             "indexOf",
             (
-                member("string_index_of_string", (STRING, STRING), INT, index_of),
-                member("string_index_of_string_int", (STRING, STRING, INT), INT, index_of),
+                declare_member("string_index_of_string", (STRING, STRING), INT, index_of),
+                declare_member("string_index_of_string_int", (STRING, STRING, INT), INT, index_of),
             ),
             cost=SOUGHT,
         ),
         Function(
             "lastIndexOf",
             (
-                member("string_last_index_of_string", (STRING, STRING), INT, last_index_of),
-                member("string_last_index_of_string_int", (STRING, STRING, INT), INT, last_index_before),
+                declare_member("string_last_index_of_string", (STRING, STRING), INT, last_index_of),
+                declare_member("string_last_index_of_string_int", (STRING, STRING, INT), INT, last_index_before),
             ),
             cost=SOUGHT,
         ),
         Function(
             "lowerAscii",
-            (member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),),
+            (declare_member("string_lower_ascii", (STRING,), STRING, lambda text: text.translate(_TO_LOWER)),),
             cost=READ,
             result=parts,
         ),
         Function(
             "upperAscii",
-            (member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),),
+            (declare_member("string_upper_ascii", (STRING,), STRING, lambda text: text.translate(_TO_UPPER)),),
             cost=READ,
             result=parts,
         ),
         Function(
             "replace",
             (
-                member("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
-                member("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
+                declare_member("string_replace_string_string", (STRING, STRING, STRING), STRING, _replace),
+                declare_member("string_replace_string_string_int", (STRING, STRING, STRING, INT), STRING, _replace),
             ),
             cost=REWRITTEN.add_work(Work(characters=_measure_replacement)),
             result=_size_replaced,
@@ -226,8 +228,8 @@ LIBRARY = Library(
         Function(
             "split",
             (
-                member("string_split_string", (STRING, STRING), _STRINGS, _split),
-                member("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
+                declare_member("string_split_string", (STRING, STRING), _STRINGS, _split),
+                declare_member("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
             ),
             cost=REWRITTEN,
             result=pieces,
@@ -235,15 +237,15 @@ LIBRARY = Library(
         Function(
             "substring",
             (
-                member("string_substring_int", (STRING, INT), STRING, _substring),
-                member("string_substring_int_int", (STRING, INT, INT), STRING, _substring_range),
+                declare_member("string_substring_int", (STRING, INT), STRING, _substring),
+                declare_member("string_substring_int_int", (STRING, INT, INT), STRING, _substring_range),
             ),
             cost=READ,
             result=parts,
         ),
         Function(
             "trim",
-            (member("string_trim", (STRING,), STRING, lambda text: text.strip(WHITE_SPACE)),),
+            (declare_member("string_trim", (STRING,), STRING, lambda text: text.strip(WHITE_SPACE)),),
             cost=READ,
             result=parts,
         ),
@@ -256,8 +258,8 @@ LIBRARY = Library(
         Function(
             "join",
             (
-                member("list_join", (_STRINGS,), STRING, _join),
-                member("list_join_string", (_STRINGS, STRING), STRING, _join),
+                declare_member("list_join", (_STRINGS,), STRING, _join),
+                declare_member("list_join_string", (_STRINGS, STRING), STRING, _join),
             ),
             cost=Cost(make_price(_price_join), _bound_join),
             result=_size_joined,

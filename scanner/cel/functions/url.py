@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
@@ -78,10 +78,10 @@ class Url(Opaque):
         parts = self.parts
         query = f"?{parts.query}" if parts.force_query or parts.query else ""
         scheme = f"{parts.scheme}:" if parts.scheme else ""
-        body = parts.opaque or f"{self._authority()}{escape_path(parts)}"
+        body = parts.opaque or f"{self._write_authority()}{escape_path(parts)}"
         return f"{scheme}{body}{query}{self.fragment}"
 
-    def _authority(self) -> str:
+    def _write_authority(self) -> str:
         parts = self.parts
         if parts.omit_host or not (parts.host or parts.path or parts.user is not None):
             return ""
@@ -119,15 +119,15 @@ def _read_escape(text: str, start: int) -> str:
 
 
 def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
-    if not _ESCAPE.match(shown) or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
+    if not _ESCAPE.match(shown) or (host and not _escape_for_host(shown)) or (zone and not _escape_for_zone(shown)):
         raise BadUrl(f"invalid URL escape {quote(shown)}")
 
 
-def _host_escape(escape: str) -> bool:
+def _escape_for_host(escape: str) -> bool:
     return int(escape[1:], 16) >= _FIRST_BEYOND_ASCII or escape == "%25"
 
 
-def _zone_escape(escape: str) -> bool:
+def _escape_for_zone(escape: str) -> bool:
     return escape in ("%25", "%20") or chr(int(escape[1:], 16)) in _HOST
 
 
@@ -286,7 +286,7 @@ def _split_port(host: str) -> tuple[str, str]:
     return host, port
 
 
-def _query(url: Url) -> Value:
+def _parse_query(url: Url) -> Value:
     """Return the parameters; those that cannot be decoded are left out."""
     parameters: dict[str, Value] = {}
     settings = url.parts.query.split("&")
@@ -330,42 +330,42 @@ LIBRARY = Library(
         Function("url", (Overload("string_to_url", (STRING,), URL, parse),), cost=READ, result=parts, parses=True),
         Function(
             "getScheme",
-            (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),),
+            (declare_member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getHost",
-            (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),),
+            (declare_member("url_get_host", (URL,), STRING, lambda url: url.parts.host),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getHostname",
-            (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),),
+            (declare_member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getPort",
-            (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),),
+            (declare_member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getEscapedPath",
-            (member("url_get_escaped_path", (URL,), STRING, lambda url: escape_path(url.parts)),),
+            (declare_member("url_get_escaped_path", (URL,), STRING, lambda url: escape_path(url.parts)),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getQuery",
-            (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),),
+            (declare_member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _parse_query),),
             cost=ONE,
             result=pieces,
             only_reads=True,

@@ -32,55 +32,55 @@ class AbsorbingOperands(OptionalSteps):
         ]
         chain: list[ast.stmt] = []
         for term in reversed(operands):
-            attempt = self._attempt(self._try_operand(term, result, neutral), neutral)
+            attempt = self._attempt(self._generate_operand_tried(term, result, neutral), neutral)
             chain = [attempt, ast.If(undecided, chain, [])] if chain else [attempt]
         raised = ast.BoolOp(ast.And(), [make_name(erred), undecided])
         give_up = ast.If(raised, [ast.Expr(self._names.call(unforeseen))], [])
         self._block += [make_assignment(erred, ast.Constant(value=False)), *chain, give_up]
         return Term(make_name(result), TermKind.BOOL)
 
-    def _try_operand(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
+    def _generate_operand_tried(self, node: Node, result: str, neutral: list[ast.stmt]) -> list[ast.stmt]:
         """Return the statements of an operand. Its cached locals end with it: its evaluation may end early."""
         outer_locals = dict(self._path_locals)
         try:
-            absent = self._absence(node)
-            code, block = self._inside(partial(self._truth, node))
+            absent = self._test_absence(node)
+            code, block = self._generate_inside(partial(self._generate_truth, node))
         finally:
             self._path_locals = outer_locals
         block.append(make_assignment(result, code))
         return skip_under(absent, neutral, block)
 
     def _attempt(self, block: list[ast.stmt], otherwise: list[ast.stmt]) -> ast.stmt:
-        stopped = ast.ExceptHandler(self._names.class_(EvaluationStopped), None, [ast.Raise(None, None)])
-        raised = ast.ExceptHandler(self._names.class_(Exception), None, otherwise)
+        stopped = ast.ExceptHandler(self._names.use_class(EvaluationStopped), None, [ast.Raise(None, None)])
+        raised = ast.ExceptHandler(self._names.use_class(Exception), None, otherwise)
         return ast.Try(body=block, handlers=[stopped, raised], orelse=[], finalbody=[])
 
-    def _absence(self, node: Node) -> ast.expr | None:
+    def _test_absence(self, node: Node) -> ast.expr | None:
         """Return the condition under which the first selection of a node errs, and cache the values that it reads.
 
         It costs a fraction of an exception. None for a node that does not begin with a selection.
         """
-        path = self._first_path(node)
+        path = self._find_first_path(node)
         tests: list[ast.expr] = []
         for step in (path[:length] for length in range(2, len(path) + 1)):
             container = self._path_locals.get(step[:-1], step[0])
             local = self._path_locals[step] = self._names.add_local(step[-1])
-            value = self._lookup(make_name(container), ast.Constant(step[-1]))
+            value = self._generate_lookup(make_name(container), ast.Constant(step[-1]))
             tests.append(
                 make_identity_test(
-                    ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.absent()
+                    ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value), self._names.use_absent()
                 )
             )
         return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
 
-    def _first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:
+    def _find_first_path(self, node: Node, *, alone: bool = False) -> tuple[str, ...]:
         """Return the first path that a node reads, before any other step; empty if it reads none first, or if an error of it may not count.
 
         With `alone`, also where the closures evaluate anything but paths after an error: it might end the evaluation in another way.
         """
         start: Node | None = node
         while start is not None:
-            path = self._path(start)
+            path = self._find_path(start)
             if path is not None and len(path) > 1:
                 return path
             start = self._find_first_evaluated(start, alone=alone)
@@ -95,7 +95,7 @@ class AbsorbingOperands(OptionalSteps):
                 return condition
             case Call() if (call := self._checked.calls.get(node.id)) and tracker_panics.find_tracker(call) is None:
                 parts = [argument for argument in call.arguments if not self._is_constant(argument)]
-                is_certain = not alone or all(self._path(part) for part in parts[1:])
+                is_certain = not alone or all(self._find_path(part) for part in parts[1:])
                 return parts[0] if parts and is_certain else None
             case Select() if node.id not in self._checked.names:
                 return node.operand

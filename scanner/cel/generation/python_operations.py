@@ -73,7 +73,7 @@ class Operations:
             return ast.Compare(other.code, [ast.Eq() if equal else ast.NotEq()], [constant])
         storing, name = self._names.keep(other.code)
         same = ast.Compare(storing, [ast.Eq()], [constant])
-        number = ast.Compare(make_class(make_name(name)), [ast.IsNot()], [self._names.class_(bool)])
+        number = ast.Compare(make_class(make_name(name)), [ast.IsNot()], [self._names.use_class(bool)])
         both = ast.BoolOp(ast.And(), [same, number])
         return both if equal else ast.UnaryOp(ast.Not(), both)
 
@@ -83,7 +83,7 @@ class Operations:
         same: ast.cmpop = ast.Eq() if equal else ast.NotEq()
         function = equality.equal if equal else equality.unequal
         return make_conditional(
-            make_class_test(storing, self._names.class_(str)),
+            make_class_test(storing, self._names.use_class(str)),
             ast.Compare(make_name(name), [same], [right.code]),
             self._names.call(function, make_name(name), right.code),
         )
@@ -106,7 +106,7 @@ class Operations:
             case PlainForm.CONTAINS, [operand, other]:
                 return self._search(operand, other, run)
             case PlainForm.TEXT, [operand]:
-                return operand if operand.kind is TermKind.STRING else self._as_text(operand, run, overload)
+                return operand if operand.kind is TermKind.STRING else self._convert_to_text(operand, run, overload)
             case PlainForm.MEMBERSHIP, [element, container]:
                 return self._search_container(element, container)
             case ComparisonForm(sign=sign), [left, right]:
@@ -118,16 +118,18 @@ class Operations:
             case _:
                 return None
 
-    def _as_text(self, operand: Term, run: Callable[..., Value], overload: Overload | None) -> Term | None:
+    def _convert_to_text(self, operand: Term, run: Callable[..., Value], overload: Overload | None) -> Term | None:
         if overload is not None and overload.arguments != (STRING,):
             return None
         storing, name = self._names.keep(operand.code)
         converted: ast.expr = ast.Call(self._names.share(run, "string"), [make_name(name)], [])
         if overload is None:
-            printed = ast.Call(self._names.class_(str), [make_name(name)], [])
-            converted = make_conditional(make_class_test(make_name(name), self._names.class_(int)), printed, converted)
+            printed = ast.Call(self._names.use_class(str), [make_name(name)], [])
+            converted = make_conditional(
+                make_class_test(make_name(name), self._names.use_class(int)), printed, converted
+            )
         return Term(
-            make_conditional(make_class_test(storing, self._names.class_(str)), make_name(name), converted),
+            make_conditional(make_class_test(storing, self._names.use_class(str)), make_name(name), converted),
             TermKind.STRING,
         )
 
@@ -138,7 +140,7 @@ class Operations:
         inside = ast.Compare(other.code, [ast.In()], [make_name(name)])
         otherwise = ast.Call(self._names.share(run, "contains"), [make_name(name), other.code], [])
         return Term(
-            make_conditional(make_class_test(storing, self._names.class_(str)), inside, otherwise), TermKind.BOOL
+            make_conditional(make_class_test(storing, self._names.use_class(str)), inside, otherwise), TermKind.BOOL
         )
 
     def _search_container(self, element: Term, container: Term) -> Term:
@@ -148,7 +150,7 @@ class Operations:
         inside = ast.Compare(element.code, [ast.In()], [make_name(name)])
         otherwise = self._names.call(equality.contains, make_name(name), element.code)
         return Term(
-            make_conditional(make_class_test(storing, self._names.class_(dict)), inside, otherwise), TermKind.BOOL
+            make_conditional(make_class_test(storing, self._names.use_class(dict)), inside, otherwise), TermKind.BOOL
         )
 
     def _order(self, operator: ast.cmpop, left: Term, right: Term, run: Callable[..., Value]) -> Term:
@@ -163,7 +165,7 @@ class Operations:
                 compared = ast.Compare(pair[0], [operator], [pair[1]])
                 otherwise = ast.Call(ordered, list(pair), [])
                 return Term(
-                    make_conditional(make_class_test(storing, self._names.class_(int)), compared, otherwise),
+                    make_conditional(make_class_test(storing, self._names.use_class(int)), compared, otherwise),
                     TermKind.BOOL,
                 )
         return Term(ast.Call(ordered, [left.code, right.code], []), TermKind.BOOL)
@@ -184,7 +186,7 @@ class Operations:
         result, kept_result = self._names.add_local("number"), ast.BinOp(make_name(operand), operator, right.code)
         number = ast.NamedExpr(target=ast.Name(result, ast.Store()), value=kept_result)
         fits = ast.Compare(ast.Constant(INT_MIN), [ast.LtE(), ast.LtE()], [number, ast.Constant(INT_MAX)])
-        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.class_(int)), fits])
+        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.use_class(int)), fits])
         otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         return Term(make_conditional(test, make_name(result), otherwise), TermKind.INT)
 
@@ -193,7 +195,9 @@ class Operations:
         first, left_name = self._names.keep(left.code)
         second, other = self._names.keep(right.code)
         operands: list[ast.expr] = [make_name(left_name), make_name(other)]
-        are_lists = ast.Compare(make_class(first), [ast.Is(), ast.Is()], [make_class(second), self._names.class_(list)])
+        are_lists = ast.Compare(
+            make_class(first), [ast.Is(), ast.Is()], [make_class(second), self._names.use_class(list)]
+        )
         added = ast.Call(self._names.share(run, "add"), operands, [])
         return Term(make_conditional(are_lists, ast.BinOp(operands[0], ast.Add(), operands[1]), added), TermKind.JSON)
 
@@ -208,7 +212,7 @@ class Operations:
         operator: ast.operator = ast.Mod() if sign == "%" else ast.FloorDiv()
         storing, operand = self._names.keep(left.code)
         positive = ast.Compare(make_name(operand), [ast.GtE()], [ast.Constant(0)])
-        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.class_(int)), positive])
+        test = ast.BoolOp(ast.And(), [make_class_test(storing, self._names.use_class(int)), positive])
         otherwise = ast.Call(self._names.share(run, type(operator).__name__), [make_name(operand), right.code], [])
         divided = ast.BinOp(make_name(operand), operator, right.code)
         return Term(make_conditional(test, divided, otherwise), TermKind.INT)
@@ -219,17 +223,17 @@ class Operations:
 
 def _concatenate(left: Term, right: Term) -> ast.expr:
     """Return the sum of texts; many are joined at once. Both ways raise where an operand is not a text."""
-    parts = [*(_parts(left.code) if left.kind is TermKind.STRING else [left.code]), right.code]
+    parts = [*(_list_parts(left.code) if left.kind is TermKind.STRING else [left.code]), right.code]
     if len(parts) < _WORTH_JOINING:
         return ast.BinOp(left.code, ast.Add(), right.code)
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [ast.Tuple(parts, ast.Load())], [])
 
 
-def _parts(code: ast.expr) -> list[ast.expr]:
+def _list_parts(code: ast.expr) -> list[ast.expr]:
     """Return the operands of a sum of texts, as `_concatenate` has written it."""
     match code:
         case ast.BinOp(first, ast.Add(), second):
-            return [*_parts(first), second]
+            return [*_list_parts(first), second]
         case ast.Call(ast.Attribute(ast.Constant(""), "join"), [ast.Tuple(parts)]):
             return parts
         case _:

@@ -149,12 +149,12 @@ class PythonNames:
         local = self.add_local(name)
         return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
-    def class_(self, kind: type) -> ast.expr:
+    def use_class(self, kind: type) -> ast.expr:
         """Return the node of a global name for a class."""
         self.values[kind.__name__] = kind
         return make_name(kind.__name__)
 
-    def absent(self) -> ast.expr:
+    def use_absent(self) -> ast.expr:
         """Return the node of a global name for the absent optional."""
         self.values["NONE"] = NONE
         return make_name("NONE")

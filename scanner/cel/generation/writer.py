@@ -73,7 +73,7 @@ class Writer(ABC):
         self._path_locals: dict[tuple[str, ...], str] = {}
 
     @abstractmethod
-    def _term(self, node: Node) -> Term:
+    def _generate(self, node: Node) -> Term:
         """Return the Python of a node, with the node's position in the text."""
 
     def _place(self, code: ast.expr, offset: int) -> ast.expr:
@@ -86,7 +86,7 @@ class Writer(ABC):
             code.end_col_offset = code.col_offset + 1
         return code
 
-    def _constant(self, value: Value) -> Term:
+    def _generate_constant(self, value: Value) -> Term:
         kind = OF_CLASS.get(type(value), TermKind.ANY)
         if isinstance(value, float) and not isfinite(value):
             return Term(self._names.share(value, "constant"), kind)
@@ -96,11 +96,11 @@ class Writer(ABC):
             kind = TermKind.DOCUMENTS
         return Term(self._names.share(value, "constant"), kind)
 
-    def _truth(self, node: Node) -> ast.expr:
+    def _generate_truth(self, node: Node) -> ast.expr:
         """Return the Python of a condition whose value is certainly True or False."""
-        return self._certain(self._term(node))
+        return self._make_certain(self._generate(node))
 
-    def _certain(self, term: Term) -> ast.expr:
+    def _make_certain(self, term: Term) -> ast.expr:
         if term.kind is TermKind.BOOL:
             return term.code
         storing, name = self._names.keep(term.code)
@@ -113,7 +113,7 @@ class Writer(ABC):
         )
         return make_conditional(is_bool, make_name(name), self._names.call(unforeseen))
 
-    def _inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
+    def _generate_inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
         """Return the result of a function and the statements that it requires before it."""
         outer, self._block = self._block, []
         try:
@@ -139,7 +139,7 @@ def require_part(node: Node | None) -> Node:
 
 def can_absorb(root: Node, folded: FoldedTree) -> bool:
     """Return whether the absorbing form of a function differs from the plain form."""
-    return any(_absorbs(node) and node.id not in folded.constants for node in walk(root))
+    return any(_absorbs_errors(node) and node.id not in folded.constants for node in walk(root))
 
 
 def _has_loop(node: Node, folded: FoldedTree) -> bool:
@@ -147,7 +147,7 @@ def _has_loop(node: Node, folded: FoldedTree) -> bool:
     return any(isinstance(part, Comprehension) and part.id not in folded.constants for part in walk(node))
 
 
-def _absorbs(node: Node) -> bool:
+def _absorbs_errors(node: Node) -> bool:
     """Return whether a node ignores parts of it that raise, where others decide."""
     if isinstance(node, Comprehension):
         return node.fold in ("all", "exists")

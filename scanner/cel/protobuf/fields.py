@@ -114,8 +114,8 @@ def _convert(field: Field, value: Value) -> Value:
     if field.is_map and isinstance(value, Lazy):
         return {name: convert_value(value.entries[name], "value") for name in value.names()}
     if field.is_map and (type(value) is dict or type(value) is KeyedMap):
-        return _of_map(value, "struct")
-    return _of_list(value, "list") if field.is_list and type(value) is list else convert_value(value, field.kind)
+        return _convert_map(value, "struct")
+    return _convert_list(value, "list") if field.is_list and type(value) is list else convert_value(value, field.kind)
 
 
 def convert_value(value: Value, target: Target) -> Value:
@@ -129,51 +129,51 @@ def convert_value(value: Value, target: Target) -> Value:
         name = _GO_NAMES.get(target, _GO_TYPES[target])
         raise EvaluationError(f'disallowed conversion from "{value.TYPE.name}" to "{name}"')
     if isinstance(value, Opaque):
-        return _of_opaque(value, target)
+        return _convert_opaque(value, target)
     if isinstance(value, EvaluationError):
         raise value
     raise EvaluationError(f"unable to convert to {_GO_TYPES[target]}")
 
 
-def _of_null(value: Value, target: Target) -> Value:
+def _convert_null(value: Value, target: Target) -> Value:
     if target == "value":
         return value
     raise EvaluationError(f"type conversion error from 'null_type' to '{_GO_TYPES[target]}'")
 
 
-def _of_bool(value: Value, target: Target) -> Value:
+def _convert_bool(value: Value, target: Target) -> Value:
     if target in ("bool", "value"):
         return value
     raise EvaluationError(f"type conversion error from bool to '{_GO_TYPES[target]}'")
 
 
-def _of_int(value: int, target: Target) -> Value:
+def _convert_int(value: int, target: Target) -> Value:
     largest = _LARGEST_INTS.get(target)
     if largest is not None:
         if -largest - 1 <= value <= largest:
             return value
         raise EvaluationError("integer overflow")
     if target == "value":
-        return _json_number(value)
+        return _make_json_number(value)
     raise EvaluationError(f"unsupported type conversion from 'int' to {_GO_TYPES[target]}")
 
 
-def _of_uint(value: UInt, target: Target) -> Value:
+def _convert_uint(value: UInt, target: Target) -> Value:
     largest = _LARGEST_UINTS.get(target)
     if largest is not None:
         if value <= largest:
             return value
         raise EvaluationError("unsigned integer overflow")
     if target == "value":
-        return _json_number(value)
+        return _make_json_number(value)
     raise EvaluationError(f"unsupported type conversion from 'uint' to {_GO_TYPES[target]}")
 
 
-def _json_number(value: int) -> Value:
+def _make_json_number(value: int) -> Value:
     return float(value) if abs(value) <= _LARGEST_JSON_INT else str(int(value))
 
 
-def _of_double(value: float, target: Target) -> Value:
+def _convert_double(value: float, target: Target) -> Value:
     if target in ("double", "value"):
         return value
     if target == "float":
@@ -189,13 +189,13 @@ def round_to_single(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def _of_string(value: Value, target: Target) -> Value:
+def _convert_string(value: Value, target: Target) -> Value:
     if target in ("string", "value"):
         return value
     raise EvaluationError(f"unsupported native conversion from string to '{_GO_TYPES[target]}'")
 
 
-def _of_bytes(value: bytes, target: Target) -> Value:
+def _convert_bytes(value: bytes, target: Target) -> Value:
     if target == "bytes":
         return value
     if target == "value":
@@ -203,35 +203,36 @@ def _of_bytes(value: bytes, target: Target) -> Value:
     raise EvaluationError(f"type conversion error from Bytes to '{_GO_TYPES[target]}'")
 
 
-def _of_time(value: Value, target: Target) -> Value:
+def _convert_time(value: Value, target: Target) -> Value:
     if target == "value":
         return to_string(value)
     raise EvaluationError(f"type conversion error from '{type(value).__name__}' to '{_GO_TYPES[target]}'")
 
 
-def _of_list(value: list[Value], target: Target) -> Value:
+def _convert_list(value: list[Value], target: Target) -> Value:
     if target in ("list", "value"):
-        return [_part(element, "reflect.Set") for element in value]
+        return [_convert_part(element, "reflect.Set") for element in value]
     if target == "bytes":
-        return bytes([_octet(convert_value(element, "uint8")) for element in value])
+        return bytes([_convert_octet(convert_value(element, "uint8")) for element in value])
     raise EvaluationError(f"type conversion error from list to '{_GO_TYPES[target]}'")
 
 
-def _octet(value: Value) -> int:
+def _convert_octet(value: Value) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _of_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
+def _convert_map(value: dict[str, Value] | KeyedMap, target: Target) -> Value:
     if target in ("struct", "value"):
         return {
-            str(convert_value(key, "string")): _part(item, "reflect.Value.SetMapIndex") for key, item in value.items()
+            str(convert_value(key, "string")): _convert_part(item, "reflect.Value.SetMapIndex")
+            for key, item in value.items()
         }
     if target == "list":
-        return _of_fields(value)
+        return _fill_from_fields(value)
     raise EvaluationError(f"type conversion error from map to '{_GO_TYPES[target]}'")
 
 
-def _part(value: Value, call: str) -> Value:
+def _convert_part(value: Value, call: str) -> Value:
     """Return a part of a list or map as JSON; upstream panics on an object of a patch there."""
     if type(value) is Struct:
         message_text = f"{call}: value of type *structpb.Struct is not assignable to type *structpb.Value"
@@ -239,7 +240,7 @@ def _part(value: Value, call: str) -> Value:
     return convert_value(value, "value")
 
 
-def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
+def _fill_from_fields(value: dict[str, Value] | KeyedMap) -> Value:
     """Fill Go's list structure from a map of its fields, of which it has one."""
     values: Value = []
     for key, item in value.items():
@@ -253,15 +254,15 @@ def _of_fields(value: dict[str, Value] | KeyedMap) -> Value:
     return values
 
 
-def _of_type(_value: Value, _target: Target) -> Value:
+def _convert_type(_value: Value, _target: Target) -> Value:
     raise EvaluationError("type conversion not supported for 'type'")
 
 
-def _of_optional(value: Optional, target: Target) -> Value:
+def _convert_optional(value: Optional, target: Target) -> Value:
     return convert_value(value.unwrapped(), target)
 
 
-def _of_opaque(value: Opaque, target: Target) -> Value:
+def _convert_opaque(value: Opaque, target: Target) -> Value:
     name = _TEXTUAL.get(type(value))
     if name is not None and target == "string":
         return str(value)
@@ -269,7 +270,7 @@ def _of_opaque(value: Opaque, target: Target) -> Value:
     raise EvaluationError(f"type conversion error from '{shown}' to '{_GO_TYPES[target]}'")
 
 
-def _of_message(value: Message, target: Target) -> Value:
+def _convert_message(value: Message, target: Target) -> Value:
     if target == "value":
         return {name: convert_value(item, "value") for name, item in value.fields.items()}
     if target in _MESSAGES:
@@ -279,19 +280,19 @@ def _of_message(value: Message, target: Target) -> Value:
 
 
 _BY_CLASS: Mapping[type, Callable[..., Value]] = {
-    type(None): _of_null,
-    bool: _of_bool,
-    int: _of_int,
-    UInt: _of_uint,
-    float: _of_double,
-    str: _of_string,
-    bytes: _of_bytes,
-    Timestamp: _of_time,
-    Duration: _of_time,
-    list: _of_list,
-    dict: _of_map,
-    KeyedMap: _of_map,
-    Type: _of_type,
-    Optional: _of_optional,
-    Message: _of_message,
+    type(None): _convert_null,
+    bool: _convert_bool,
+    int: _convert_int,
+    UInt: _convert_uint,
+    float: _convert_double,
+    str: _convert_string,
+    bytes: _convert_bytes,
+    Timestamp: _convert_time,
+    Duration: _convert_time,
+    list: _convert_list,
+    dict: _convert_map,
+    KeyedMap: _convert_map,
+    Type: _convert_type,
+    Optional: _convert_optional,
+    Message: _convert_message,
 }

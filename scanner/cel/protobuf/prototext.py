@@ -40,21 +40,21 @@ def _escape(character: str) -> str:
 
 def print_message(value: Value) -> str:
     """Return the text of a message, or of the list or map that is a message's value, on one line."""
-    return SEPARATOR.join(_fields(value))
+    return SEPARATOR.join(_print_fields(value))
 
 
-def _fields(value: Value) -> Iterator[str]:
+def _print_fields(value: Value) -> Iterator[str]:
     if isinstance(value, list):
-        yield from (f"values:{{{_kind(item)}}}" for item in value)
+        yield from (f"values:{{{_print_kind(item)}}}" for item in value)
     elif isinstance(value, dict):
         for key in sorted(value):
-            yield f"fields:{{key:{quote(key)}{SEPARATOR}value:{{{_kind(value[key])}}}}}"
+            yield f"fields:{{key:{quote(key)}{SEPARATOR}value:{{{_print_kind(value[key])}}}}}"
     elif isinstance(value, Message):
         for name, item in value.fields.items():
-            yield f"{name}:{quote(item) if name == 'key' and isinstance(item, str) else f'{{{_kind(item)}}}'}"
+            yield f"{name}:{quote(item) if name == 'key' and isinstance(item, str) else f'{{{_print_kind(item)}}}'}"
 
 
-def _kind(value: Value) -> str:
+def _print_kind(value: Value) -> str:
     """Return a value as the one field that is set in a `google.protobuf.Value`."""
     match value:
         case bool():

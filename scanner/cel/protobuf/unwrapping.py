@@ -56,42 +56,42 @@ def _unwrap(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     if unwrap is not None:
         return unwrap(fields)
     if message.type.family == "object":
-        return _message(message, fields, unknown)
+        return _make_message(message, fields, unknown)
     (field,) = message.fields.values()
     return fields.get("value", _ZEROS[field.kind])
 
 
-def _message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
+def _make_message(message: MessageType, fields: Fields, unknown: bytes, go_type: str = "*dynamicpb.Message") -> Value:
     """Return a message that stays a message; a plain field with its zero counts as absent."""
     absent = {name: _ZEROS.get(field.kind) for name, field in message.fields.items()}
     set_fields = {name: value for name, value in fields.items() if absent[name] is None or value != absent[name]}
     return Message(message.type, set_fields, absent, go_type, unknown)
 
 
-def _duration(fields: Fields) -> Value:
+def _make_duration(fields: Fields) -> Value:
     """Return a duration, limited to the longest valid one."""
-    seconds, rest = _whole(fields.get("seconds")), _whole(fields.get("nanos"))
+    seconds, rest = _read_whole(fields.get("seconds")), _read_whole(fields.get("nanos"))
     total = seconds * SECOND
     if INT_MIN <= total <= INT_MAX:
         total += rest
     return Duration(max(INT_MIN, min(total, INT_MAX)))
 
 
-def _timestamp(fields: Fields) -> Value:
-    seconds, rest = divmod(_whole(fields.get("nanos")), SECOND)
-    return make_unix_time(wrap_to_64_bits(_whole(fields.get("seconds")) + seconds), rest)
+def _make_timestamp(fields: Fields) -> Value:
+    seconds, rest = divmod(_read_whole(fields.get("nanos")), SECOND)
+    return make_unix_time(wrap_to_64_bits(_read_whole(fields.get("seconds")) + seconds), rest)
 
 
-def _whole(value: Value) -> int:
+def _read_whole(value: Value) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _value(fields: Fields) -> Value:
+def _unwrap_value(fields: Fields) -> Value:
     name, value = next(reversed(fields.items()), ("null_value", None))
     return None if name == "null_value" else value
 
 
-def _any(fields: Fields) -> Value:
+def _unwrap_any(fields: Fields) -> Value:
     """Unpack the content of an Any; of the types that a server has, only those that expressions can name are values."""
     url, data = fields.get("type_url", ""), fields.get("value", b"")
     packed = MESSAGES.get(str(url).rpartition("/")[2])
@@ -103,29 +103,29 @@ def _any(fields: Fields) -> Value:
         raise _make_unpacked(fields) from None
 
 
-def _texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
+def _list_texts(fields: Fields) -> Iterator[tuple[str, str | bytes]]:
     return ((name, value) for name, value in fields.items() if value and isinstance(value, str | bytes))
 
 
 def _make_unpacked(fields: Fields) -> EvaluationError:
-    shown = SEPARATOR.join(f"{name}:{quote(value)}" for name, value in sorted(_texts(fields)))
+    shown = SEPARATOR.join(f"{name}:{quote(value)}" for name, value in sorted(_list_texts(fields)))
     return EvaluationError(f"unsupported conversion to ref.Val: (*dynamicpb.Message){shown}")
 
 
 _BY_NAME: Mapping[str, Callable[[Fields], Value]] = {
-    f"{PACKAGE}.Any": _any,
-    f"{PACKAGE}.Duration": _duration,
+    f"{PACKAGE}.Any": _unwrap_any,
+    f"{PACKAGE}.Duration": _make_duration,
     f"{PACKAGE}.ListValue": lambda fields: fields.get("values", []),
     f"{PACKAGE}.Struct": lambda fields: fields.get("fields", {}),
-    f"{PACKAGE}.Timestamp": _timestamp,
-    f"{PACKAGE}.Value": _value,
+    f"{PACKAGE}.Timestamp": _make_timestamp,
+    f"{PACKAGE}.Value": _unwrap_value,
 }
 
 
 def _unpack(message: MessageType, fields: Fields, unknown: bytes) -> Value:
     """Return the value of a packed message: Go has a separate type for each."""
     if message.type.family == "object":
-        return _message(message, fields, unknown, "*emptypb.Empty")
+        return _make_message(message, fields, unknown, "*emptypb.Empty")
     return _unwrap(message, fields, unknown)
 
 

@@ -53,7 +53,7 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
             raise EvaluationError(f"unsupported index type: {go_type(key)}")
         return (container[at],)
     if isinstance(container, Lazy):
-        return _entry(container, key)
+        return _find_entry(container, key)
     if type(container) is Struct:
         return container.find(key)
     if type(container) is Message:
@@ -72,7 +72,7 @@ def probe(container: Value, key: Value) -> tuple[Value] | None:
     return None if type(container) is Message and key not in container.fields else item
 
 
-def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
+def _find_entry(variables: Lazy, key: Value) -> tuple[Value] | None:
     if type(key) is not str:
         raise make_no_overload()
     return variables.find(key)
@@ -121,11 +121,11 @@ def elements(container: Value) -> list[Value]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container)
     if isinstance(container, Lazy):
-        return [_value_or_error(container, name) for name in container.names()]
+        return [_read_value_or_error(container, name) for name in container.names()]
     raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
 
 
-def _value_or_error(variables: Lazy, name: Value) -> Value:
+def _read_value_or_error(variables: Lazy, name: Value) -> Value:
     """Return the value of a variable, or its error, which is raised when it is read."""
     try:
         return index(variables, name)
@@ -143,5 +143,5 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
     if isinstance(container, Lazy):
-        return [(value, _value_or_error(container, value)) for value in elements(container)]
+        return [(value, _read_value_or_error(container, value)) for value in elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")

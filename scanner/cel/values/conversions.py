@@ -57,18 +57,18 @@ def to_int(value: Value) -> Value:
     if type(value) is UInt:
         return check_int(int(value))
     if type(value) is float:
-        return _int_of_double(value)
+        return _convert_double_to_int(value)
     if type(value) is Timestamp:
         return times.wrap_to_64_bits(value.nanoseconds // SECOND)
     if type(value) is Duration:
         return value.nanoseconds
-    number = _whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
+    number = _parse_whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
     if INT_MIN <= number <= INT_MAX:
         return number
     raise make_conversion_error(value, INT)
 
 
-def _int_of_double(value: float) -> int:
+def _convert_double_to_int(value: float) -> int:
     if math.isnan(value) or not float(INT_MIN) < value < float(INT_MAX):
         raise EvaluationError("integer overflow")
     return int(value)
@@ -87,13 +87,13 @@ def to_uint(value: Value) -> Value:
         if math.isnan(value) or not 0 <= value < float(UINT_MAX):
             raise EvaluationError("unsigned integer overflow")
         return UInt(int(value))
-    number = _whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
+    number = _parse_whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
     if number <= UINT_MAX:
         return UInt(number)
     raise make_conversion_error(value, UINT)
 
 
-def _whole(digits: str) -> int:
+def _parse_whole(digits: str) -> int:
     """Return the number of a sign and any number of digits, most of which may be zeros."""
     number = parse_whole(digits.lstrip("+-"))
     return -number if digits.startswith("-") else number
@@ -118,12 +118,12 @@ def _parse_double(text: str) -> float | None:
     if special:
         return -math.inf if special.group(1) == "-" else math.inf
     if _HEXADECIMAL.match(text):
-        return _hexadecimal(text)
+        return _parse_hexadecimal(text)
     number = float(text) if _DECIMAL.match(text) else math.inf
     return None if math.isinf(number) else number
 
 
-def _hexadecimal(text: str) -> float | None:
+def _parse_hexadecimal(text: str) -> float | None:
     """Return the number, or None beyond the range, which Go rejects."""
     try:
         return float.fromhex(text)
@@ -142,7 +142,7 @@ def to_string(value: Value) -> Value:
     if type(value) is float:
         return write_converted(value)
     if type(value) is bytes:
-        return _text_of_bytes(value)
+        return _convert_bytes_to_text(value)
     if type(value) is Timestamp:
         return times.print_timestamp(value)
     if type(value) is Duration:
@@ -150,7 +150,7 @@ def to_string(value: Value) -> Value:
     raise make_conversion_error(value, Type("primitive", "string"))
 
 
-def _text_of_bytes(value: bytes) -> str:
+def _convert_bytes_to_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -25,7 +25,7 @@ from scanner.cel.values.values import (
     Value,
     map_key,
 )
-from scanner.cel.values.wrapped_values import is_structure, is_wrapped, same_structures
+from scanner.cel.values.wrapped_values import are_same_structures, is_structure, is_wrapped
 
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({str, bool, bytes})
@@ -69,7 +69,7 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
         return len(left) == len(right) and _equal_elements(
-            left, right, _surely_equal if is_wrapped(left) else _not_unequal
+            left, right, _is_surely_equal if is_wrapped(left) else _is_not_unequal
         )
     if type(left) in (dict, KeyedMap):
         return equal_maps(left, right)
@@ -138,7 +138,7 @@ def _equal_inside(left: Value, right: Value) -> bool:
     return equal(left, right)
 
 
-def _not_unequal(left: Value, right: Value) -> bool:
+def _is_not_unequal(left: Value, right: Value) -> bool:
     """Compare elements; upstream takes an error between two elements for no difference."""
     try:
         return equal(left, right)
@@ -148,11 +148,11 @@ def _not_unequal(left: Value, right: Value) -> bool:
 
 def equal_maps(left: Operand, right: Operand) -> bool:
     """Return whether two maps of either shape are equal; wrapped maps are stricter, and structures have their own equality."""
-    same = _not_unequal
+    same = _is_not_unequal
     if is_wrapped(left):
         if is_structure(left) and is_structure(right):
-            return same_structures(left, right)
-        same = equal if is_structure(left) else _surely_equal
+            return are_same_structures(left, right)
+        same = equal if is_structure(left) else _is_surely_equal
     if len(left) != len(right):
         return False
     for key, value in left.items():
@@ -229,7 +229,7 @@ def contains(container: Value, element: Value) -> bool:
     if type(container) is dict:
         return element in container if type(element) is str else has_no_key(container, element)
     if type(container) is list:
-        return any(_surely_equal(element, candidate) for candidate in container)
+        return any(_is_surely_equal(element, candidate) for candidate in container)
     if type(container) is KeyedMap:
         return container.find(element) is not None
     raise make_no_overload()
@@ -252,7 +252,7 @@ def has_no_key(container: Value, key: Value) -> bool:
     return False
 
 
-def _surely_equal(left: Value, right: Value) -> bool:
+def _is_surely_equal(left: Value, right: Value) -> bool:
     """Compare for membership; an error is no match."""
     try:
         return equal(left, right)

@@ -24,7 +24,7 @@ from scanner.cel.values.values import (
     UInt,
     Value,
 )
-from scanner.cel.values.wrapped_values import go_name
+from scanner.cel.values.wrapped_values import find_go_name
 
 SECOND = 10**9
 FIRST_SECOND = -62_135_596_800
@@ -99,4 +99,4 @@ def rewrap_value(value: Value) -> Value:
 
 def go_type(value: Value) -> str:
     """Return upstream's Go type of a value, such as `types.Int`, which some error texts show."""
-    return value.go_type() if isinstance(value, Opaque) else go_name(value) or _GO_TYPES[type(value)]
+    return value.go_type() if isinstance(value, Opaque) else find_go_name(value) or _GO_TYPES[type(value)]

@@ -254,10 +254,10 @@ def map_key(key: Value) -> Hashable:
         return key.map_key()
     if isinstance(key, bytes):
         raise make_unhashable("types.Bytes")
-    return (kind, _identity(key))
+    return (kind, _make_identity(key))
 
 
-def _identity(key: Value) -> Hashable:
+def _make_identity(key: Value) -> Hashable:
     if isinstance(key, Type):
         return key.name
     if isinstance(key, Duration) or (isinstance(key, Timestamp) and key.offset == 0):
@@ -305,14 +305,14 @@ class KeyedMap:
         """Return the key and value of an entry, or None; numbers find equal ints and uints of other types."""
         if not self._entries:
             return None
-        for candidate in _spellings(key):
+        for candidate in _list_spellings(key):
             pair = self._entries.get(candidate)
             if pair is not None:
                 return pair
         return None
 
 
-def _spellings(key: Value) -> tuple[Hashable, ...]:
+def _list_spellings(key: Value) -> tuple[Hashable, ...]:
     """Return the keys that a lookup tries, its own first."""
     own_key = map_key(key)
     if type(key) is float and key.is_integer():

@@ -51,7 +51,7 @@ def wrap_values(is_wrapped: IsWrapped, structures: Structures | None = None) -> 
         _STRUCTURES.reset(other)
 
 
-def go_name(value: Value) -> str:
+def find_go_name(value: Value) -> str:
     """Return the Go type of upstream's wrapper of a value; empty for a value without a wrapper."""
     if type(value) not in (dict, list) or not is_wrapped(value):
         return ""
@@ -65,7 +65,7 @@ def is_structure(value: Value) -> bool:
     return structures is not None and structures.is_structure(value)
 
 
-def same_structures(left: Value, right: Value) -> bool:
+def are_same_structures(left: Value, right: Value) -> bool:
     """Return whether two wrapped structures are equal; False where no evaluation with structures is active."""
     structures = _STRUCTURES.get()
     return structures is not None and structures.same(left, right)

@@ -19,7 +19,7 @@ from scanner.mutate.registry.features import drop_disabled
 from scanner.mutate.registry.restoring import complete, restore
 from scanner.mutate.registry.strategies import find_creation_strategy, find_update_strategy
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import drop_members, set_member, within
+from scanner.mutate.walk import apply_within, drop_members, set_member
 
 __all__ = ["convert_round_trip", "keep_metadata", "prepare_second_pass", "store_update"]
 
@@ -161,7 +161,7 @@ def apply_plugins(type_name: str, before: JsonObject, after: JsonObject) -> Json
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
-    return within("spec", lambda spec: _add_tolerations(old, _keep_priority(old, spec)))(after)
+    return apply_within("spec", lambda spec: _add_tolerations(old, _keep_priority(old, spec)))(after)
 
 
 def _keep_priority(old: JsonObject, spec: JsonObject) -> JsonObject:

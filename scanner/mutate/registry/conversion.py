@@ -14,7 +14,17 @@ from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, convert_to_v1, convert_to_v2
 from scanner.mutate.native import RequestFault
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, chain_rules, drop_members, each, set_member, when_absent, where, within
+from scanner.mutate.walk import (
+    Rule,
+    RuleSet,
+    apply_to_each,
+    apply_when_set,
+    apply_within,
+    chain_rules,
+    drop_members,
+    fill_absent,
+    set_member,
+)
 
 _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(
@@ -71,7 +81,9 @@ def reject_unconvertible(document: JsonObject) -> None:
 
 
 def _apply_to_annotations(rule: Rule) -> Rule:
-    return within("metadata", lambda metadata: drop_empty(where("annotations", rule)(metadata), "annotations"))
+    return apply_within(
+        "metadata", lambda metadata: drop_empty(apply_when_set("annotations", rule)(metadata), "annotations")
+    )
 
 
 def drop_empty(value: JsonObject, name: str) -> JsonObject:
@@ -83,7 +95,7 @@ def _make_drop_rule(*names: str) -> Rule:
     return lambda value: drop_members(value, *names)
 
 
-def _service_account(spec: JsonObject) -> JsonObject:
+def _convert_service_account(spec: JsonObject) -> JsonObject:
     """The account of a pod is written under both its names (`Convert_v1_PodSpec_To_core_PodSpec` and back)."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if not account or (spec.get("serviceAccountName") == account and spec.get("serviceAccount") == account):
@@ -91,13 +103,13 @@ def _service_account(spec: JsonObject) -> JsonObject:
     return {**spec, "serviceAccountName": account, "serviceAccount": account}
 
 
-def _grace_period(spec: JsonObject) -> JsonObject:
+def _convert_grace_period(spec: JsonObject) -> JsonObject:
     """A negative grace period becomes one second (`Convert_v1_Pod_To_core_Pod`)."""
     seconds = spec.get("terminationGracePeriodSeconds")
     return {**spec, "terminationGracePeriodSeconds": 1} if isinstance(seconds, int) and seconds < 0 else spec
 
 
-def _secret_data(secret: JsonObject) -> JsonObject:
+def _convert_secret_data(secret: JsonObject) -> JsonObject:
     """The members of stringData become data (`Convert_v1_Secret_To_core_Secret`)."""
     if "stringData" not in secret:
         return secret
@@ -107,7 +119,7 @@ def _secret_data(secret: JsonObject) -> JsonObject:
     return {**rest, "data": {**as_object(secret.get("data")), **encoded}} if encoded else rest
 
 
-def _pod_cidr(spec: JsonObject) -> JsonObject:
+def _convert_pod_cidr(spec: JsonObject) -> JsonObject:
     """The first range of a node is also a separate field, which prevails (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
     first, ranges = spec.get("podCIDR"), as_list(spec.get("podCIDRs"))
     if first and (not ranges or ranges[0] != first):
@@ -115,14 +127,14 @@ def _pod_cidr(spec: JsonObject) -> JsonObject:
     return {**spec, "podCIDR": ranges[0]} if ranges and not first else spec
 
 
-def _claim_kind(claim: JsonObject) -> JsonObject:
+def _convert_claim_kind(claim: JsonObject) -> JsonObject:
     """`Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec`."""
     if claim.get("apiVersion") == "v1" and claim.get("kind") == "PersistentVolumeClaim":
         return claim
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
 
 
-def _rollback(annotations: JsonObject) -> JsonObject:
+def _convert_rollback(annotations: JsonObject) -> JsonObject:
     """The revision of a rollback is a number; empty means none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
     revision = as_text(annotations.get(_ROLLBACK))
     if not revision:
@@ -133,7 +145,7 @@ def _rollback(annotations: JsonObject) -> JsonObject:
         return annotations
 
 
-def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
+def _convert_first_autoscaler(autoscaler: JsonObject) -> JsonObject:
     """Metrics of v1 that its fields cannot hold are in annotations, which are written anew.
 
     `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
@@ -143,7 +155,7 @@ def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
     return autoscaler if all(autoscaler.get(name) == part for name, part in parts.items()) else {**autoscaler, **parts}
 
 
-def _selector(spec: JsonObject) -> JsonObject:
+def _convert_selector(spec: JsonObject) -> JsonObject:
     """The expression that once selected no pods is dropped beside others (`StripPDBV1beta1Label`)."""
     selector = as_object(spec.get("selector"))
     expressions = as_list(selector.get("matchExpressions"))
@@ -153,39 +165,39 @@ def _selector(spec: JsonObject) -> JsonObject:
     return {**spec, "selector": drop_empty({**selector, "matchExpressions": others}, "matchExpressions")}
 
 
-def _webhook(conversion: JsonObject) -> JsonObject:
+def _convert_webhook(conversion: JsonObject) -> JsonObject:
     """A webhook without a client and versions is dropped (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
     webhook = as_object(conversion.get("webhook"))
     has_client = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
     return conversion if has_client else drop_members(conversion, "webhook")
 
 
-def _items(schema: JsonObject) -> JsonObject:
+def _convert_items(schema: JsonObject) -> JsonObject:
     """`JSONSchemaPropsOrArray` writes null when both members are empty, and null is read as nil."""
     return drop_members(schema, "items") if schema.get("items", "") is None else schema
 
 
-_zeros = when_absent(maxUnavailable=0, maxSurge=0)
+_zeros = fill_absent(maxUnavailable=0, maxSurge=0)
 _no_init_containers = _apply_to_annotations(_make_drop_rule(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
 _ROUND_TRIP = RuleSet(
     {
-        f"{_CORE}Pod": chain_rules(_no_init_containers, within("spec", _grace_period)),
+        f"{_CORE}Pod": chain_rules(_no_init_containers, apply_within("spec", _convert_grace_period)),
         f"{_CORE}PodTemplateSpec": _no_init_containers,
-        f"{_CORE}PodSpec": _service_account,
-        f"{_CORE}Secret": _secret_data,
-        f"{_CORE}NodeSpec": _pod_cidr,
-        "io.k8s.api.apps.v1.Deployment": _apply_to_annotations(_rollback),
-        "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
+        f"{_CORE}PodSpec": _convert_service_account,
+        f"{_CORE}Secret": _convert_secret_data,
+        f"{_CORE}NodeSpec": _convert_pod_cidr,
+        "io.k8s.api.apps.v1.Deployment": _apply_to_annotations(_convert_rollback),
+        "io.k8s.api.apps.v1.StatefulSetSpec": apply_to_each("volumeClaimTemplates", _convert_claim_kind),
         # The internal types have numbers where these have pointers.
         "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
         "io.k8s.api.apps.v1.RollingUpdateDeployment": _zeros,
-        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": when_absent(partition=0),
-        f"{_EXTENSIONS}CustomResourceConversion": _webhook,
-        f"{_EXTENSIONS}JSONSchemaProps": _items,
-        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
+        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": fill_absent(partition=0),
+        f"{_EXTENSIONS}CustomResourceConversion": _convert_webhook,
+        f"{_EXTENSIONS}JSONSchemaProps": _convert_items,
+        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _convert_first_autoscaler,
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _apply_to_annotations(_make_drop_rule(*ROUND_TRIP)),
-        "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
-        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
+        "io.k8s.api.resource.v1beta1.Device": fill_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
+        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _convert_selector,
     }
 )

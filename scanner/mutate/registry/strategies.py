@@ -14,7 +14,7 @@ from scanner.mutate.autoscalers import STATUS_NOTES
 from scanner.mutate.defaulting.core import is_externally_accessible
 from scanner.mutate.operations import is_same_json
 from scanner.mutate.registry.conversion import drop_empty
-from scanner.mutate.walk import Rule, chain_rules, drop_members, each, set_member, within
+from scanner.mutate.walk import Rule, apply_to_each, apply_within, chain_rules, drop_members, set_member
 
 # The changes of the registry of services to an updated spec, as far as they follow from the object.
 #
@@ -86,7 +86,7 @@ def _keep_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
         number = numbers.get(port.get("name", ""))
         return port if port.get("nodePort") or not number or number in used else {**port, "nodePort": number}
 
-    return each("ports", patched)(new)
+    return apply_to_each("ports", patched)(new)
 
 
 def _list_node_ports(spec: JsonObject) -> frozenset[Json]:
@@ -172,7 +172,7 @@ def _drop_unused(old: JsonObject, new: JsonObject) -> JsonObject:
             new = drop_members(new, "clusterIP", "clusterIPs")
         new = drop_members(new, *(name for name in _FAMILIES if _are_same(old, new, name)))
     if _needs_node_ports(old) and not _needs_node_ports(new) and _list_node_ports(old) >= _list_node_ports(new):
-        new = each("ports", lambda port: drop_members(port, "nodePort"))(new)
+        new = apply_to_each("ports", lambda port: drop_members(port, "nodePort"))(new)
     if _needs_health_check_port(old) and not _needs_health_check_port(new):
         new = _drop_unless_changed(old, new, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
@@ -219,7 +219,7 @@ def _make_keep_strategy(*path: str) -> Strategy:
     def keep(before: JsonObject, after: JsonObject) -> JsonObject:
         rule = _make_restore_rule(name, dig(before, *path))
         for step in reversed(above):
-            rule = within(step, rule)
+            rule = apply_within(step, rule)
         return rule(after)
 
     return keep
@@ -229,31 +229,31 @@ def _make_restore_rule(name: str, stored: Json) -> Rule:
     return lambda value: drop_members(value, name) if stored is None else set_member(value, name, stored)
 
 
-def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the stored number of the template, like `generation`: only the server sets it."""
     stored = dig(before, "metadata", "annotations", _COUNTER)
     if stored is None or dig(after, "metadata", "annotations", _COUNTER) == stored:
         return after
-    return within("metadata", within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
+    return apply_within("metadata", apply_within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
 
 
-def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_namespace(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the finalizers, which have a subresource, and set the label that names the namespace."""
     after = _make_keep_strategy("spec", "finalizers")(before, after)
     name = dig(after, "metadata", "name")
     if not name or dig(after, "metadata", "labels", _NAME_LABEL) == name:
         return after
-    return within("metadata", within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
+    return apply_within("metadata", apply_within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
 
 
-def _node(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_node(before: JsonObject, after: JsonObject) -> JsonObject:
     """`dropDisabledFields`: a source of configuration is kept where the stored object has one."""
     if dig(before, "spec", "configSource") is not None or dig(after, "spec", "configSource") is None:
         return after
-    return within("spec", lambda spec: drop_members(spec, "configSource"))(after)
+    return apply_within("spec", lambda spec: drop_members(spec, "configSource"))(after)
 
 
-def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_claim(before: JsonObject, after: JsonObject) -> JsonObject:
     """The source of a volume is written under both its names (`DropDisabledFields`, `NormalizeDataSources`)."""
     old = as_object(before.get("spec"))
 
@@ -262,7 +262,7 @@ def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
             spec = drop_members(spec, "dataSourceRef")
         return _set_both_sources(_drop_unknown_source(old, spec))
 
-    return within("spec", apply)(after)
+    return apply_within("spec", apply)(after)
 
 
 def _drop_unknown_source(old: JsonObject, spec: JsonObject) -> JsonObject:
@@ -295,13 +295,13 @@ def _copy_reference(reference: Json) -> JsonObject:
     return {name: member for name, member in as_object(reference).items() if name in _COPIED}
 
 
-def _new_claim(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_claim(before: JsonObject, after: JsonObject) -> JsonObject:
     """A new claim uses no source yet."""
     del before
-    return _claim(EMPTY, after)
+    return _update_claim(EMPTY, after)
 
 
-def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_pod(before: JsonObject, after: JsonObject) -> JsonObject:
     """Add the pod's labels that its terms name to their selectors (`mutatePodAffinity`, `mutateTopologySpreadConstraints`)."""
     del before
     labels = as_object(dig(after, "metadata", "labels"))
@@ -320,21 +320,21 @@ def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
         return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
     terms = chain_rules(
-        each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
-        each("preferredDuringSchedulingIgnoredDuringExecution", within("podAffinityTerm", with_labels)),
+        apply_to_each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
+        apply_to_each("preferredDuringSchedulingIgnoredDuringExecution", apply_within("podAffinityTerm", with_labels)),
     )
-    affinity = chain_rules(within("podAffinity", terms), within("podAntiAffinity", terms))
-    spec = chain_rules(within("affinity", affinity), each("topologySpreadConstraints", with_labels))
-    return within("spec", spec)(after)
+    affinity = chain_rules(apply_within("podAffinity", terms), apply_within("podAntiAffinity", terms))
+    spec = chain_rules(apply_within("affinity", affinity), apply_to_each("topologySpreadConstraints", with_labels))
+    return apply_within("spec", spec)(after)
 
 
-def _autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the status, which v1 has in annotations."""
     notes = as_object(dig(before, "metadata", "annotations"))
     return _keep_status_notes({name: notes[name] for name in STATUS_NOTES if name in notes}, after)
 
 
-def _new_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
     """A new autoscaler has no status."""
     del before
     return _keep_status_notes({}, after)
@@ -345,18 +345,20 @@ def _keep_status_notes(status_notes: JsonObject, after: JsonObject) -> JsonObjec
     others = {name: note for name, note in notes.items() if name not in STATUS_NOTES}
     if {**others, **status_notes} == notes:
         return after
-    return within(
+    return apply_within(
         "metadata", lambda metadata: drop_empty({**metadata, "annotations": {**others, **status_notes}}, "annotations")
     )(after)
 
 
-def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_service_account(before: JsonObject, after: JsonObject) -> JsonObject:
     """Of a secret reference only the name is kept (`cleanSecretReferences`)."""
     del before
-    return each("secrets", lambda reference: {name: reference[name] for name in ("name",) if name in reference})(after)
+    return apply_to_each(
+        "secrets", lambda reference: {name: reference[name] for name in ("name",) if name in reference}
+    )(after)
 
 
-def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
     """Endpoints that change lose their old topology, and keep the node that it named (`dropTopologyOnV1`)."""
     if is_same_json(before.get("endpoints"), after.get("endpoints")):
         return after
@@ -367,10 +369,10 @@ def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
         is_known_node = node and node in hosts and endpoint.get("nodeName") is None
         return drop_members({**endpoint, "nodeName": node} if is_known_node else endpoint, "deprecatedTopology")
 
-    return each("endpoints", apply)(after)
+    return apply_to_each("endpoints", apply)(after)
 
 
-def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_definition(before: JsonObject, after: JsonObject) -> JsonObject:
     """Add the version that is stored from now on to the stored versions."""
     del before
     versions = [
@@ -378,23 +380,23 @@ def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
     ][:1]
     stored = as_list(dig(after, "status", "storedVersions"))
     new = [version for version in versions if version not in stored]
-    return within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
+    return apply_within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
 
 
 _CREATIONS: Mapping[tuple[str, str], Strategy] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): _new_autoscaler,
-    ("core", "PersistentVolumeClaim"): _new_claim,
-    ("core", "Pod"): _new_pod,
+    ("autoscaling", "HorizontalPodAutoscaler"): _create_autoscaler,
+    ("core", "PersistentVolumeClaim"): _create_claim,
+    ("core", "Pod"): _create_pod,
 }
 _STRATEGIES: Mapping[tuple[str, str], Strategy] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
-    ("apps", "DaemonSet"): _daemon_set,
-    ("apiextensions", "CustomResourceDefinition"): _definition,
+    ("autoscaling", "HorizontalPodAutoscaler"): _update_autoscaler,
+    ("apps", "DaemonSet"): _update_daemon_set,
+    ("apiextensions", "CustomResourceDefinition"): _update_definition,
     ("certificates", "CertificateSigningRequest"): _make_keep_strategy("spec"),
-    ("core", "Namespace"): _namespace,
-    ("core", "Node"): _node,
-    ("core", "PersistentVolumeClaim"): _claim,
+    ("core", "Namespace"): _update_namespace,
+    ("core", "Node"): _update_node,
+    ("core", "PersistentVolumeClaim"): _update_claim,
     ("core", "Service"): update_service,
-    ("core", "ServiceAccount"): _service_account,
-    ("discovery", "EndpointSlice"): _endpoint_slice,
+    ("core", "ServiceAccount"): _update_service_account,
+    ("discovery", "EndpointSlice"): _update_endpoint_slice,
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import Function, Library, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, opaque
 from scanner.cel.values import conversions, text, times
@@ -206,8 +206,8 @@ def _parse(reader: YamlReader, document: str) -> Value:
 LIBRARY = Library(
     "kyverno.documents",
     (
-        Function("unmarshal", (member("json_unmarshal_string", (JSON, DYN), DYN, _unmarshal),), cost=ONE),
-        Function("marshal", (member("json_marshal_any", (JSON, DYN), STRING, _marshal),), cost=ONE),
-        Function("parse", (member("yaml_parse_string", (YAML, STRING), DYN, _parse),), cost=ONE),
+        Function("unmarshal", (declare_member("json_unmarshal_string", (JSON, DYN), DYN, _unmarshal),), cost=ONE),
+        Function("marshal", (declare_member("json_marshal_any", (JSON, DYN), STRING, _marshal),), cost=ONE),
+        Function("parse", (declare_member("yaml_parse_string", (YAML, STRING), DYN, _parse),), cost=ONE),
     ),
 )

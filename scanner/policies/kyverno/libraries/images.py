@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import BOOL, STRING, Type, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -115,21 +115,29 @@ LIBRARY = Library(
         Function("image", (Overload("string_to_image_deprecated", (STRING,), IMAGE, parse),), cost=ONE),
         Function("parseImageReference", (Overload("string_to_image", (STRING,), IMAGE, parse),), cost=ONE),
         Function("isImage", (Overload("is_image_string", (STRING,), BOOL, _is_image),), cost=ONE),
-        Function("registry", (member("image_registry", (IMAGE,), STRING, lambda image: image.registry),), cost=ONE),
         Function(
-            "repository", (member("image_repository", (IMAGE,), STRING, lambda image: image.repository),), cost=ONE
+            "registry", (declare_member("image_registry", (IMAGE,), STRING, lambda image: image.registry),), cost=ONE
         ),
         Function(
-            "identifier", (member("image_identifier", (IMAGE,), STRING, lambda image: image.identifier),), cost=ONE
+            "repository",
+            (declare_member("image_repository", (IMAGE,), STRING, lambda image: image.repository),),
+            cost=ONE,
         ),
         Function(
-            "identifierWithSeparator", (member("image_identifier_separated", (IMAGE,), STRING, _separated),), cost=ONE
+            "identifier",
+            (declare_member("image_identifier", (IMAGE,), STRING, lambda image: image.identifier),),
+            cost=ONE,
         ),
-        Function("tag", (member("image_tag", (IMAGE,), STRING, lambda image: image.tag),), cost=ONE),
-        Function("digest", (member("image_digest", (IMAGE,), STRING, lambda image: image.digest),), cost=ONE),
+        Function(
+            "identifierWithSeparator",
+            (declare_member("image_identifier_separated", (IMAGE,), STRING, _separated),),
+            cost=ONE,
+        ),
+        Function("tag", (declare_member("image_tag", (IMAGE,), STRING, lambda image: image.tag),), cost=ONE),
+        Function("digest", (declare_member("image_digest", (IMAGE,), STRING, lambda image: image.digest),), cost=ONE),
         Function(
             "containsDigest",
-            (member("image_contains_digest", (IMAGE,), BOOL, lambda image: bool(image.digest)),),
+            (declare_member("image_contains_digest", (IMAGE,), BOOL, lambda image: bool(image.digest)),),
             cost=ONE,
         ),
     ),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -91,15 +91,15 @@ def _random(pattern: str = "[0-9a-z]{8}") -> Value:
 def _verb(name: str, *data: Type) -> tuple[Function, Function]:
     send = (_with_body if data else _without_body)(name.upper())
     overloads = (
-        member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
-        member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
+        declare_member(f"http_{name.lower()}_string", (HTTP, STRING, *data), DYN, send),
+        declare_member(f"http_{name.lower()}_string_headers", (HTTP, STRING, *data, _HEADERS), DYN, send),
     )
     flow = ArgumentFlow.READS
     return Function(name, overloads, cost=ONE, flow=flow), Function(name.lower(), overloads, cost=ONE, flow=flow)
 
 
-_CLIENT = (member("http_client_string", (HTTP, STRING), HTTP, _client),)
-_METADATA = (member("get_image_metadata_string", (IMAGE_DATA, STRING), map_of(STRING, DYN), _metadata),)
+_CLIENT = (declare_member("http_client_string", (HTTP, STRING), HTTP, _client),)
+_METADATA = (declare_member("get_image_metadata_string", (IMAGE_DATA, STRING), map_of(STRING, DYN), _metadata),)
 _RANDOM = (
     Overload("random_string", (STRING,), STRING, _random),
     Overload("random_default", (), STRING, _random),

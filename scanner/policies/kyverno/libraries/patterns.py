@@ -35,7 +35,7 @@ def _replace(target: str, pattern: str, replacement: str, count: int = -1) -> Va
         return target
     parts: list[str] = []
     end = 0
-    for number, match in enumerate(compiled.occurrences(target)):
+    for number, match in enumerate(compiled.list_occurrences(target)):
         if number == count:
             break
         parts += [
@@ -74,7 +74,7 @@ def _one_group(pattern: str) -> regex.Pattern:
 
 
 def _extract(target: str, pattern: str) -> Value:
-    match = next(_one_group(pattern).occurrences(target), None)
+    match = next(_one_group(pattern).list_occurrences(target), None)
     if match is None or not match.captured:
         return NONE
     return Optional(match.groups[-1])
@@ -84,7 +84,7 @@ def _extract_all(target: str, pattern: str) -> Value:
     compiled = _one_group(pattern)
     return [
         match.groups[-1]
-        for match in compiled.occurrences(target)
+        for match in compiled.list_occurrences(target)
         if match.captured and (match.groups[-1] or not compiled.groups)
     ]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import DYN, STRING, Type, map_of, opaque
 from scanner.cel.values.values import Opaque, Value
@@ -118,7 +118,7 @@ def _both(name: str, overloads: tuple[Overload, ...]) -> tuple[Function, Functio
     return Function(name, overloads, cost=ONE, flow=flow), Function(camel, overloads, cost=ONE, flow=flow)
 
 
-_TO_GVR = _both("ToGVR", (member("convert_to_gvr_string_string", (RESOURCE, STRING, STRING), GVR, _to_gvr),))
+_TO_GVR = _both("ToGVR", (declare_member("convert_to_gvr_string_string", (RESOURCE, STRING, STRING), GVR, _to_gvr),))
 
 CLUSTER = Library(
     "kyverno.resource",
@@ -126,39 +126,41 @@ CLUSTER = Library(
         *_both(
             "Get",
             (
-                member(
+                declare_member(
                     "resource_get_string_string_string_string",
                     (RESOURCE, STRING, STRING, STRING, STRING),
                     _OBJECT,
                     _get,
                 ),
-                member("resource_get_gvr_string_string", (RESOURCE, GVR, STRING, STRING), _OBJECT, _get_of),
+                declare_member("resource_get_gvr_string_string", (RESOURCE, GVR, STRING, STRING), _OBJECT, _get_of),
             ),
         ),
         *_both(
             "List",
             (
-                member("resource_list_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _list),
-                member(
+                declare_member(
+                    "resource_list_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _list
+                ),
+                declare_member(
                     "resource_list_string_string_string_map",
                     (RESOURCE, STRING, STRING, STRING, _LABELS),
                     _OBJECT,
                     _list,
                 ),
-                member("list_resources_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _list_of),
-                member("list_resources_gvr_string_map", (RESOURCE, GVR, STRING, _LABELS), _OBJECT, _list_of),
+                declare_member("list_resources_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _list_of),
+                declare_member("list_resources_gvr_string_map", (RESOURCE, GVR, STRING, _LABELS), _OBJECT, _list_of),
             ),
         ),
         *_both(
             "Post",
             (
-                member(
+                declare_member(
                     "resource_post_string_string_string_map",
                     (RESOURCE, STRING, STRING, STRING, _OBJECT),
                     _OBJECT,
                     _post,
                 ),
-                member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),
+                declare_member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),
             ),
         ),
         *_TO_GVR,
@@ -170,21 +172,26 @@ NAMESPACED = Library(
         *_both(
             "Get",
             (
-                member("resource_get_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _own_get),
-                member("resource_get_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _own_get_of),
+                declare_member(
+                    "resource_get_string_string_string", (RESOURCE, STRING, STRING, STRING), _OBJECT, _own_get
+                ),
+                declare_member("resource_get_gvr_string", (RESOURCE, GVR, STRING), _OBJECT, _own_get_of),
             ),
         ),
         *_both(
             "List",
             (
-                member("resource_list_string_string", (RESOURCE, STRING, STRING), _OBJECT, _own_list),
-                member("resource_list_string_string_map", (RESOURCE, STRING, STRING, _LABELS), _OBJECT, _own_list),
-                member("list_resources_gvr", (RESOURCE, GVR), _OBJECT, _own_list_of),
-                member("list_resources_gvr_map", (RESOURCE, GVR, _LABELS), _OBJECT, _own_list_of),
+                declare_member("resource_list_string_string", (RESOURCE, STRING, STRING), _OBJECT, _own_list),
+                declare_member(
+                    "resource_list_string_string_map", (RESOURCE, STRING, STRING, _LABELS), _OBJECT, _own_list
+                ),
+                declare_member("list_resources_gvr", (RESOURCE, GVR), _OBJECT, _own_list_of),
+                declare_member("list_resources_gvr_map", (RESOURCE, GVR, _LABELS), _OBJECT, _own_list_of),
             ),
         ),
         *_both(
-            "Post", (member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),)
+            "Post",
+            (declare_member("resource_post_string_string_map", (RESOURCE, STRING, STRING, _OBJECT), _OBJECT, _post),),
         ),
         *_TO_GVR,
     ),
@@ -216,8 +223,8 @@ def _get_entry(context: GlobalContext, name: str, projection: str = "") -> Value
 
 
 _OVERLOADS = (
-    member("globalcontext_get_string", (GLOBAL_CONTEXT, STRING), DYN, _get_entry),
-    member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get_entry),
+    declare_member("globalcontext_get_string", (GLOBAL_CONTEXT, STRING), DYN, _get_entry),
+    declare_member("globalcontext_get_string_string", (GLOBAL_CONTEXT, STRING, STRING), DYN, _get_entry),
 )
 LIBRARY = Library(
     "kyverno.globalcontext",
