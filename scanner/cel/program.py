@@ -117,7 +117,7 @@ class Program:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - after any exception the closures decide
-                self._fast = self._watch.count_fallback() or self._next_form()
+                self._fast = self._watch.count_fallback() or self._build_next_form()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
@@ -151,7 +151,7 @@ class Program:
         """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
-    def _next_form(self) -> fast.Fast | None:
+    def _build_next_form(self) -> fast.Fast | None:
         """Return the absorbing form, the first time; None when that fell back, too, so that most evaluations end in an error."""
         function = None if self._is_absorbing else self.absorbing()
         self._is_absorbing = True
@@ -265,10 +265,10 @@ def _compile(text: str, env: Environment) -> Program:
     _reject_other_results(checked.types[root.id], env)
     if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
         raise CompileError(_UNTYPED, _UNTYPED)
-    return _program(text, root, checked, env)
+    return _make_program(text, root, checked, env)
 
 
-def _program(text: str, root: Node, checked: CheckedTree, env: Environment) -> Program:
+def _make_program(text: str, root: Node, checked: CheckedTree, env: Environment) -> Program:
     try:
         analysis = Analysis(root, checked, fold(root, checked, env), env)
         return Program(text, analysis, exact.plan(root, checked, analysis.folded, env))

@@ -29,10 +29,10 @@ def run_with_room(run: Callable[[], _Result]) -> _Result:
     except RecursionError:
         if sys.getrecursionlimit() >= ENOUGH:
             raise
-        return _on_a_large_stack(run)
+        return _run_on_large_stack(run)
 
 
-def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
+def _run_on_large_stack(run: Callable[[], _Result]) -> _Result:
     call = _Call(run)
     with _lock:
         size, limit = threading.stack_size(STACK), sys.getrecursionlimit()

@@ -46,12 +46,12 @@ class _Merge:
             return live
         atom = self._schema.resolve(ref).deduce(patch)
         if atom.map:
-            return self._map(atom.map, live, patch)
+            return self._merge_map(atom.map, live, patch)
         if atom.list and not atom.scalar:
-            return self._list(atom.list, live, patch)
+            return self._merge_list(atom.list, live, patch)
         return live if type(live) is type(patch) and live == patch else _convert_to_json(patch)
 
-    def _map(self, of: MapType, live: object, patch: object) -> object:
+    def _merge_map(self, of: MapType, live: object, patch: object) -> object:
         ours = live if isinstance(live, dict) else {}
         theirs = patch if isinstance(patch, dict) else {}
         if of.atomic or not (ours or theirs):
@@ -63,23 +63,23 @@ class _Merge:
             return live
         return {**ours, **changed}
 
-    def _list(self, of: ListType, live: object, patch: object) -> object:
+    def _merge_list(self, of: ListType, live: object, patch: object) -> object:
         ours = live if isinstance(live, list) else []
         theirs = patch if isinstance(patch, list) else []
         if not of.associative or not (ours or theirs):
             return _convert_to_json(patch)
-        left, right = self._indexed(of, ours), self._indexed(of, theirs)
+        left, right = self._read_keys(of, ours), self._read_keys(of, theirs)
         partners = _index_by_key(left)
-        elements = [self._element(of, pair, partners) for pair in _order_elements(left, right)]
+        elements = [self._merge_element(of, pair, partners) for pair in _order_elements(left, right)]
         return live if len(elements) == len(ours) and all(map(is_, elements, ours)) else elements
 
-    def _indexed(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
+    def _read_keys(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
         try:
             return [(make_element_key(self._schema, of, element), element) for element in elements]
         except BadElement as error:
             raise PatchFault(str(error)) from None
 
-    def _element(self, of: ListType, choice: tuple[_Entry, bool], partners: dict[str, object]) -> object:
+    def _merge_element(self, of: ListType, choice: tuple[_Entry, bool], partners: dict[str, object]) -> object:
         (key, element), from_patch = choice
         return self.merge_value(of.element, partners.get(key, _ABSENT), element) if from_patch else element
 
@@ -158,13 +158,13 @@ class _Validation:
     def visit(self, ref: Json, value: object, path: str) -> Iterator[str]:
         atom = self._schema.resolve(ref).deduce(value)
         if atom.map:
-            yield from self._map(atom.map, value, path)
+            yield from self._visit_map(atom.map, value, path)
         elif atom.scalar:
             yield from _prefix_path(path, find_scalar_fault(atom.scalar, value))
         elif atom.list:
-            yield from self._list(atom.list, value, path)
+            yield from self._visit_list(atom.list, value, path)
 
-    def _map(self, of: MapType, value: object, path: str) -> Iterator[str]:
+    def _visit_map(self, of: MapType, value: object, path: str) -> Iterator[str]:
         if value is None:
             return
         if not isinstance(value, dict):
@@ -177,7 +177,7 @@ class _Validation:
                 return
             yield from self.visit(ref, member, f"{path}.{name}")
 
-    def _list(self, of: ListType, value: object, path: str) -> Iterator[str]:
+    def _visit_list(self, of: ListType, value: object, path: str) -> Iterator[str]:
         if value is None:
             return
         if not isinstance(value, list):

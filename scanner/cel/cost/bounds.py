@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.analysis import reads
 from scanner.cel.analysis.go_values import OBJECTS, is_selection
-from scanner.cel.evaluation.planner import terms
+from scanner.cel.evaluation.planner import list_terms
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST, Operand
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.syntax.tree import (
@@ -198,7 +198,7 @@ class _Bounds:
             base, index = self._bound_base(operand, scope, depth), self.bound_node(key, scope, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.bound_node(term, scope, depth).cost for term in terms(node)), NOTHING)
+            return Bound(sum(self.bound_node(term, scope, depth).cost for term in list_terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
         parts = [self.bound_node(argument, scope, depth) for argument in resolution.arguments]
         operands = tuple(

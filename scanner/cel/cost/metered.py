@@ -23,7 +23,7 @@ from scanner.cel.cost import calls, measures
 from scanner.cel.cost.measures import Frame, Measure, Unset
 from scanner.cel.cost.meter import Meter
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation.planner import Parts, Planner, evaluates_in_turn, makes_map, may_be_sum
+from scanner.cel.evaluation.planner import Planner, SharedClosures, evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.releases import PASSED_BY
@@ -78,12 +78,12 @@ def count(planned: CountingPlan, roots: list[Outcome], limit: int) -> Meter:
     return meter
 
 
-_PARTS: Parts[Measure] = Parts(
+_PARTS: SharedClosures[Measure] = SharedClosures(
     constant=measures.constant,
     root=measures.root,
     variable=measures.variable,
-    native_key=measures.check_key,
-    copied=measures.copy_result,
+    check_key=measures.check_key,
+    copy_result=measures.copy_result,
     conditional=calls.conditional,
     conjunction=partial(calls.logic, stop=False),
     disjunction=partial(calls.logic, stop=True),
@@ -254,7 +254,7 @@ def walk_one_by_one(slot: int) -> Walk:
     """Return a walk over elements, or over the keys of a map; `slot` is that of the variable in the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[slot] in access.elements(container):
+        for frame[slot] in access.list_elements(container):
             yield
 
     return walk

@@ -37,7 +37,7 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
     """
 
     def one_by_one(frame: Frame, part: _Part, /) -> Iterator[_Part]:
-        elements = access.elements(over(frame))
+        elements = access.list_elements(over(frame))
         for frame[first] in elements:
             yield part
 

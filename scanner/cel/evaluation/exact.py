@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import comprehensions, operators, selections, tracker_panics
 from scanner.cel.evaluation.frame import Evaluate
-from scanner.cel.evaluation.planner import Parts, Planner, evaluates_in_turn, makes_map, may_be_sum
+from scanner.cel.evaluation.planner import Planner, SharedClosures, evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions.comprehensions import MAP_INSERT
 from scanner.cel.syntax.tree import (
     Call,
@@ -51,12 +51,12 @@ class ExactPlan:
         self.size = size
 
 
-_PARTS: Parts[Evaluate] = Parts(
+_PARTS: SharedClosures[Evaluate] = SharedClosures(
     constant=lambda value: lambda _frame: value,
     root=selections.root,
     variable=selections.variable,
-    native_key=selections.check_key,
-    copied=operators.copy_result,
+    check_key=selections.check_key,
+    copy_result=operators.copy_result,
     conditional=operators.conditional,
     conjunction=partial(operators.logic, stop=False),
     disjunction=partial(operators.logic, stop=True),

@@ -1,7 +1,7 @@
 """The walk over a checked tree that exact and counting evaluation share: names, slots, paths, keys, and chains of operators.
 
 Mirrors cel-go's planner. A node becomes a closure of one of two algebras: `exact` evaluates, and its closures raise errors;
-`scanner.cel.cost.metered` counts, and its closures return them. An algebra names the closures that both have (`Parts`) and plans
+`scanner.cel.cost.metered` counts, and its closures return them. An algebra names the closures that both have (`SharedClosures`) and plans
 by itself what it does in another way; ADR 18 has the reason that there are two.
 """
 
@@ -42,14 +42,14 @@ PathStep: TypeAlias = "tuple[Closure | None, Value, bool]"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts(Generic[Closure]):
+class SharedClosures(Generic[Closure]):
     """The closures that both algebras make of the same things."""
 
     constant: Callable[[Value], Closure]
     root: Callable[[int, str], Closure]
     variable: Callable[[int, Rewrap], Closure]
-    native_key: Callable[[Closure], Closure]
-    copied: Callable[[Closure], Closure]
+    check_key: Callable[[Closure], Closure]
+    copy_result: Callable[[Closure], Closure]
     conditional: Callable[[Closure, Closure, Closure], Closure]
     conjunction: Callable[[tuple[Closure, ...]], Closure]
     disjunction: Callable[[tuple[Closure, ...]], Closure]
@@ -59,7 +59,7 @@ class Planner(ABC, Generic[Closure]):
     """Plans a tree. `roots` are the variables that a frame begins with, `size` is the length of the frame."""
 
     def __init__(
-        self, parts: Parts[Closure], checked: CheckedTree, folded: FoldedTree, environment: Environment
+        self, parts: SharedClosures[Closure], checked: CheckedTree, folded: FoldedTree, environment: Environment
     ) -> None:
         self._parts = parts
         self._checked = checked
@@ -167,7 +167,7 @@ class Planner(ABC, Generic[Closure]):
             return self._parts.conditional(self.plan(condition), self._plan_index(yes), self._plan_index(no))
         key = self._plan_base(node)
         is_native = is_go_value(node, self._checked, self._folded, self._scope)
-        return self._parts.native_key(key) if is_native else key
+        return self._parts.check_key(key) if is_native else key
 
     # --- calls
 
@@ -186,7 +186,7 @@ class Planner(ABC, Generic[Closure]):
 
     def _plan_terms(self, node: Call) -> tuple[Closure, ...]:
         """Return the closures of a chain of one logical operator, left to right."""
-        return tuple(self.plan(term) for term in terms(node))
+        return tuple(self.plan(term) for term in list_terms(node))
 
     def _plan_conditional(self, node: Call) -> Closure:
         condition, yes, no = node.arguments
@@ -206,7 +206,7 @@ class Planner(ABC, Generic[Closure]):
         """Plan the key of a map's entry; upstream makes a new list or map at each read of one in an object."""
         key = self.plan(node)
         is_native = is_go_key(node, self._checked, self._folded, self._scope)
-        return self._parts.copied(key) if is_native else key
+        return self._parts.copy_result(key) if is_native else key
 
     # --- comprehensions
 
@@ -221,7 +221,7 @@ class Planner(ABC, Generic[Closure]):
 # --- trees
 
 
-def terms(node: Call) -> list[Node]:
+def list_terms(node: Call) -> list[Node]:
     """Return the operands of a chain of one logical operator, left to right; it may be longer than the stack is deep."""
     operands: list[Node] = []
     stack: list[Node] = [node]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.evaluation.planner import terms
+from scanner.cel.evaluation.planner import list_terms
 from scanner.cel.functions.python_forms import MethodForm
 from scanner.cel.generation.absorbing import AbsorbingOperands, skip_under
 from scanner.cel.generation.python_calls import keys, pairs, unforeseen
@@ -38,7 +38,7 @@ class Logic(AbsorbingOperands):
 
     def _generate_logic(self, node: Call) -> Term:
         conjunction = node.function == "_&&_"
-        operands = terms(node)
+        operands = list_terms(node)
         outer_locals = dict(self._path_locals)
         if self._absorbing:
             return self._absorb(operands, conjunction=conjunction)

@@ -111,7 +111,7 @@ def has(container: Value, field: str) -> bool:
     return probe(container, field) is not None
 
 
-def elements(container: Value) -> list[Value]:
+def list_elements(container: Value) -> list[Value]:
     """Return the elements of a list, or the keys of a map, for a comprehension of one variable.
 
     Raises EvaluationError if it is neither a list nor a map.
@@ -143,5 +143,5 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
     if isinstance(container, Lazy):
-        return [(value, _read_value_or_error(container, value)) for value in elements(container)]
+        return [(value, _read_value_or_error(container, value)) for value in list_elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")
