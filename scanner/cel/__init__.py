@@ -3,6 +3,24 @@
 `compile(text, environment)` returns a `Program`, `Program.evaluate(activation)` a value, `Program.measure(activation)` its cost
 as well, and `Program.bound(extents)` the maximum of that cost. Compile errors and run-time errors carry the texts of
 kube-apiserver, but for errors of syntax.
+
+The folders in the words of compilers, in the order of the passes, with the packages of cel-go and Kubernetes that they mirror:
+
+    syntax       lexer, parser and macro expansion: text to tree                cel-go `parser`, `common/ast`
+    checking     type checker: declarations, types, overload resolution         cel-go `checker`, `cel/validator.go`
+    analysis     constant folding, and data flow over the checked tree          cel-go `interpreter/decorators.go`; data flow: none
+    evaluation   interpreter: the tree as closures, exact in values and errors  cel-go `interpreter`
+    generation   code generator: the tree as a Python function, fast            none
+    cost         static estimate (`bounds`), and an interpreter that counts     cel-go `checker/cost.go`, `interpreter/runtimecost.go`
+    explanation  provenance: from a result back to places of the input          none
+
+    types        the type system, and the assignability of types                cel-go `common/types`
+    values       run-time values, and what operators and conversions do         cel-go `common/types`
+    functions    standard library and extensions, with the price of each call   cel-go `common/stdlib`, `ext`, apiserver `pkg/cel/library`
+    protobuf     messages that expressions construct                            cel-go `common/types/pb`
+
+`program.py` is the driver. The generated function is a fast path without an answer of its own for hard cases: it raises, and the
+interpreter evaluates again. `releases.py` lists what each Kubernetes release changes in any pass.
 """
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE

@@ -197,13 +197,11 @@ def _fill_object(value: dict[str, Json], schema: JsonObject) -> Json:
         if name not in value and (default := dig(member_schema, "default")) is not None
     }
     members = {**value, **absent_defaults}
-    return _keep_same(
-        {name: _fill_member(member, _get_field_schema(schema, name)) for name, member in members.items()}, value
-    )
-
-
-def _fill_member(value: Json, schema: JsonObject | None) -> Json:
-    return _fill_defaults(_replace_null(value, schema), schema)
+    filled: dict[str, Json] = {}
+    for name, member in members.items():
+        schema_of_member = _get_field_schema(schema, name)
+        filled[name] = _fill_defaults(_replace_null(member, schema_of_member), schema_of_member)
+    return _keep_same(filled, value)
 
 
 def _replace_null(value: Json, schema: JsonObject | None) -> Json:

@@ -16,7 +16,6 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -134,22 +133,17 @@ def _get_message(error: Exception) -> str:
     return " ".join(str(part) for part in error.args[:1]).replace("\n", " ")[:_LONGEST]
 
 
-def _read_questions() -> Iterator[Any]:
-    for line in sys.stdin:
-        yield json.loads(line)
-
-
 def main() -> None:
     """Answer questions until the input ends."""
-    answering = CelPythonProcess()
+    engine = CelPythonProcess()
     # A system without this limit keeps its own.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     sys.stdout.write('["ready"]\n')
     sys.stdout.flush()
-    for question in _read_questions():
+    for line in sys.stdin:
         signal.alarm(_LAST_RESORT)
-        sys.stdout.write(json.dumps(answering.answer(question)) + "\n")
+        sys.stdout.write(json.dumps(engine.answer(json.loads(line))) + "\n")
         sys.stdout.flush()
         signal.alarm(0)
 

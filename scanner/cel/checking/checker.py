@@ -313,10 +313,9 @@ class _Checker:
             if entry.optional:
                 type_ = self._check_optional_entry(entry.value, type_)
             values = self._join(values, type_)
-        return self._make_fresh_map() if keys is None else map_of(keys, values or UNTYPED)
-
-    def _make_fresh_map(self) -> Type:
-        return map_of(self._make_parameter(), self._make_parameter())
+        if keys is None:
+            return map_of(self._make_parameter(), self._make_parameter())
+        return map_of(keys, values or UNTYPED)
 
     def _check_optional_entry(self, node: Node, type_: Type) -> Type:
         inner, was_optional = _unwrap(type_)

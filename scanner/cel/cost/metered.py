@@ -225,7 +225,8 @@ class _CountingPlanner(Planner[Measure]):
         growing = self._growing
         if node.fold != "bind":
             self._growing = node.accumulator if self._can_grow(node) else ""
-        condition, step = self._plan_condition(node.condition), self.plan(node.step)
+        is_endless = self._folded.constants.get(node.condition.id) is True
+        condition, step = None if is_endless else self.plan(node.condition), self.plan(node.step)
         self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
@@ -236,9 +237,6 @@ class _CountingPlanner(Planner[Measure]):
     def _can_grow(self, node: Comprehension) -> bool:
         """Return whether only the fold itself reads its accumulator."""
         return node.fold != "bind" and not node.is_open
-
-    def _plan_condition(self, node: Node) -> Measure | None:
-        return None if self._folded.constants.get(node.id) is True else self.plan(node)
 
 
 # Counting closures of comprehensions, which run in the full form of their macros.

@@ -216,11 +216,8 @@ def _is_decisive(node: Comprehension, note: Note, part: Note) -> bool:
 
 def _asks_authorizer(note: Note) -> bool:
     """Return whether an operation's receiver is an authorizer's value, which is not informative by itself."""
-    return any(isinstance(part.outcome, Opaque) and _is_request(part.outcome) for part in note.parts[:1])
-
-
-def _is_request(value: Opaque) -> bool:
-    return value.TYPE.name.startswith("kubernetes.authorization.")
+    receiver = note.parts[0].outcome if note.parts else None
+    return isinstance(receiver, Opaque) and receiver.TYPE.name.startswith("kubernetes.authorization.")
 
 
 def _list_deciding(note: Note) -> list[Note]:

@@ -189,8 +189,9 @@ def _list_missing_tolerations(spec: JsonObject) -> list[JsonObject]:
         if dig(toleration, "effect") in (None, "", "NoExecute")
     ]
     keys = {dig(toleration, "key") or "" for toleration in ending}
-    return [_make_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
-
-
-def _make_toleration(taint: str) -> JsonObject:
-    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    # A toleration without a key tolerates every taint.
+    return [
+        {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for taint in _TAINTS
+        if taint not in keys and "" not in keys
+    ]

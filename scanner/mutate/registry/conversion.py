@@ -53,15 +53,8 @@ def convert_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonO
     busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
     has_metrics = any(dig(document, "metadata", "annotations", METRICS) is not None for document in (before, after))
     return (
-        after
-        if busy is None or has_metrics or spec.get(_CPU) is not None
-        else replace_spec(after, {**spec, _CPU: busy})
+        after if busy is None or has_metrics or spec.get(_CPU) is not None else {**after, "spec": {**spec, _CPU: busy}}
     )
-
-
-def replace_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
-    """A document with another spec."""
-    return {**document, "spec": spec}
 
 
 def reject_unconvertible(document: JsonObject) -> None:
