@@ -270,7 +270,7 @@ class Allowance:
         self._left = cel.LARGEST
 
     def take(self, expression: Expression) -> Expression:
-        """Return the expression and subtract its size from the allowance. Raises TooLarge if the size exceeds the allowance."""
+        """Return the expression and subtract its size from the allowance. Raises ExpressionTooLarge if the size exceeds the allowance."""
         self._left -= expression.program.size if expression.program else 0
         if self._left < 0:
             raise cel.ExpressionTooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
@@ -338,14 +338,14 @@ def _extend_for_mutation(mutation: Mutation, environment: cel.Environment) -> ce
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
     """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads.
 
-    Raises TooLarge for an expression that expands to too many nodes.
+    Raises ExpressionTooLarge for an expression that expands to too many nodes.
     """
     compiled = compile_variable(text, environment)
     return compiled if compiled.program is None else replace(compiled, paths=_find_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
-    """Compile a variable. Raises TooLarge like `compile_expression`.
+    """Compile a variable. Raises ExpressionTooLarge like `compile_expression`.
 
     Its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths.
     """

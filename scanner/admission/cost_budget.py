@@ -324,6 +324,7 @@ class CostBounds:
         total = sum(common)
         for share in self._shares:
             costs = [program.bound(extents, known_lengths).cost for program in share.programs]
+            # Twice, as validations and their messages share a budget and evaluate the variables in an activation each.
             if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT

@@ -188,6 +188,7 @@ def list_requests(
         selections = (
             select(bound, binding, resource, original, operation, context) for operation in context.operations
         )
+        # An object is evaluated once: for the first operation that policy and binding match.
         selection = next((candidate for candidate in selections if candidate), None)
         viewed = selection and _view(resource, selection.matched, original, context)
         if selection and viewed:
@@ -336,4 +337,5 @@ def _get_namespace_object(
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
         return read_typed_namespace(context.find_namespace(target.namespace))
+    # The request that creates a Namespace finds no Namespace of this name.
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

@@ -99,6 +99,7 @@ def _evaluate_conditions(
             faults[value.text] = None
         elif value is not True:
             unmet = unmet or condition.name
+            # A counted evaluation goes on: an exhausted budget would beat the false condition.
             if not counts:
                 break
     if unmet:
@@ -140,7 +141,7 @@ def evaluate_uncounted(
 ) -> tuple[CheckResult, ...]:
     """The results of all checks without counting, for costs far from the limits.
 
-    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
+    `values`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
     they are the same mapping, the expressions share the variables, too.
     """
     filtered = compiled.make_activation(values)

@@ -122,6 +122,7 @@ class Program:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
                 self.generate()
+        # Most evaluations end in an error, so that the commonest error is found without the closures.
         elif self._refusal is not None:
             try:
                 error = self._refusal(activation)
@@ -191,10 +192,12 @@ class Program:
         """Return the value for these variables by the closures alone; raise `EvaluationError` with upstream's text."""
         planned = self._planned
         get_value = activation.get
+        # Each evaluation has a frame of its own, as evaluations of one program may nest.
         frame = [get_value(name, MISSING) for name in planned.roots] + self._room
         try:
             return planned.evaluate(frame)
         except RecursionError:
+            # Expressions and documents may nest deeper than the usual stack allows.
             return run_with_room(lambda: planned.evaluate(frame))
 
     def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measurement:

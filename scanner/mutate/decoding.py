@@ -156,6 +156,7 @@ class _StrictDecoder:
             return None
 
     def _read_byte_list(self, value: list[Json], place: FieldPlace) -> Json:
+        # Go leaves its zero in the place of a null.
         numbers = [self.read_plain(_BYTE, 0 if item is None else item, place) for item in value]
         return goread.encode_numbers([number for number in numbers if isinstance(number, int)])
 
@@ -208,7 +209,7 @@ class UnstructuredDecoder:
     """The decoder `FromUnstructured`, which stops at the first error and does not report the path of the field."""
 
     def read_plain(self, go: GoPlain, value: Json, place: FieldPlace) -> Json:
-        """A number of another width loses its upper bits."""
+        """Read a plain value; a number of another width loses its upper bits."""
         del place
         if go.kind in ("int32", "int64") and isinstance(value, int | float) and not isinstance(value, bool):
             wrapped = goread.wrap_integer(go.kind, value)
@@ -223,7 +224,7 @@ class UnstructuredDecoder:
             raise DecoderEnded(text) from None
 
     def read_bytes(self, value: Json, place: FieldPlace) -> Json:
-        """Bytes, from their base64, as base64 again."""
+        """Read bytes from their base64, as base64 again."""
         if not isinstance(value, str):
             self.reject_misplaced(value, "slice", "[]uint8", place)
             return None
@@ -233,7 +234,7 @@ class UnstructuredDecoder:
             raise DecoderEnded(f"error decoding from json: {error}") from None
 
     def read_special(self, kind: Special, value: Json, place: FieldPlace) -> Json:
-        """A value of a type with its own decoder."""
+        """Read a value of a type with its own decoder."""
         del place
         try:
             return goread.read_special(kind, value)
@@ -241,7 +242,7 @@ class UnstructuredDecoder:
             raise DecoderEnded(str(error)) from None
 
     def reject_misplaced(self, value: Json, expected: str, type_: str, place: FieldPlace) -> None:
-        """A value of another shape."""
+        """Reject a value of another shape."""
         del type_, place
         raise DecoderEnded(
             f"cannot restore {expected} from{':' if expected == 'struct' else ''} {_KINDS[name_type(value)]}"

@@ -152,7 +152,7 @@ def _skip_line_ends(data: bytes, at: int) -> int:
 
 
 def read_special(kind: Special, value: Json) -> Json:
-    """A value of a type with its own decoder. Raises Mismatch and Malformed."""
+    """A value of a type with its own decoder. Raises Mismatch and MalformedText."""
     match kind:
         case "Time":
             return _read_time(value, SECONDS)
@@ -180,7 +180,7 @@ def _read_time(value: Json, layout: str) -> str | None:
 
 
 def read_quantity(value: Json) -> str:
-    """A quantity in its canonical form, as the server writes it; null is `0`. Raises Malformed."""
+    """A quantity in its canonical form, as the server writes it; null is `0`. Raises MalformedText."""
     try:
         return "0" if value is None else str(parse(_write_quantity_text(value)))
     except EvaluationError as error:

@@ -220,6 +220,7 @@ class _Root:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
             with _add_operation_to_errors(f"error in test for path: '{path}'"):
                 actual = _get(container, key)
+        # The library takes a null of the document, and an absent value of the operation, for no value.
         if actual is None or not operation.has_value:
             holds = actual is None and not operation.has_value
         else:
@@ -264,6 +265,7 @@ class _Root:
         if id(container) in self._own or isinstance(container, WrittenNull):
             return container
         copied = container.copy()
+        # The copy stays alive here, so that no other container gets its id.
         self._own[id(copied)] = copied
         return copied
 
@@ -336,6 +338,7 @@ def _read_position(key: str, length: int, last: int, prefix: str = "") -> int:
     """The position of an index in a list; from `-length` to `last`."""
     if not _INDEX.fullmatch(key):
         raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: invalid syntax")
+    # Python refuses to convert thousands of digits; an index of that length is out of range anyway.
     index = int(key) if len(key) <= len(str(_MOST)) + 1 else _MOST
     if not -_MOST <= index < _MOST:
         raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: value out of range")

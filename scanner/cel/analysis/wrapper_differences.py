@@ -57,7 +57,7 @@ class WrapperDifference(NamedTuple):
 def find_wrapper_differences(text: str, environment: Environment) -> tuple[Type, tuple[WrapperDifference, ...]]:
     """Return the type of an expression whose roots are typed, and the nodes that could distinguish wrappers from plain values.
 
-    A text that does not parse has the type dyn and no nodes. Raises `TooLarge` for a tree of too many nodes.
+    A text that does not parse has the type dyn and no nodes. Raises `ExpressionTooLarge` for a tree of too many nodes.
     """
     try:
         return run_with_room(lambda: _find_differences(text, environment))

@@ -140,6 +140,7 @@ class _ExactPlanner(Planner[Evaluate]):
             return operators.compare_sum(run, function.on_joined, *arguments)
         if tracker is not None:
             return operators.apply_tracked(tracker, run, arguments)
+        # With `around`, the constant needs a closure too.
         if len(arguments) == 2 and self._around is None:  # noqa: PLR2004 - both operands
             constant = self._get_constant(call.arguments[1])
             if constant is not None:
@@ -216,6 +217,7 @@ class _ExactPlanner(Planner[Evaluate]):
         self._scope = around
         result = self.plan(node.result)
         self._scope, self._used = outer, used
+        # Entries are inserted in place: each evaluation needs a map of its own.
         start = comprehensions.make_no_entries if node.fold.startswith("transformMap") else self.plan(node.start)
         return comprehensions.fold_in_full(
             comprehensions.walk(over, first, second), (slot, start), condition, step, result
@@ -234,6 +236,7 @@ class _ExactPlanner(Planner[Evaluate]):
             except EvaluationStopped:
                 raise
             except EvaluationError as error:
+                # The error is raised where the variable is read, which may never happen.
                 frame[slot] = error
             return result(frame)
 

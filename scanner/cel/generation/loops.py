@@ -61,6 +61,7 @@ class Logic(AbsorbingOperands):
             code, block = self._generate_inside(
                 partial(self._generate_condition, term, operands[position + 1 :], when=conjunction)
             )
+            # Conditions without statements of their own join those before them.
             if block or not steps:
                 steps.append((block, []))
             steps[-1][1].append(code)
@@ -177,6 +178,7 @@ class Loops(Logic):
 
     def _generate_comprehension(self, node: Comprehension) -> Term:
         if node.is_open or node.fold in ("transformMap", "transformMapEntry"):
+            # An open fold shows its accumulator to an argument, and a map may get keys that are no texts.
             raise NotGenerated
         if node.fold == "bind":
             return self._generate_bind(node)

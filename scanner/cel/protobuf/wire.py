@@ -50,7 +50,7 @@ class Decoder:
     def decode(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
         """Return the value of a message from its bytes; `depth` counts the messages around it.
 
-        Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
+        Raises MalformedMessage for bytes that are not a message, and for messages that nest too deeply.
         """
         if depth >= _DEEPEST:
             raise MalformedMessage
@@ -109,7 +109,7 @@ def _find_wire_type(kind: Kind) -> int:
 
 
 def read_fields(data: bytes) -> Iterator[WireField]:
-    """Yield the fields of a message in the order of its bytes. Raises Malformed for bytes that are not a message."""
+    """Yield the fields of a message in the order of its bytes. Raises MalformedMessage for bytes that are not a message."""
     at = 0
     while at < len(data):
         tag, after = _read_varint(data, at)

@@ -627,7 +627,7 @@ class _Parser:
         return Call(number, offset, function, arguments, target, depth + counted)
 
     def _take_id(self) -> int:
-        """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
+        """Return a number that no node of this tree has. Raises ExpressionTooLarge if the tree has too many nodes."""
         self._last_id += 1
         if self._last_id > LARGEST:
             raise ExpressionTooLarge(f"an expression expands to more than {LARGEST:,} nodes")

@@ -36,6 +36,7 @@ def equal(left: Value, right: Value) -> bool:
 
     Raises EvaluationError where the left one is of Kubernetes' own types, or wrapped, and the right one of another type.
     """
+    # Null comes first: a comparison with null is no error, even for Kubernetes' own types.
     if left is None or right is None:
         return left is right
     kind = type(left)

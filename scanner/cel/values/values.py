@@ -260,8 +260,10 @@ def map_key(key: Value) -> Hashable:
 def _make_identity(key: Value) -> Hashable:
     if isinstance(key, Type):
         return key.name
+    # Go's time has a pointer to its zone, so that only moments in UTC are equal keys.
     if isinstance(key, Duration) or (isinstance(key, Timestamp) and key.offset == 0):
         return key.nanoseconds
+    # NaN equals no key, itself included.
     if isinstance(key, float) and math.isnan(key):
         return object()
     return key if key is None or isinstance(key, bool | UInt | float) else id(key)
