@@ -46,7 +46,7 @@ class VerdictComparison:
 
 
 def compare_verdicts(verdicts: Sequence[Verdict], response: Response) -> VerdictComparison:
-    """Compare every verdict on a write with the response, which must concern policies (see `aside_of`)."""
+    """Compare every verdict on a write with the response, which must concern policies (see `read_unrelated`)."""
     comparison = VerdictComparison()
     observed = _ObservedResponse(verdicts, response)
     noticed: list[Verdict] = []

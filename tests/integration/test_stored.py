@@ -33,7 +33,7 @@ NEEDED = ("namespaces/default", "namespaces/kube-system")
 EXPLAINED = ("timeAdded", "targetCPUUtilizationPercentage")
 """Members that the server fills with the time of the request, and one that it stores otherwise when a mutation removes it.
 
-`converted_into` has the rule: after a mutation the request's own object keeps its metric; the mutation fuzz holds it.
+`convert_into` has the rule: after a mutation the request's own object keeps its metric; the mutation fuzz holds it.
 """
 
 

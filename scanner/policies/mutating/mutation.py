@@ -134,7 +134,7 @@ def _requested_schema(schemas: Schemas, request: Request, schema: Schema, rules:
 
 
 def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
-    """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`typed_namespace`)."""
+    """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`read_typed_namespace`)."""
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
         return param
