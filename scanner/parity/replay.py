@@ -33,7 +33,7 @@ from scanner.policies.validating.language import LANGUAGE
 from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"
-_BLIND: Final = "Assay could not evaluate the policy"
+_NOT_EVALUATED: Final = "Assay could not evaluate the policy"
 _FOREIGN: Final = "{}: an aggregated API server serves it, or may, and it may ignore dryRun"
 
 
@@ -312,11 +312,11 @@ class _Replay:
             for invocation_result in invocation_results
         )
         secretive = redact.may_contain_secrets(compiled)
-        blind = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
+        unevaluated = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
         unexplained = []
         for difference in comparison.differences:
-            if difference.policy in blind:
-                comparison.unseen[_BLIND] += 1
+            if difference.policy in unevaluated:
+                comparison.unseen[_NOT_EVALUATED] += 1
             elif changed and reads_any(_list_reads(self._compiled.get(difference.policy)), changed):
                 comparison.unseen[_MUTATED] += 1
             else:
