@@ -90,6 +90,7 @@ def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
 
 def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
     candidates = (target.kind, *target.equivalents) if match_policy == "Equivalent" else (target.kind,)
+    # No rule is tried with an equivalent kind before all rules were tried with the requested one.
     if any(_rule_matches(rule, target.kind, target) for rule in rules):
         return target.kind
     return next((kind for rule in rules for kind in candidates[1:] if _rule_matches(rule, kind, target)), None)

@@ -179,7 +179,7 @@ class _TypedNamespaces:
         self._known: dict[int, tuple[JsonObject, JsonObject]] = {}
 
     def of(self, namespace: JsonObject) -> JsonObject:
-        """See typed_namespace."""
+        """See read_typed_namespace."""
         known_namespace = self._known.get(id(namespace))
         if known_namespace is None or known_namespace[0] is not namespace:
             if len(self._known) >= _MOST_NAMESPACES:

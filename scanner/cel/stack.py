@@ -27,6 +27,7 @@ def run_with_room(run: Callable[[], _Result]) -> _Result:
     try:
         return run()
     except RecursionError:
+        # This call runs on a large stack already.
         if sys.getrecursionlimit() >= ENOUGH:
             raise
         return _run_on_large_stack(run)
@@ -34,6 +35,7 @@ def run_with_room(run: Callable[[], _Result]) -> _Result:
 
 def _run_on_large_stack(run: Callable[[], _Result]) -> _Result:
     call = _Call(run)
+    # Both settings belong to the whole process.
     with _lock:
         size, limit = threading.stack_size(STACK), sys.getrecursionlimit()
         sys.setrecursionlimit(ENOUGH)

@@ -98,6 +98,7 @@ def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
             if test is not None:
                 if not test(part):
                     return False
+            # The class decides too, as Python takes True for 1.
             elif part.__class__ is not kind or part != expected:
                 return False
     except (KeyError, TypeError):

@@ -148,6 +148,7 @@ def _sample_kind(
             subject = _WriteSubject(kind, resource.namespace, resource.name)
             if len(sample) < size:
                 sample.append(subject)
+            # Reservoir sampling: the length of the list is unknown until its end.
             elif (place := chance.randrange(count)) < size:
                 sample[place] = subject
     except (ListFailed, ValueError) as error:
@@ -193,6 +194,7 @@ class _Replay:
             views = self._read_views(subject) if operations else {}
             for operation in operations:
                 attempt = self._replay_write(subject, operation, views)
+                # The object may have changed between the read and the write.
                 if attempt.is_doubtful:
                     views = self._read_views(subject)
                     attempt = self._replay_write(subject, operation, views)
@@ -206,6 +208,7 @@ class _Replay:
         """Send one no-op dry-run UPDATE; its response shows the result of all mutating policies."""
         if "UPDATE" not in self._context.operations:
             return
+        # A difference counts if the second attempt has it too: the object may have changed between the read and the write.
         for last in (False, True):
             resource = self._read_view(subject, subject.kind) if self._mutators else None
             expectation = self._expect_update(subject, resource) if resource else None
@@ -222,6 +225,7 @@ class _Replay:
             return compare_update(expectation, self._writer.update(kind, body))
         except ListFailed:
             if expectation.ends_connection:
+                # The server panics on this mutation, as expected.
                 return VerdictComparison(agreed=1)
             raise
 
@@ -312,7 +316,9 @@ class _Replay:
             for invocation_result in invocation_results
         )
         secretive = redact.may_contain_secrets(compiled)
-        unevaluated = {gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")}
+        unevaluated = {
+            gap.where.removeprefix("policy ") for gap in self._parity.gaps if gap.where.startswith("policy ")
+        }
         unexplained = []
         for difference in comparison.differences:
             if difference.policy in unevaluated:

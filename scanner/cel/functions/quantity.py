@@ -88,6 +88,7 @@ def compare(left: Quantity, right: Quantity) -> int:
         return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
     if _get_sign(left.unscaled) != _get_sign(right.unscaled) or left.unscaled == 0:
         return _get_sign(_get_sign(left.unscaled) - _get_sign(right.unscaled))
+    # Equal exponents would need numbers of more than so many digits.
     if abs(left.exponent - right.exponent) > _WIDEST_ALIGNMENT:
         larger = _measure_magnitude(left) - _measure_magnitude(right)
         return _get_sign(larger) * _get_sign(left.unscaled)
@@ -166,6 +167,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
     match = _EXPONENT.match(suffix)
     if match is None or len(match.group(1)) > _LONGEST_EXPONENT or not INT_MIN <= int(match.group(1)) <= INT_MAX:
         raise EvaluationError(_WRONG_SUFFIX)
+    # Upstream converts the exponent to an int32, which wraps around.
     exponent = int(match.group(1)) & 0xFFFFFFFF
     return 10, exponent - (1 << 32) if exponent >= 1 << 31 else exponent
 
