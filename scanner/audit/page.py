@@ -40,7 +40,7 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.population import DEFAULT_KEYS, ExaminedObject, KeptKeys
+from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.mutate.custom import fill_defaults
@@ -332,7 +332,7 @@ class _PageTally:
         self.budget_use: dict[PolicyKey, float] = {}
         self.without_param: Counter[BindingKey] = Counter()
         self.sets: defaultdict[SetKey, int] = defaultdict(int)
-        self.examined: list[ExaminedObject] = []
+        self.examined: list[PopulationMember] = []
         self.places: list[int] = []
         self.bit = 0
         self.evaluated = 0
@@ -340,7 +340,7 @@ class _PageTally:
         self.repeated = 0
         self.excluded = 0
 
-    def begin(self, record: ExaminedObject) -> None:
+    def begin(self, record: PopulationMember) -> None:
         """Count the next object, whose bit stands for it in the sets of the page."""
         self.bit = 1 << len(self.examined)
         self.examined.append(record)

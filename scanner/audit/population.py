@@ -29,7 +29,7 @@ from scanner.audit.secret_values import (
 )
 from scanner.audit.sensitive_fields import MASK, mask_named_secrets, names_secret
 from scanner.model.json import Json, as_list, as_object, as_text
-from scanner.model.population import DEFAULT_KEYS, Controller, ExaminedObject, KeptKeys, Pairs
+from scanner.model.population import DEFAULT_KEYS, Controller, KeptKeys, Pairs, PopulationMember
 from scanner.model.resource import LAST_APPLIED, Kind, Resource
 from scanner.model.texts import clean
 
@@ -86,7 +86,7 @@ class _LatestKeptNames:
 _NAMES: Final = _LatestKeptNames()
 
 
-def record_object(resource: Resource, keys: KeptKeys) -> ExaminedObject:
+def record_object(resource: Resource, keys: KeptKeys) -> PopulationMember:
     """The record of an object that a scan examined: identity, controller, and the kept labels and annotations, redacted.
 
     Runs for every object, so it is fast.
@@ -105,12 +105,12 @@ def record_object(resource: Resource, keys: KeptKeys) -> ExaminedObject:
             if not (controller.name if controller else name).endswith(template_hash):  # then it adds to the name
                 template_hash = ""
     annotations = _annotations(resource, as_object(metadata.get("annotations")), keys) if keys.annotations else ()
-    return ExaminedObject(
+    return PopulationMember(
         resource.kind, resource.namespace, name, resource.uid, controller, kept, annotations, template_hash
     )
 
 
-def list_controllers(objects: Iterable[ExaminedObject]) -> tuple[Controller, ...]:
+def list_controllers(objects: Iterable[PopulationMember]) -> tuple[Controller, ...]:
     """One reference to each kind of the controllers of some objects."""
     controllers = {record.controller.group_kind: record.controller for record in objects if record.controller}
     return tuple(controllers.values())
@@ -200,7 +200,7 @@ _Value = TypeVar("_Value")
 _Texts = tuple[str, ...]
 
 
-def pack(objects: Iterable[ExaminedObject]) -> bytes:
+def pack(objects: Iterable[PopulationMember]) -> bytes:
     """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
@@ -224,14 +224,14 @@ def pack(objects: Iterable[ExaminedObject]) -> bytes:
     return zlib.compress(orjson.dumps([rows, *shared]), _LEVEL)
 
 
-def unpack(kind: Kind, data: bytes) -> Iterator[ExaminedObject]:
+def unpack(kind: Kind, data: bytes) -> Iterator[PopulationMember]:
     """The objects that `pack` wrote, in their order, with their kind."""
     rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
     pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]
     for name, uid, template_hash, namespace, controller, place in rows:
         labels, annotations = pairs[place]
-        yield ExaminedObject(
+        yield PopulationMember(
             kind, namespaces[namespace], name, uid, controllers[controller], labels, annotations, template_hash
         )
 

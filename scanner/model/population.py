@@ -51,7 +51,7 @@ class Controller:
         return self.api_version.rpartition("/")[0], self.kind
 
 
-class ExaminedObject(NamedTuple):
+class PopulationMember(NamedTuple):
     """An object that a scan examined. None of its content is kept but labels and annotations, which are redacted.
 
     A tuple, because one is made for every object of a cluster: a frozen dataclass of so many fields takes twice as long.

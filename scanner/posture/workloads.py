@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
-from scanner.model.population import Controller, ExaminedObject, GroupKind, Workload
+from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
 from scanner.model.resource import Kind
 
 LONGEST_CHAIN: Final = 16
@@ -64,7 +64,7 @@ class Workloads:
         self._memo: dict[_MemoKey, Workload | None] = {}
         """The workloads that were resolved last."""
 
-    def add(self, examined: ExaminedObject) -> None:
+    def add(self, examined: PopulationMember) -> None:
         """Add an object of an intermediate kind, before the first workload is resolved."""
         group_kind = examined.kind.group, examined.kind.kind
         controller = examined.controller
@@ -74,7 +74,7 @@ class Workloads:
         else:
             self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
 
-    def find(self, examined: ExaminedObject) -> Workload:
+    def find(self, examined: PopulationMember) -> Workload:
         """The workload of an object; `derived` where an object above it was not read. The object need not have been added.
 
         An object without controller is its own workload.
@@ -160,7 +160,7 @@ def _choose_least(cycle: Iterable[_Link]) -> Workload:
     return replace(min(map(_workload, cycle)), derived=True)
 
 
-def _link(examined: ExaminedObject, controller: Controller | None) -> _Link:
+def _link(examined: PopulationMember, controller: Controller | None) -> _Link:
     return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
 
 
@@ -168,7 +168,7 @@ def _place(link: _Link) -> tuple[str, str, str, str]:
     return link.kind.group, link.kind.kind, link.namespace, link.name
 
 
-def _workload(link: _Link | ExaminedObject) -> Workload:
+def _workload(link: _Link | PopulationMember) -> Workload:
     return Workload(link.kind.api_version, link.kind.kind, link.namespace, link.name)
 
 

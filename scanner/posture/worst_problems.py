@@ -12,7 +12,7 @@ from typing import Final
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals
 from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
-from scanner.model.scans.stored_scan import ScanCounts, StoredScan
+from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.problem_rows import Problem, problems, select_counted, select_open
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since
@@ -38,7 +38,7 @@ class WorstProblem:
 
 
 def problems_of(
-    scan: StoredScan, triage: Triage, counts: ScanCounts | None = None
+    scan: StoredScan, triage: Triage, counts: ReportCounts | None = None
 ) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`. `counts` answers for the scan, if it is given."""
     ranks = ranks_of(scan, triage)

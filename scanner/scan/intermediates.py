@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from scanner.audit.population import record_object
 from scanner.errors import ListFailed
-from scanner.model.population import Controller, ExaminedObject, GroupKind, KeptKeys
+from scanner.model.population import Controller, GroupKind, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page
 from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
 from scanner.scan.lists import ScanLists, decode_objects
@@ -27,7 +27,7 @@ class IntermediatePage:
     """A page of a metadata-only list, and the records of its objects, without those in excluded namespaces."""
 
     page: Page
-    objects: tuple[ExaminedObject, ...]
+    objects: tuple[PopulationMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _not_needed(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[Intermedi
             yield replace(step, needed=False) if isinstance(step, IntermediateNote) else step
 
 
-def _references(objects: Iterable[ExaminedObject]) -> dict[GroupKind, Controller]:
+def _references(objects: Iterable[PopulationMember]) -> dict[GroupKind, Controller]:
     return {record.controller.group_kind: record.controller for record in objects if record.controller}
 
 
@@ -115,7 +115,7 @@ def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
         yield IntermediateNote(kind, _note(kind, reasons))
 
 
-def _records(listing: ScanLists, page: Page) -> tuple[ExaminedObject, ...]:
+def _records(listing: ScanLists, page: Page) -> tuple[PopulationMember, ...]:
     resources = decode_objects(page, metadata_only=True)
     return tuple(
         record_object(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace)

@@ -13,7 +13,7 @@ from scanner.audit.population import LONGEST_VALUE, record_object
 from scanner.audit.redact import remove_data
 from scanner.audit.secret_values import mask_values
 from scanner.audit.sensitive_fields import MASK
-from scanner.model.population import DEFAULT_KEYS, Controller, ExaminedObject, KeptKeys
+from scanner.model.population import DEFAULT_KEYS, Controller, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, resource_of
 from tests.documents import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 
@@ -21,7 +21,7 @@ KEYS = DEFAULT_KEYS.add_keys(("api-token", "note"), ("example.com/contact", "kub
 PASSWORD = {"name": "DB_PASSWORD", "value": "hunter22"}
 
 
-def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> ExaminedObject:
+def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> PopulationMember:
     """The record of an object."""
     body = {"metadata": {"name": "a", "namespace": "shop", "uid": "u", **metadata}, **rest}
     return record_object(resource_of(kind, body), keys)
@@ -39,7 +39,7 @@ def reference(name: str, **fields: Any) -> dict[str, Any]:
 
 def test_the_identity_of_an_object_is_kept() -> None:
     """The record of an object without labels and controller has nothing but its identity."""
-    assert ExaminedObject(PODS, "shop", "a", "u") == record(PODS, {})
+    assert PopulationMember(PODS, "shop", "a", "u") == record(PODS, {})
 
 
 def test_labels_are_kept_in_the_order_of_their_keys() -> None:
@@ -232,4 +232,4 @@ def test_no_label_has_the_value_of_a_password_variable(
 )
 def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
     """Objects in files may be malformed, because no server has validated them."""
-    assert ExaminedObject(PODS, "shop", "a", "u") == record(PODS, metadata)
+    assert PopulationMember(PODS, "shop", "a", "u") == record(PODS, metadata)

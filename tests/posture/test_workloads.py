@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.population import Controller, ExaminedObject, Workload
+from scanner.model.population import Controller, PopulationMember, Workload
 from scanner.model.resource import Kind
 from scanner.posture.workloads import LONGEST_CHAIN, Workloads, list_intermediate_kinds
 
@@ -26,9 +26,9 @@ SCOPES = {(kind.group, kind.kind): kind.namespaced for kind in KINDS}
 HASH = "6b7f9c"
 
 
-def thing(kind: Kind, name: str, above: ExaminedObject | None = None, *, uid: str | None = None, namespace: str = "shop") -> ExaminedObject:  # fmt: skip
+def thing(kind: Kind, name: str, above: PopulationMember | None = None, *, uid: str | None = None, namespace: str = "shop") -> PopulationMember:  # fmt: skip
     """An object below a controller; its UID is its name by default."""
-    return ExaminedObject(
+    return PopulationMember(
         kind=kind,
         namespace=namespace if kind.namespaced else "",
         name=name,
@@ -38,12 +38,12 @@ def thing(kind: Kind, name: str, above: ExaminedObject | None = None, *, uid: st
     )
 
 
-def reference(above: ExaminedObject) -> Controller:
+def reference(above: PopulationMember) -> Controller:
     """The reference to an object."""
     return Controller(above.kind.api_version, above.kind.kind, above.name, above.uid)
 
 
-def resolved(examined: ExaminedObject, *others: ExaminedObject) -> Workload:
+def resolved(examined: PopulationMember, *others: PopulationMember) -> Workload:
     """The workload of an object, given the other objects."""
     workloads = Workloads(SCOPES)
     for other in others:
@@ -91,7 +91,7 @@ def test_a_cluster_scoped_controller_is_legal() -> None:
 
 
 @pytest.mark.parametrize("others", [(), (DEPLOYMENT,)])
-def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tuple[ExaminedObject, ...]) -> None:
+def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tuple[PopulationMember, ...]) -> None:
     """The name of a ReplicaSet is that of its Deployment and the hash of the template."""
     assert DERIVED_WEB == resolved(POD, *others)
 
@@ -163,7 +163,7 @@ def test_a_uid_stands_for_objects_of_one_kind_only() -> None:
 
 def test_a_reference_in_another_version_finds_its_controller() -> None:
     """The workload has the version in which it was listed."""
-    old = ExaminedObject(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
+    old = PopulationMember(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
     assert WEB == resolved(old, DEPLOYMENT)
 
 

@@ -14,7 +14,7 @@ from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
-from scanner.model.population import ExaminedObject, GroupKind
+from scanner.model.population import GroupKind, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
 from scanner.model.scans.scan import (
     ClusterIdentity,
@@ -154,8 +154,8 @@ class FakeStore:
     starts: list[ScanStart] = field(default_factory=list)
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
-    intermediates: list[ExaminedObject] = field(default_factory=list)
-    namespaces: list[ExaminedObject] = field(default_factory=list)
+    intermediates: list[PopulationMember] = field(default_factory=list)
+    namespaces: list[PopulationMember] = field(default_factory=list)
     beats: list[str] = field(default_factory=list)
     time: datetime | None = None
     resource_version: str = "100"
@@ -204,7 +204,7 @@ class Recorded:
     start: ScanStart
     end: ScanEnd
     pages: tuple[PageResult, ...]
-    namespaces: tuple[ExaminedObject, ...] = ()
+    namespaces: tuple[PopulationMember, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
-from scanner.model.population import ExaminedObject
+from scanner.model.population import PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import (
     ClusterIdentity,
@@ -161,7 +161,7 @@ def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageR
         findings,
         tallies,
         {(VALIDATING, "replicas", "replicas-binding"): 9},
-        examined=population.pack([ExaminedObject(listed_kind, *identity) for identity in places]),
+        examined=population.pack([PopulationMember(listed_kind, *identity) for identity in places]),
         sets=object_sets.pack(ObjectSets(len(places), sets)),
         places=tuple(places[identity_of(item)] for item in findings),
     )

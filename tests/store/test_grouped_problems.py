@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from scanner.audit import population
 from scanner.model.outcome import Errored, Finding
-from scanner.model.population import Controller, ExaminedObject
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import ClusterIdentity, ScanState
@@ -57,11 +57,13 @@ class Pod:
     results: tuple[str, str]
 
     @property
-    def examined(self) -> ExaminedObject:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         labels = (("team", self.team),) if self.team else ()
         controller = TENANT if self.controlled else None
-        return ExaminedObject(PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels)
+        return PopulationMember(
+            PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels
+        )
 
     def findings(self) -> list[Finding]:
         """The findings of the policies."""

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 
 from scanner.audit import population
-from scanner.model.population import NOTHING_KEPT, Controller, ExaminedObject, KeptMetadata, KeptOfObject, Pairs
+from scanner.model.population import NOTHING_KEPT, Controller, KeptMetadata, KeptOfObject, Pairs, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scans.scan import PageResult, Scope, make_census_by_owner
 from scanner.model.scans.stored_scan import StoredScan
@@ -44,20 +44,20 @@ class Labelled:
         each = Round(coverage=kinds, scope=self.scope)
         store.begin(each.start(number))
         controller = Controller("apps/v1", "Deployment", "web", "")
-        pod = ExaminedObject(PODS, POD.namespace, POD.name, POD.uid, controller, self.pod)
+        pod = PopulationMember(PODS, POD.namespace, POD.name, POD.uid, controller, self.pod)
         page = page_of((POD,), "v1", "Pod")
         store.write_page(f"scan-{number}", self._page(page, pod))
         if self.with_deployment:
-            deployment = ExaminedObject(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
+            deployment = PopulationMember(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
             store.write_page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
         namespaces = [
-            ExaminedObject(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces
+            PopulationMember(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces
         ]
         store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
-    def _page(self, page: PageResult, examined: ExaminedObject) -> PageResult:
+    def _page(self, page: PageResult, examined: PopulationMember) -> PageResult:
         page = page if self.findings else replace(page, findings=(), places=(), tallies={})
         return replace(page, examined=population.pack([examined]))
 

@@ -14,7 +14,7 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, ExaminedObject
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scans.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
@@ -47,11 +47,13 @@ class Pod:
     second: str
 
     @property
-    def examined(self) -> ExaminedObject:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         controller = Controller("v1", "Pod", "top", "") if self.controlled else None
         labels = (("team", self.team),) if self.team else ()
-        return ExaminedObject(PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels)
+        return PopulationMember(
+            PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels
+        )
 
     def findings(self) -> list[Finding]:
         """The findings of both checks."""
@@ -138,7 +140,7 @@ def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int
     store.begin(each.start(number))
     store.write_page(f"scan-{number}", page_of(pods))
     namespaces = [
-        ExaminedObject(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team
+        PopulationMember(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team
     ]
     store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("", "Pod"): True}))

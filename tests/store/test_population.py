@@ -15,7 +15,7 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, ExaminedObject, RecordedObject, Workload
+from scanner.model.population import Controller, PopulationMember, RecordedObject, Workload
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import ClusterIdentity, CoverageState, PageResult, Scope
 from scanner.store import SqlStore
@@ -46,11 +46,11 @@ class Pod:
     pattern: int | None
 
     @property
-    def examined(self) -> ExaminedObject:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         controller = Controller("apps/v1", "ReplicaSet", "web-1", "") if self.controlled else None
         labels = (("team", self.team),) if self.team else ()
-        return ExaminedObject(PODS, self.namespace, self.name, self.uid, controller, labels)
+        return PopulationMember(PODS, self.namespace, self.name, self.uid, controller, labels)
 
     @property
     def recorded(self) -> tuple[object, ...]:
@@ -189,12 +189,12 @@ def test_controllers_that_were_read_give_the_workload(store: SqlStore) -> None:
     each = Round(coverage=(listed("Pod"),))
     reference = Controller("apps/v1", "ReplicaSet", "web-1", "r")
     above = Controller("apps/v1", "Deployment", "web", "d")
-    pod = ExaminedObject(PODS, "a", "web-1-x", "p", reference)
+    pod = PopulationMember(PODS, "a", "web-1-x", "p", reference)
     deployments = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
     store.begin(each.start(1))
     store.write_page("scan-1", replace(page([POD]), examined=population.pack([pod])))
-    store.write_controllers("scan-1", SETS, population.pack([ExaminedObject(SETS, "a", "web-1", "r", above)]))
-    store.write_controllers("scan-1", deployments, population.pack([ExaminedObject(deployments, "a", "web", "d")]))
+    store.write_controllers("scan-1", SETS, population.pack([PopulationMember(SETS, "a", "web-1", "r", above)]))
+    store.write_controllers("scan-1", deployments, population.pack([PopulationMember(deployments, "a", "web", "d")]))
     kinds = {("apps", "ReplicaSet"): True, ("apps", "Deployment"): True}
     store.finish("scan-1", replace(each.end(1), controllers=kinds))
     [recorded] = store.read_scan("scan-1").population()

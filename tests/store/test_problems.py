@@ -9,7 +9,7 @@ from pathlib import Path
 from scanner.audit import population
 from scanner.model.outcome import Check, CheckKind, Finding
 from scanner.model.policy import VALIDATING, Binding, Policy, Validation
-from scanner.model.population import Controller, ExaminedObject
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import ScanStart, StoredFinding
 from scanner.store import SqlStore, open_store
@@ -64,7 +64,7 @@ def record_pods(store: SqlStore, number: int, pods: list[Finding]) -> None:
     each = Round(tuple(pods), coverage=(listed("Pod"),))
     page = page_of(each.findings, "v1", "Pod")
     kind = Kind("", "v1", "Pod", "pods", namespaced=True)
-    examined = [ExaminedObject(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
+    examined = [PopulationMember(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
     store.begin(each.start(number))
     store.write_page(f"scan-{number}", replace(page, examined=population.pack(examined)))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "ReplicaSet"): True}))

@@ -11,7 +11,7 @@ import pytest
 from scanner.audit import population
 from scanner.model.outcome import Violated
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, ExaminedObject, Pairs
+from scanner.model.population import Controller, Pairs, PopulationMember
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.posture.owners import OwnerKey
 from scanner.store import SqlStore, prune
@@ -48,7 +48,7 @@ def record_pods(
     """Store a scan of pods with labels, which a Deployment controls."""
     each = Round(tuple(finding(pod, kind="Pod") for pod in pods), coverage=(listed("Pod"),), cluster=cluster)
     controller = Controller("apps/v1", "Deployment", workload, "")
-    examined = [ExaminedObject(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
+    examined = [PopulationMember(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
     store.begin(each.start(number))
     if pods:
         page = replace(page_of(each.findings, "v1", "Pod"), examined=population.pack(examined))

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table, insert
 from scanner.audit import population
 from scanner.model.outcome import Change, Violated, WouldChange
 from scanner.model.policy import Policy
-from scanner.model.population import Controller, ExaminedObject
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.scans.scan import ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store import SqlStore, open_store
@@ -56,7 +56,7 @@ def record(store: SqlStore, number: int = 1, title: str = "Few copies", cluster:
     each = Round((finding("web-frontend"),), cluster=cluster)
     pod = finding("api-7d9f-x2k4l", kind="Pod", outcome=Violated("api-7d9f-x2k4l uses the image nginx:1.25"))
     controller = Controller("apps/v1", "Deployment", "api", "")
-    examined = ExaminedObject(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
+    examined = PopulationMember(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
     store.begin(replace(each.start(number), policies=(titled("replicas", title), policy("labels"))))
     store.write_page(f"scan-{number}", each.page())
     page = replace(page_of((pod,), "v1", "Pod"), examined=population.pack([examined]))

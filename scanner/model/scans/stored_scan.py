@@ -18,7 +18,7 @@ from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, Sto
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
 
-class ScanCounts(Protocol):
+class ReportCounts(Protocol):
     """The numbers of a scan that every report needs."""
 
     def census(self) -> Census:
@@ -76,15 +76,15 @@ class StoredScan(ScanRecord, ABC):
 
     @abstractmethod
     def census(self) -> Census:
-        """See `ScanCounts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
     def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
-        """See `ScanCounts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
     def tallies_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
-        """See `ScanCounts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
     def resolutions(self) -> Mapping[str, int]:
@@ -94,7 +94,7 @@ class StoredScan(ScanRecord, ABC):
     def problem_totals(
         self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
-        """See `ScanCounts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
     def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:

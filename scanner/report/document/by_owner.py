@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scanner.model.scans.census import Bucket, Census, OwnedCensus
-from scanner.model.scans.stored_scan import ScanCounts
+from scanner.model.scans.stored_scan import ReportCounts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
@@ -50,7 +50,7 @@ def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:
     return tuple(of_severity.get(severity, SeverityCounts(severity, FindingCounts())) for severity in Severity)
 
 
-def scores_by_owner(counts: ScanCounts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
+def scores_by_owner(counts: ReportCounts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
     """The score of each owner with checked objects, unowned ones included. Reads the population of the scan."""
     return owner_scores(counts.tallies_by_owner(triage.owner_of), scores)
 

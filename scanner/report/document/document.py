@@ -34,7 +34,7 @@ from scanner.model.scans.scan import (
     make_census,
     make_census_by_owner,
 )
-from scanner.model.scans.stored_scan import ScanCounts, StoredScan
+from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
     problems_by_control,
@@ -170,7 +170,7 @@ class Document:
     """
 
     stored: StoredScan
-    counts: ScanCounts
+    counts: ReportCounts
     provenance: Provenance
     complete: bool
     totals: CheckCounts
@@ -286,7 +286,7 @@ def document_of(
 
 
 def make_document(
-    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: ScanCounts | None = None
+    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: ReportCounts | None = None
 ) -> Document:
     """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
     record = replace(stored, health=(*stored.health, *triage.notes()))

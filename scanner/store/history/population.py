@@ -17,7 +17,7 @@ import orjson
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, func, or_, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
-from scanner.model.population import ExaminedObject, Pairs, Workload
+from scanner.model.population import Pairs, PopulationMember, Workload
 from scanner.posture.problem_ids import workload_key
 from scanner.posture.workloads import Workloads
 from scanner.store.database.engine import insert_rows
@@ -55,7 +55,7 @@ class ListedObjects:
     `newer` are lists of the kind that overlapping scans read later, and recorded earlier: what they have stays.
     """
 
-    pages: Callable[[], Iterator[Sequence[ExaminedObject]]]
+    pages: Callable[[], Iterator[Sequence[PopulationMember]]]
     kind: int
     same_kinds: Sequence[int]
     is_gone: Callable[[IntervalInForce], bool]
@@ -157,7 +157,7 @@ class PopulationWriter:
         """Return whether this scan examined an object."""
         return object_id in self._recorded
 
-    def _sort_objects(self, pages: Iterable[Sequence[ExaminedObject]]) -> tuple[array[int], frozenset[int]]:
+    def _sort_objects(self, pages: Iterable[Sequence[PopulationMember]]) -> tuple[array[int], frozenset[int]]:
         """Put the objects of a list into the temporary table; returns the keys of their workloads, and the ids of derived ones."""
         self._connection.execute(_SORTED.delete())
         names = [column.name for column in _SORTED.columns]
@@ -254,7 +254,7 @@ class PopulationWriter:
                     key = workload_key(api_version.rpartition("/")[0], kind, namespace, name)
                     yield place, _NewerFacts((*content,), key)
 
-    def _find_workload_key(self, examined: ExaminedObject) -> tuple[str | bool, ...] | None:
+    def _find_workload_key(self, examined: PopulationMember) -> tuple[str | bool, ...] | None:
         """The key of the workload of an object; None for an object that is its own workload."""
         if examined.controller is None:
             return None
@@ -353,7 +353,7 @@ class _Changes:
         self.opened.clear()
 
 
-def _top_key(examined: ExaminedObject, above: tuple[str | bool, ...] | None) -> int:
+def _top_key(examined: PopulationMember, above: tuple[str | bool, ...] | None) -> int:
     """The key of the workload of an object: of itself if it has none above it."""
     if above is None:
         return workload_key(examined.kind.group, examined.kind.kind, examined.namespace, examined.name)

@@ -21,7 +21,7 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import ObjectSets, SetKey
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
-from scanner.model.population import ExaminedObject, GroupKind
+from scanner.model.population import GroupKind, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.model.texts import clean
@@ -276,7 +276,7 @@ class StagedList:
             yield unpack(bytes(self.connection.execute(wanted).scalar_one()))
             self.connection.execute(update(STAGED_PAGES).where(staged_page.id == number).values(content=b""))
 
-    def read_objects(self) -> Iterator[Sequence[ExaminedObject]]:
+    def read_objects(self) -> Iterator[Sequence[PopulationMember]]:
         """The examined objects of each page."""
         kind = self._build_kind()
         pages = self._read_values(STAGED_PAGES.c.objects)
