@@ -149,7 +149,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).waived(self._states)
+        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).count(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -182,7 +182,7 @@ class _WaivedCounter:
         self._first: dict[int, tuple[Candidate, Waiver]] = {}
         self._total = 0
 
-    def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
+    def count(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
         for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
         everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}

@@ -67,7 +67,7 @@ class RunExpectations:
 class RegisterDocument:
     """The register of a period, the newest entry first. `expectation` is None if all runs are listed as recorded.
 
-    `cluster` is empty for the runs of all clusters. `shown` is the number of entries to list, None for all.
+    `cluster` is empty for the runs of all clusters. `limit` is the number of entries to list, None for all.
     """
 
     entries: tuple[RegisterEntry, ...]
@@ -75,20 +75,20 @@ class RegisterDocument:
     until: datetime
     cluster: str = ""
     expectation: RunExpectation | None = None
-    shown: int | None = None
+    limit: int | None = None
 
     @property
-    def listed(self) -> tuple[RegisterEntry, ...]:
+    def shown_entries(self) -> tuple[RegisterEntry, ...]:
         """The entries to list."""
-        return self.entries[: self.shown]
+        return self.entries[: self.limit]
 
     @property
-    def expected(self) -> Mapping[RunState, int]:
+    def expected_states(self) -> Mapping[RunState, int]:
         """The number of expected runs in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is not None)
 
     @property
-    def other(self) -> Mapping[RunState, int]:
+    def other_states(self) -> Mapping[RunState, int]:
         """The number of runs that no schedule expects, in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is None)
 

@@ -48,7 +48,7 @@ class PolicyPair(NamedTuple):
     @property
     def difference(self) -> str:
         """The difference in words, empty if there is none besides numbers."""
-        bound = [bool(policy and policy.bound) for policy in (self.left, self.right)]
+        bound = [bool(policy and policy.bindings_in_force) for policy in (self.left, self.right)]
         if bound == [True, False]:
             return "bound on the left only"
         if bound == [False, True]:
@@ -71,7 +71,7 @@ def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Ite
         yield "another spec"
     if left.actions != right.actions:
         yield f"actions {' and '.join(left.actions) or 'none'}, and {' and '.join(right.actions) or 'none'}"
-    if {(each.name, each.digest) for each in left.bound} != {(each.name, each.digest) for each in right.bound}:
+    if {(each.name, each.digest) for each in left.bindings_in_force} != {(each.name, each.digest) for each in right.bindings_in_force}:
         yield "other bindings"
 
 

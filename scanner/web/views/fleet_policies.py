@@ -33,7 +33,7 @@ class PolicyInCluster:
     def state(self) -> str:
         """Return whether the policy is bound. A policy that a scan did not read may exist: only a complete list shows that it is missing."""
         if self.policy is not None:
-            return BOUND if self.policy.bound else NOT_BOUND if self.policy.digest else NOT_RECORDED
+            return BOUND if self.policy.bindings_in_force else NOT_BOUND if self.policy.digest else NOT_RECORDED
         if self.counts.limits_policies:
             return OUT_OF_SCOPE
         return MISSING if self.counts.complete else NOT_SURE
@@ -77,12 +77,12 @@ class FleetPolicy:
         return Counter(each.state for each in self.clusters)
 
     @property
-    def bound(self) -> int:
+    def bound_clusters(self) -> int:
         """The number of clusters in which the policy is bound."""
         return self.states[BOUND]
 
     @property
-    def missing(self) -> int:
+    def missing_clusters(self) -> int:
         """The number of clusters that do not have the policy."""
         return self.states[MISSING]
 

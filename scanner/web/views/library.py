@@ -119,7 +119,7 @@ class View(Protocol):
         ...
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of its scan."""
         ...
 
@@ -153,7 +153,7 @@ class KeptViews(Cache[Hashable, ViewT]):
 
     def __setitem__(self, key: Hashable, view: ViewT) -> None:
         """Keep a view, and drop others while there are too many."""
-        self._newest[view.cluster] = max(view.ended, self._newest.get(view.cluster, view.ended))
+        self._newest[view.cluster] = max(view.end, self._newest.get(view.cluster, view.end))
         super().__setitem__(key, view)
 
     def popitem(self) -> tuple[Hashable, ViewT]:
@@ -163,7 +163,7 @@ class KeptViews(Cache[Hashable, ViewT]):
 
     def _is_earlier(self, key: Hashable) -> bool:
         view = super().__getitem__(key)
-        return view.ended < self._newest[view.cluster]
+        return view.end < self._newest[view.cluster]
 
 
 _LOG: Final = logging.getLogger("assay.web")

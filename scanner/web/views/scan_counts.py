@@ -69,14 +69,14 @@ class CountedPolicy:
     numbers: Numbers
 
     @property
-    def bound(self) -> tuple[CountedBinding, ...]:
+    def bindings_in_force(self) -> tuple[CountedBinding, ...]:
         """The bindings that are in force."""
         return tuple(binding for binding in self.bindings if not binding.note)
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The actions of these bindings, the strictest first."""
-        actions = {action for binding in self.bound for action in binding.actions}
+        actions = {action for binding in self.bindings_in_force for action in binding.actions}
         return tuple(action for action in _ACTIONS if action in actions)
 
 
@@ -120,7 +120,7 @@ class ScanCounts:
         return 0 if self.is_first else self.totals.new
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of the scan, or its beginning if it did not end."""
         return self.scan.finished_at or self.scan.started_at
 
