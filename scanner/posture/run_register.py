@@ -81,6 +81,7 @@ def make_register(
     by_time: dict[int, list[RunDetails]] = {}
     in_order = sorted(runs, key=lambda run: (run.run.started_at, run.run.number))
     future = [run for run in in_order if run.run.started_at > now + tolerance]
+    # Runs of the future are the last ones.
     for run in in_order[: len(in_order) - len(future)]:
         by_time.setdefault(bisect_right(times, run.run.started_at) - 1, []).append(run)
     entries = [run_entry(run) for run in by_time.get(-1, ())]

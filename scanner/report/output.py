@@ -46,7 +46,7 @@ def binary_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def text_file(path: Path) -> Iterator[TextIO]:
-    """The same for text in UTF-8. Lone surrogates are written as escapes."""
+    """Yield a new text file in UTF-8 that becomes `path`, as `binary_file` does. Lone surrogates are written as escapes."""
     with binary_file(path) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
         try:
@@ -155,6 +155,7 @@ def _is_unchanged(file: Path, digest: str) -> bool:
 
 def _paths(folder: Path) -> Iterator[str]:
     """The paths of all files and links in a folder, in order of their names in each folder. Links are not followed."""
+    # Without `onerror`, os.walk leaves out folders that it cannot read: their files would look like none.
     for place, folders, files in os.walk(folder, onerror=_raise):
         folders.sort()
         here = Path(place)

@@ -79,7 +79,7 @@ class MarkedText:
     places: dict[Check, _Lines] = field(default_factory=dict)
 
     def mark_only(self, checks: Iterable[Check]) -> MarkedText:
-        """The same text, of which only the lines of some checks are marked."""
+        """Return the text with the lines of some checks alone marked."""
         return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
 
     def list_lines(self, longest: int) -> Iterator[TextLine]:

@@ -112,7 +112,7 @@ _POLICY: Final = ""
 
 
 def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
-    """These policies; none of a scan that shows a part of the cluster alone, or one of the operations."""
+    """The bound policies that match no object; none of a scan that shows a part of the cluster alone, or one of the operations."""
     scope = record.scan.scope
     noted = {(health.policy_key, health.binding) for health in record.health if health.kind in _HEALTH}
     unmatched = [used.policy.key for used in record.policies if _matches_nothing(used, noted)]

@@ -42,6 +42,7 @@ class FindingList:
     def _write_pages(self, half: int) -> None:
         """Write every second page: both processes read all rows."""
         frame = self._frame()
+        # Each page names the number of the last one, so all rows are read once before the first page is written.
         last = deque(self._pages(), maxlen=1)[0]
         for page in self._pages():
             if page.number % 2 == half:

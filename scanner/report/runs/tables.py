@@ -66,7 +66,11 @@ def summary(document: RegisterDocument) -> str:
     """The numbers of expected and other runs in each state."""
     since = f" since {_minute(document.since)}" if document.since else ""
     hidden = len(document.entries) - len(document.shown_entries)
-    more = f" The newest {len(document.shown_entries)} of {len(document.entries)} are listed; see --limit." if hidden else ""
+    more = (
+        f" The newest {len(document.shown_entries)} of {len(document.entries)} are listed; see --limit."
+        if hidden
+        else ""
+    )
     others = plural(sum(document.other_states.values()), "run")
     if document.expectation is None:
         return f"{others}{since}: {_states(document.other_states)}.{more}"

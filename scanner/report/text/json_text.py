@@ -30,6 +30,7 @@ def dump(value: object) -> bytes:
     try:
         encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
+        # The standard library writes DEL as it is.
         return json.dumps(value, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
     return escape_unprintable(encoded.decode()).encode()
 

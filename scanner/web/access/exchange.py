@@ -110,4 +110,5 @@ class Shared(Generic[AnswerT]):
         """The answer of the question that is asked now. A question that has its answer is asked again."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask())
+        # A client that goes away ends its own wait, not the question of the others.
         return await asyncio.shield(self._asked)

@@ -71,7 +71,9 @@ def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Ite
         yield "another spec"
     if left.actions != right.actions:
         yield f"actions {' and '.join(left.actions) or 'none'}, and {' and '.join(right.actions) or 'none'}"
-    if {(each.name, each.digest) for each in left.bindings_in_force} != {(each.name, each.digest) for each in right.bindings_in_force}:
+    if {(each.name, each.digest) for each in left.bindings_in_force} != {
+        (each.name, each.digest) for each in right.bindings_in_force
+    }:
         yield "other bindings"
 
 

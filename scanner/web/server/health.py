@@ -47,7 +47,7 @@ class Background:
         except TimeoutError:
             if not future.done():
                 return False
-            raise
+            raise  # the error of the work itself
         return True
 
     def _begin(self) -> Future[None]:

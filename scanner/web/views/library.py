@@ -326,7 +326,7 @@ class ScanLibrary:
                 return view
             making = self._making.setdefault(key, RLock())
         if not making.acquire(blocking=False):
-            give_up()
+            give_up()  # another thread makes the view: this turn may be the one that it needs
             making.acquire()
         try:
             with self._lock:
