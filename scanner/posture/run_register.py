@@ -233,14 +233,11 @@ def cluster_states(
     last_run: datetime | None, now: datetime, schedule: Schedule | None, *, has_complete_scan: bool
 ) -> Iterator[ClusterState]:
     """The states of a cluster whose last run began at a moment; None if no run of it is recorded."""
-    if last_run is None or _has_passed(find_silence(last_run, schedule), now):
+    silence = None if last_run is None else find_silence(last_run, schedule)
+    if last_run is None or (silence is not None and now > silence):
         yield ClusterState.SILENT
     if not has_complete_scan:
         yield ClusterState.NEVER_COMPLETE
-
-
-def _has_passed(limit: datetime | None, now: datetime) -> bool:
-    return limit is not None and now > limit
 
 
 def find_silence(started: datetime, schedule: Schedule | None) -> datetime | None:

@@ -175,7 +175,10 @@ def compare_problem(
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
         *(
-            (_classify_appearance(row.first, period), explanation.explain_appearance(row))
+            (
+                FindingChange.REOPENED if row.first <= period.before else FindingChange.NEW,
+                explanation.explain_appearance(row),
+            )
             for row in come
             if not period.was_open_elsewhere(row)
         ),
@@ -255,10 +258,6 @@ def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
     changed = [kinds for status, kinds in changes if status is FindingChange.CHANGED]
     others = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
     return frozenset[CauseKind]().union(*(changed or others))
-
-
-def _classify_appearance(first: int, period: DiffPeriod) -> FindingChange:
-    return FindingChange.REOPENED if first <= period.before else FindingChange.NEW
 
 
 def _list_changed(pairs: Sequence[_Pair], explanation: ChangeExplanation) -> Iterator[tuple[FindingChange, Kinds]]:

@@ -7,7 +7,7 @@ Numbers come from counts of the database, never from the stream of findings. Nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
@@ -85,7 +85,9 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
         "assay_coverage_ratio": _ratio(coverage.states),
-        "assay_gaps": _count_names(str(gap.kind) for gap in numbers.gaps),
+        "assay_gaps": [
+            ((kind,), number) for kind, number in sorted(Counter(str(gap.kind) for gap in numbers.gaps).items())
+        ],
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
         "assay_list_errors": [
             ((line.api_version, line.kind), 1)
@@ -133,10 +135,6 @@ def _ratio(states: Mapping[str, int]) -> Samples:
     """The share of listed kinds; none without kinds, because 1 would look like a scan of everything."""
     in_scope = sum(states.values()) - states["skipped"]
     return [((), states["listed"] / in_scope)] if in_scope else []
-
-
-def _count_names(names: Iterable[str]) -> Samples:
-    return [((name,), number) for name, number in sorted(Counter(names).items())]
 
 
 def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:

@@ -19,7 +19,6 @@ from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
-from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.notes import manifest_notes, missing_rights, rights_heading
@@ -174,7 +173,14 @@ def _print_controls(console: Console, document: Document) -> None:
         problems = document.problems_by_control(framework)
         console.print()
         print_line(console, f"{framework.heading}: {controls_line(framework)}")
-        print_items(console, [f"control {control.id}: {note}" for control, note in _list_unmatched(framework)])
+        print_items(
+            console,
+            [
+                f"control {control.id}: no policy has the {selector}"
+                for control in framework.controls
+                for selector in control.unmatched
+            ],
+        )
         rows = [
             (
                 control.id,
@@ -190,12 +196,6 @@ def _print_controls(console: Console, document: Document) -> None:
         _print_rows(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
         print_cut_note(console, len(rows), "controls")
         _print_sums(console, problems, "control")
-
-
-def _list_unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
-    for control in framework.controls:
-        for selector in control.unmatched:
-            yield control, f"no policy has the {selector}"
 
 
 def _print_owners(console: Console, document: Document) -> None:
