@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.policy import Policy, PolicyKey, policy_label
+from scanner.model.policy import BindingKey, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import (
     CoverageState,
     OutcomeName,
@@ -133,6 +133,11 @@ class PartSums:
         """Add the numbers of another part."""
         self.plain.add(other.plain)
         self.weighted.add(other.weighted)
+
+
+def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
+    """The bindings that `--assume-bound` added to a scan."""
+    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
 
 
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]

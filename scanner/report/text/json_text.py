@@ -119,3 +119,9 @@ def drift_json(outcome: WouldChange) -> dict[str, Plain]:
         "undone": outcome.undone,
         "refused": outcome.refused,
     }
+
+
+def camel(name: str) -> str:
+    """The name of a field in JSON, given its name in Python."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
