@@ -156,7 +156,7 @@ class Scores:
         self._record = record
         self._severity = severity
         self._policies = {used.policy.key: used for used in record.policies}
-        self._assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+        self._assumed = find_assumed_bindings(record)
         self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
         invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
         self._sums: defaultdict[tuple[PolicyKey, str], Sums] = defaultdict(Sums)

@@ -124,6 +124,11 @@ class Provenance:
     previous_scan_id: str = ""
     previous_finished_at: datetime | None = None
 
+    @property
+    def ended_at(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.finished_at or self.started_at
+
 
 @dataclass(frozen=True, slots=True)
 class FindingChanges:

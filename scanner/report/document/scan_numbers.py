@@ -19,6 +19,7 @@ from scanner.model.scans.scan import CoverageState, HealthKind, PolicyRecord, Sc
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import PolicyNeeds, needs_of
 from scanner.posture.grouped_problems import problem_groups
+from scanner.posture.score import find_assumed_bindings
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
@@ -58,7 +59,7 @@ def numbers_in(document: Document) -> ScanNumbers:
     return ScanNumbers(
         tool_version=provenance.tool_version,
         started_at=provenance.started_at,
-        ended_at=provenance.finished_at or provenance.started_at,
+        ended_at=provenance.ended_at,
         complete=document.complete,
         limited=document.limited,
         left_out=document.left_out,
@@ -98,7 +99,7 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
 
 def _count_in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
     """The counts of policies without previews."""
-    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+    assumed = find_assumed_bindings(record)
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)
 
 

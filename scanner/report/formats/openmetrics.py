@@ -32,6 +32,7 @@ from scanner.report.formats.metric_families import (
     lines,
     text,
 )
+from scanner.report.text.json_text import camel
 from scanner.report.text.names import owner_title
 from scanner.report.text.times import utc
 
@@ -142,13 +143,7 @@ def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
     for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
         for field in fields(counts):
             if number := getattr(counts, field.name):
-                yield (language, policy, _camel(field.name)), number
-
-
-def _camel(name: str) -> str:
-    """The name of an outcome as in JSON."""
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+                yield (language, policy, camel(field.name)), number
 
 
 def _problems(numbers: ScanNumbers) -> dict[str, Samples]:

@@ -85,7 +85,7 @@ def age(document: Document, worst: WorstProblem) -> str:
         return ""
     if status in ("new", "reopened"):
         return status
-    return age_text(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
+    return age_text(worst.problem.opened_at, document.provenance.ended_at)
 
 
 def _severity(document: Document, worst: WorstProblem) -> str:

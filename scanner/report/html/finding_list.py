@@ -31,9 +31,8 @@ class FindingList:
 
     def write(self) -> None:
         """Write the data, and the pages in two processes: at least one."""
-        provenance = self._site.document.provenance
         data = self._read(self._spilled.groups("data "))
-        write_data(self._site, self._folder, data, provenance.finished_at or provenance.started_at)
+        write_data(self._site, self._folder, data, self._site.document.provenance.ended_at)
         work_in_halves(self._write_pages)
 
     def _pages(self) -> Iterator[Batch[str]]:

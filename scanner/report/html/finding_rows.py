@@ -183,8 +183,7 @@ class RowMaker:
         self._row_form = RowForm(site.templates, "problems.html", "problem_row")
         self._item_form = RowForm(site.templates, "problems.html", "object_item")
         self._data = RowData(site)
-        provenance = site.document.provenance
-        self._end = provenance.finished_at or provenance.started_at
+        self._end = site.document.provenance.ended_at
 
     def rows(self, group: FindingGroup, total: int = 0) -> Iterator[MadeRow]:
         """The rows of a problem: one, or several if it has many objects. `total` is the number of all, if `group` has not all of them."""

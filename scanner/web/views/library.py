@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore, Lock, RLock, Thread
 from time import monotonic
@@ -35,6 +34,7 @@ from scanner.web.requests.addresses import ScanMoment, cluster_key, find_cluster
 from scanner.web.requests.limits import QUERY_SECONDS
 from scanner.web.requests.refusals import BadRequest, DatabaseUnavailable, NotThere, reason_of
 from scanner.web.views.kept import KeptValues, keep_recent
+from scanner.web.views.scan_counts import triage_of
 from scanner.web.views.scan_view import ScanView
 from scanner.web.views.turns import give_up
 
@@ -344,9 +344,7 @@ class ScanLibrary:
     def _make(self, scan_id: str, day: date | None) -> ScanView:
         with self.use_reader() as reader:
             record = reader.record(scan_id)
-            moment = record.scan.finished_at or record.scan.started_at
-            settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
-            triage = Triage(settings, record, day)
+            triage = triage_of(reader, self.settings, record, day)
             return ScanView(record, make_document(record, triage, counts=CountsAhead(self._questions, record, triage)))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:

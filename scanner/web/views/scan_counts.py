@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
@@ -133,11 +133,11 @@ def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts
     return _counts(record, triage, workloads)
 
 
-def triage_of(reader: SqlReader, settings: Settings, record: StoredScan) -> Triage:
-    """The triage of a scan as of its own day, with the waivers that scans had stored by then unless the settings have some."""
+def triage_of(reader: SqlReader, settings: Settings, record: StoredScan, day: date | None = None) -> Triage:
+    """The triage of a scan as of a day, by default its own, with the waivers that scans had stored by its end unless the settings have some."""
     moment = record.scan.finished_at or record.scan.started_at
     waivers = settings.waivers or reader.waivers_at(record.scan.id, moment)
-    return Triage(replace(settings, waivers=waivers), record)
+    return Triage(replace(settings, waivers=waivers), record, day)
 
 
 def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> ScanCounts:
