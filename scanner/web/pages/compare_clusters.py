@@ -18,7 +18,7 @@ from scanner.web.requests.parameters import query_of, root_of, text_of
 from scanner.web.views.fleet_counts import FleetCounts
 from scanner.web.views.fleet_policies import sort_key
 from scanner.web.views.library import ScanLibrary
-from scanner.web.views.scan_counts import NONE, CountedPolicy, Numbers, ScanCounts
+from scanner.web.views.scan_counts import NONE, CountedPolicy, CountedScan, Numbers
 
 ROWS: Final = 500
 """The policies that differ that the page shows."""
@@ -35,7 +35,7 @@ class Side:
     key: str
     moment: ScanMoment
     report: str
-    counts: ScanCounts
+    counts: CountedScan
 
 
 class PolicyPair(NamedTuple):
@@ -77,7 +77,7 @@ def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Ite
         yield "other bindings"
 
 
-def pairs_of(left: ScanCounts, right: ScanCounts) -> list[PolicyPair]:
+def pairs_of(left: CountedScan, right: CountedScan) -> list[PolicyPair]:
     """The policies of both scans, by name: those that differ first."""
     keys = sorted({*left.policies, *right.policies}, key=sort_key)
     pairs = [PolicyPair(key, left.policies.get(key), right.policies.get(key)) for key in keys]

@@ -11,7 +11,7 @@ from typing import Final
 from scanner.model.policy import PolicyKey
 from scanner.posture.severity import Severity
 from scanner.web.views.fleet_rows import FleetRow
-from scanner.web.views.scan_counts import NONE, CountedBinding, CountedPolicy, Numbers, ScanCounts
+from scanner.web.views.scan_counts import NONE, CountedBinding, CountedPolicy, CountedScan, Numbers
 
 BOUND: Final = "bound"
 NOT_BOUND: Final = "not bound"
@@ -26,7 +26,7 @@ class PolicyInCluster:
     """A policy in one cluster: `policy` is None if the newest scan does not have it, and `state` tells what that means."""
 
     row: FleetRow
-    counts: ScanCounts
+    counts: CountedScan
     policy: CountedPolicy | None
 
     @property
@@ -125,11 +125,11 @@ def sort_key(key: PolicyKey) -> tuple[str, str]:
     return key[1], key[0]
 
 
-def _select_counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, ScanCounts]]:
+def _select_counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, CountedScan]]:
     return [(row, row.counts) for row in sorted(rows, key=by_name) if row.counts is not None]
 
 
-def _policy(key: PolicyKey, counted: Sequence[tuple[FleetRow, ScanCounts]]) -> FleetPolicy:
+def _policy(key: PolicyKey, counted: Sequence[tuple[FleetRow, CountedScan]]) -> FleetPolicy:
     return FleetPolicy(key, tuple(PolicyInCluster(row, counts, counts.policies.get(key)) for row, counts in counted))
 
 

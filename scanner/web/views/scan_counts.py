@@ -92,7 +92,7 @@ class CountedWorkload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ScanCounts:
+class CountedScan:
     """The numbers of a finished scan.
 
     `complete` is true only if nothing was missed; `unseen` is the number of gaps, `coverage` a sentence. `limits` are the limits of
@@ -125,7 +125,7 @@ class ScanCounts:
         return self.scan.finished_at or self.scan.started_at
 
 
-def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts:
+def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> CountedScan:
     """Count a finished scan, by its full id. Raises UsageError for one without a record, StoreError for errors of the database."""
     record = reader.record(scan_id)
     triage = triage_of(reader, settings, record)
@@ -140,7 +140,7 @@ def triage_of(reader: SqlReader, settings: Settings, record: StoredScan, day: da
     return Triage(replace(settings, waivers=waivers), record, day)
 
 
-def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> ScanCounts:
+def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> CountedScan:
     totals, _ = problems_of(record, triage)
     coverage = coverage_of(record)
     scope = record.scan.scope
@@ -148,7 +148,7 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
     open_workloads = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
     by_policy = _sums((each.policy, each) for each in open_workloads)
     by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
-    return ScanCounts(
+    return CountedScan(
         scan=record.scan,
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
         unseen=_gaps(record, coverage),
