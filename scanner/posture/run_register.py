@@ -127,6 +127,7 @@ def _note_missing_run(
 
 
 def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
+    """The state of a run by its exit code, and the reasons. Without an exit code, its last sign of life decides."""
     run = details.run
     if run.exit_code is None:
         if details.last_sign is None:

@@ -126,6 +126,7 @@ class Workloads:
         return replace(_workload(chain[-1]), derived=True)
 
     def _find_above(self, link: _Link) -> _Above:
+        """The controller of an object. None, too, for a reference that the garbage collector does not follow."""
         controller = link.controller
         if controller is None:
             return None

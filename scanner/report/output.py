@@ -60,6 +60,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[BinaryIO]:
+    """Yield a hidden file in the folder of `target`, which takes its name at the end."""
     fresh = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
     # The mode is that of any new file: the umask decides who may read it.
     number = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)

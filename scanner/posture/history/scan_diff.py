@@ -369,7 +369,7 @@ class DifferingProblem:
 
     `moved_to` are the problems in which the findings of a resolved problem go on.
     `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known. `owner` is
-    empty for none, and if owners were not asked for.
+    empty for none, and if the diff is without owners.
     """
 
     id: str

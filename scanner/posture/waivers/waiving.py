@@ -208,6 +208,7 @@ class _WaivedCounter:
         return WaivedProblem(invocation.language, invocation.policy, invocation.check, *place, applied)
 
     def _add(self, candidate: Candidate) -> None:
+        """Count a finding for each waiver that matches it. Of waivers in force, the first of them waives the finding."""
         invocation = candidate.of
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
         matching = select_matching(self._index.find_near(invocation.policy, *places), self._subject(candidate))
@@ -247,6 +248,7 @@ class _WaivedCounter:
         )
 
     def _use(self, waiver: Waiver, state: WaiverState) -> WaiverUse:
+        """The use of a waiver. One in force that matches no finding is unused, or names an unknown policy or check."""
         numbers = self._findings[waiver.name], len(self._problems.get(waiver.name, ()))
         if state is WaiverState.UNKNOWN_CHECK:
             return WaiverUse(waiver, state, *numbers, why=_why_replaced(waiver))

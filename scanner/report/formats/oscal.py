@@ -77,6 +77,7 @@ def _write(out: BinaryIO, name: str, items: Iterator[Iterable[bytes]]) -> None:
 
 
 def _join_items(name: str, items: Iterator[Iterable[bytes]], line: bytes) -> Iterator[bytes]:
+    """The bytes of a field with a list, with `line` before each item but the first; nothing without items."""
     separator = line.removesuffix(b"\n") + b'"' + name.encode() + b'":[' + line.removeprefix(b",")
     end = b""
     for item in items:

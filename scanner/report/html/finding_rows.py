@@ -133,6 +133,7 @@ def _name_or_title(text: str) -> str:
 
 
 def _file(number: int, rows: Iterable[str], namespaces: dict[str, int], owners: dict[str, int]) -> bytes:
+    """The script of a file of rows; new namespaces and owners get the next numbers."""
     numbers, texts = [], []
     for row in rows:
         known, namespace, owner, text = row.split("\t", 3)

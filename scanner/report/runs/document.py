@@ -175,7 +175,7 @@ def sheet_of(details: RunDetails, record: ScanRecord | None, counts: tuple[Objec
 
 
 def has_ended(details: RunDetails) -> bool:
-    """Return whether a run began a scan that has ended, in whatever state: only such a scan has a record."""
+    """Return whether a run began a scan that has ended, in any state: only such a scan has a record."""
     still_runs = details.run.open and details.last_sign is None and details.complete is None
     return bool(details.run.scan) and not still_runs
 
@@ -237,6 +237,7 @@ def kind_lines(
 
 
 def _line(line: Coverage, count: ObjectCount, scope: Scope, why_not: str) -> KindLine:
+    """Compare the list of a kind with the server's counts, if it has one and the list is complete."""
     listed = line.objects + count.excluded
     known = [number for number in (count.at_start, count.at_end) if number is not None]
     reason = _reason(line, scope) or ("" if known else why_not or "the API server does not count this kind")

@@ -1,7 +1,7 @@
 """`/healthz`: the process answers. `/readyz`: so does the database, and this version can read it.
 
 Both need no authentication, so that a kubelet can ask: the answer has a reason without the address of the database, and the log of
-the server has the whole message. The database is asked once a second at most, and never twice at once.
+the server has the whole message. The probes query the database once a second at most, and never twice at once.
 """
 
 from __future__ import annotations

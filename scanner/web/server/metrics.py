@@ -159,6 +159,7 @@ class ClusterMetrics:
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, scan_lines)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
+        """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
         all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:

@@ -82,6 +82,7 @@ class FleetCounts:
             self._kept.popitem(last=False)
 
     def _ask(self, scans: Collection[str]) -> None:
+        """Put scans without numbers into the queue, and start the thread that counts, unless it runs."""
         now = monotonic()
         for scan in scans:
             known = self._kept.get(scan)

@@ -42,7 +42,7 @@ from scanner.web.views.turns import give_up
 # works on another.
 #
 # Row 12: one reader alone waits 0.48 s for the summary of a date that no reader has opened, and 0.56 s without
-# (medians of 24 dates); 20 readers, who keep the process busy, do not miss it.
+# (medians of 24 dates); for 20 readers, who keep the process busy, it makes no difference.
 
 ValueT = TypeVar("ValueT")
 
@@ -69,7 +69,7 @@ class Questions:
 
 
 class AnswerAhead(Generic[ValueT]):
-    """A function that was asked ahead: the first call with the same arguments gets that answer."""
+    """A function that a thread calls ahead: the first call with the same arguments gets that answer."""
 
     def __init__(self, questions: Questions, call: Callable[..., ValueT], *arguments: Any) -> None:
         """Ask."""
@@ -170,7 +170,7 @@ _LOG: Final = logging.getLogger("assay.web")
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
 _QUESTIONS: Final = 4
-"""The questions of new views that the database is asked at one time."""
+"""The questions of new views that the database answers at one time."""
 _UNSCANNED: Final = 20
 """The names of runs without a scan that are read."""
 
