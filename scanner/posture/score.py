@@ -250,7 +250,7 @@ class Scores:
             {
                 line.kind
                 for line in record.coverage
-                if line.state in UNLISTED and _any_needs(used, f"{line.api_version}/{line.kind}")
+                if line.state in UNLISTED and _is_needed_by_any(used, f"{line.api_version}/{line.kind}")
             }
         )
         if unlisted:
@@ -318,10 +318,10 @@ def _concerns(gap: Gap, policies: Iterable[Policy] | None) -> bool:
         return any(gap.where == policy_label(policy.key) for policy in policies)
     api_version, slash, kind = gap.where.rpartition("/")
     listed = gap.kind in (GapKind.LIST, GapKind.OBJECT, GapKind.EVALUATION) and slash and " " not in gap.where
-    return _any_needs(policies, f"{api_version}/{kind}") if listed else True
+    return _is_needed_by_any(policies, f"{api_version}/{kind}") if listed else True
 
 
-def _any_needs(policies: Iterable[Policy] | None, kind: str) -> bool:
+def _is_needed_by_any(policies: Iterable[Policy] | None, kind: str) -> bool:
     return policies is None or any(_needs(policy, kind) for policy in policies)
 
 

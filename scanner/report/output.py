@@ -36,7 +36,7 @@ def binary_file(path: Path) -> Iterator[BinaryIO]:
             with target.open("wb") as device:
                 yield device
         else:
-            with _beside(target) as fresh:
+            with _open_beside(target) as fresh:
                 yield fresh
     except OSError as error:
         raise UsageError(
@@ -59,7 +59,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[BinaryIO]:
+def _open_beside(target: Path) -> Iterator[BinaryIO]:
     """Yield a hidden file in the folder of `target`, which takes its name at the end."""
     fresh = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
     # The mode is that of any new file: the umask decides who may read it.

@@ -87,14 +87,14 @@ def _pair_renamed(
         (before, now)
         for before in gone
         for now in come
-        if before.object_id == now.object_id and _same_but_for_a_name(before, now, comparison)
+        if before.object_id == now.object_id and _differ_in_name_alone(before, now, comparison)
     ]
     for before, now in candidates:
         if sum(before is each or now is other for each, other in candidates) == 1:
             yield before, now
 
 
-def _same_but_for_a_name(
+def _differ_in_name_alone(
     before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], CircumstanceChanges]
 ) -> bool:
     earlier, later = before.coordinates, now.coordinates

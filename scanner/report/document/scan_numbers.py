@@ -123,7 +123,7 @@ def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
     from scanner.policies.language import constraints  # noqa: PLC0415
 
     needs = needs_of(record, constraints)
-    return frozenset(policy for policy in unmatched if _all_listed(needs[policy]))
+    return frozenset(policy for policy in unmatched if _has_all_lists(needs[policy]))
 
 
 def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]]) -> bool:
@@ -132,7 +132,7 @@ def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]
     return bool(bindings) and ((key, _POLICY) in noted or all((key, name) in noted for name in bindings))
 
 
-def _all_listed(needs: PolicyNeeds) -> bool:
+def _has_all_lists(needs: PolicyNeeds) -> bool:
     # A document that cannot be read has no kind.
     gaps = any(gap.kind is not GapKind.DOCUMENT for gap in needs.gaps)
     return not gaps and all(line.state is CoverageState.LISTED for line in needs.coverage)

@@ -54,8 +54,8 @@ from scanner.report.document.sentences import (
     worst_owners,
 )
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
-from scanner.report.formats.policy_table import policies
-from scanner.report.formats.worst_table import worst_problems
+from scanner.report.formats.policy_table import print_policies
+from scanner.report.formats.worst_table import print_worst_problems
 from scanner.report.text import printing
 from scanner.report.text.names import owner_title
 from scanner.report.text.printing import (
@@ -91,15 +91,15 @@ def render(
     console = console_of(out, environ, screen.color)
     _print_heading(console, document)
     _print_incomplete(console, document)
-    worst_problems(console, document)
-    policies(console, document, wide=screen.wide)
+    print_worst_problems(console, document)
+    print_policies(console, document, wide=screen.wide)
     if screen.wide:
         _print_namespaces(console, document)
         _print_controls(console, document)
         _print_owners(console, document)
         _print_health(console, document)
     _print_closing(console, document, wide=screen.wide)
-    next_commands(console, document, screen)
+    print_next_commands(console, document, screen)
 
 
 def _print_heading(console: Console, document: Document) -> None:
@@ -314,7 +314,7 @@ def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[
 # The commands that a summary recommends: they name missing rights, and lead to the worst problem, and to everything.
 
 
-def next_commands(console: Console, document: Document, screen: Screen) -> None:
+def print_next_commands(console: Console, document: Document, screen: Screen) -> None:
     """Print what to do after a scan."""
     missing = [*_recommend_rights(document, screen)]
     begin = [] if missing and nothing_line(document) else [_first_command(document, screen)]

@@ -123,13 +123,13 @@ class CompareClusters:
             pairs=pairs[:ROWS],
             differing=sum(bool(pair.difference) for pair in pairs),
             total=len(pairs),
-            same_set=_same_set(sides),
+            same_set=_compare_sets(sides),
             findings_of=findings_link,
             policy_link=lambda key: f"{root_of(request)}/policies{path_of(*key)}",
         )
 
 
-def _same_set(sides: list[Side]) -> str:
+def _compare_sets(sides: list[Side]) -> str:
     """Return whether the policy sets are equal, in words; empty without two sides."""
     digests = [side.counts.scan.policy_set_digest for side in sides]
     if len(digests) < 2:  # noqa: PLR2004 - left and right

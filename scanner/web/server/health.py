@@ -90,7 +90,7 @@ class Readable(Protocol):
         """Raise AssayError unless the database answers and has the schema of this version."""
 
 
-def to_stderr(line: str) -> None:
+def write_to_stderr(line: str) -> None:
     """Write a line of the log."""
     sys.stderr.write(f"assay: {line}\n")
 
@@ -102,7 +102,7 @@ class Readiness:
         self,
         database: Callable[[], Readable],
         *,
-        log: Log = to_stderr,
+        log: Log = write_to_stderr,
         clock: Callable[[], float] = monotonic,
         patience: float = _PATIENCE,
     ) -> None:

@@ -126,14 +126,14 @@ def sort_key(key: PolicyKey) -> tuple[str, str]:
 
 
 def _select_counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, CountedScan]]:
-    return [(row, row.counts) for row in sorted(rows, key=by_name) if row.counts is not None]
+    return [(row, row.counts) for row in sorted(rows, key=name_sort_key) if row.counts is not None]
 
 
 def _policy(key: PolicyKey, counted: Sequence[tuple[FleetRow, CountedScan]]) -> FleetPolicy:
     return FleetPolicy(key, tuple(PolicyInCluster(row, counts, counts.policies.get(key)) for row, counts in counted))
 
 
-def by_name(row: FleetRow) -> tuple[str, str]:
+def name_sort_key(row: FleetRow) -> tuple[str, str]:
     """The key of a list by the names of clusters."""
     return row.cluster.name, row.key
 
