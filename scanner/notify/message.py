@@ -49,6 +49,7 @@ def write_body(notice: Notice) -> bytes:
             "notChecked": _list_not_checked(notice),
         },
     }
+    # The standard library writes DEL as it is.
     return json.dumps(document, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
 
 

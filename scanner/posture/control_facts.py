@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.policy import BindingKey, MatchResources, Policy, PolicyKey, policy_label
+from scanner.model.policy import MatchResources, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
@@ -27,6 +27,7 @@ from scanner.model.scans.scan import (
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.controls import PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
+from scanner.posture.score import find_assumed_bindings
 
 Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
 """The match constraints of each form in which a policy is evaluated."""
@@ -107,11 +108,6 @@ def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
         obstacles=tuple(_obstacles(record)),
         unread=tuple(_list_unread(record)),
     )
-
-
-def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
-    """The bindings that `--assume-bound` added to a scan."""
-    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
 
 
 def collect_evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:

@@ -147,7 +147,7 @@ class ControlResult:
     why: tuple[str, ...]
 
     @property
-    def bound(self) -> tuple[PolicyKey, ...]:
+    def policies_in_force(self) -> tuple[PolicyKey, ...]:
         """The policies of the control that are in force."""
         return tuple(policy for policy in self.policies if policy not in self.unbound)
 

@@ -105,7 +105,13 @@ class CoveredKinds:
     def __init__(self, coverage: Iterable[Coverage], matches: Iterable[MatchResources]) -> None:
         """Note the plurals of the kinds that are listed, and those that rules name."""
         self.kinds = tuple(dict.fromkeys((line.api_version, line.kind) for line in coverage))
-        named = {pair for match in matches for rule in match.rules for pair in _list_named(rule)}
+        named = {
+            (group, resource.partition("/")[0])
+            for match in matches
+            for rule in match.rules
+            for group in rule.api_groups
+            for resource in rule.resources
+        }
         derived = {(_group(kind), plural_of(kind[1])) for kind in self.kinds}
         self._irregular = {
             kind
@@ -144,10 +150,6 @@ def plural_of(kind: str) -> str:
 def names_group(match: MatchResources, group: str) -> bool:
     """Return whether a rule can match a resource of an API group."""
     return any(_lists(rule.api_groups, group) for rule in match.rules)
-
-
-def _list_named(rule: Rule) -> Iterable[tuple[str, str]]:
-    return ((group, resource.partition("/")[0]) for group in rule.api_groups for resource in rule.resources)
 
 
 def _group(kind: KindKey) -> str:

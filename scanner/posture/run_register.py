@@ -81,6 +81,7 @@ def make_register(
     by_time: dict[int, list[RunDetails]] = {}
     in_order = sorted(runs, key=lambda run: (run.run.started_at, run.run.number))
     future = [run for run in in_order if run.run.started_at > now + tolerance]
+    # Runs of the future are the last ones.
     for run in in_order[: len(in_order) - len(future)]:
         by_time.setdefault(bisect_right(times, run.run.started_at) - 1, []).append(run)
     entries = [run_entry(run) for run in by_time.get(-1, ())]
@@ -126,6 +127,7 @@ def _note_missing_run(
 
 
 def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
+    """The state of a run by its exit code, and the reasons. Without an exit code, its last sign of life decides."""
     run = details.run
     if run.exit_code is None:
         if details.last_sign is None:
@@ -232,14 +234,11 @@ def cluster_states(
     last_run: datetime | None, now: datetime, schedule: Schedule | None, *, has_complete_scan: bool
 ) -> Iterator[ClusterState]:
     """The states of a cluster whose last run began at a moment; None if no run of it is recorded."""
-    if last_run is None or _has_passed(find_silence(last_run, schedule), now):
+    silence = None if last_run is None else find_silence(last_run, schedule)
+    if last_run is None or (silence is not None and now > silence):
         yield ClusterState.SILENT
     if not has_complete_scan:
         yield ClusterState.NEVER_COMPLETE
-
-
-def _has_passed(limit: datetime | None, now: datetime) -> bool:
-    return limit is not None and now > limit
 
 
 def find_silence(started: datetime, schedule: Schedule | None) -> datetime | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.policy import Policy, PolicyKey, policy_label
+from scanner.model.policy import BindingKey, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import (
     CoverageState,
     OutcomeName,
@@ -135,6 +135,11 @@ class PartSums:
         self.weighted.add(other.weighted)
 
 
+def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
+    """The bindings that `--assume-bound` added to a scan."""
+    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
+
+
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
 
 
@@ -151,7 +156,7 @@ class Scores:
         self._record = record
         self._severity = severity
         self._policies = {used.policy.key: used for used in record.policies}
-        self._assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+        self._assumed = find_assumed_bindings(record)
         self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
         invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
         self._sums: defaultdict[tuple[PolicyKey, str], Sums] = defaultdict(Sums)
@@ -245,7 +250,7 @@ class Scores:
             {
                 line.kind
                 for line in record.coverage
-                if line.state in UNLISTED and _any_needs(used, f"{line.api_version}/{line.kind}")
+                if line.state in UNLISTED and _is_needed_by_any(used, f"{line.api_version}/{line.kind}")
             }
         )
         if unlisted:
@@ -313,10 +318,10 @@ def _concerns(gap: Gap, policies: Iterable[Policy] | None) -> bool:
         return any(gap.where == policy_label(policy.key) for policy in policies)
     api_version, slash, kind = gap.where.rpartition("/")
     listed = gap.kind in (GapKind.LIST, GapKind.OBJECT, GapKind.EVALUATION) and slash and " " not in gap.where
-    return _any_needs(policies, f"{api_version}/{kind}") if listed else True
+    return _is_needed_by_any(policies, f"{api_version}/{kind}") if listed else True
 
 
-def _any_needs(policies: Iterable[Policy] | None, kind: str) -> bool:
+def _is_needed_by_any(policies: Iterable[Policy] | None, kind: str) -> bool:
     return policies is None or any(_needs(policy, kind) for policy in policies)
 
 

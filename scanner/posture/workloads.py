@@ -89,11 +89,11 @@ class Workloads:
         return self._memo[key] or _workload(examined)
 
     def select_present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
-        """Those of some objects that were added: group, kind, namespace and name of each."""
+        """Return those of some objects that were added: group, kind, namespace and name of each."""
         return {place for place in map(_place, self._links({place[:2] for place in places})) if place in places}
 
     def select_controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
-        """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
+        """Return those of some workloads to which an object that was added belongs: group, kind, namespace and name of each."""
         if not tops:
             return set()
         tops_of_objects: set[tuple[str, str, str, str]] = set()
@@ -126,6 +126,7 @@ class Workloads:
         return replace(_workload(chain[-1]), derived=True)
 
     def _find_above(self, link: _Link) -> _Above:
+        """The controller of an object. None, too, for a reference that the garbage collector does not follow."""
         controller = link.controller
         if controller is None:
             return None

@@ -46,7 +46,7 @@ def problems_of(
         totals, findings = count_problems(problems_since(scan), ranks, triage.waives, MOST)
     else:
         totals, findings = (counts or scan).problem_totals(ranks, triage.waived.rows, MOST)
-    worst = (_worst(group, triage) for group in select_counted(findings, triage.waives))
+    worst = (_make_worst(group, triage) for group in select_counted(findings, triage.waives))
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
 
 
@@ -75,7 +75,7 @@ def find_new_problems(
 
 def list_worst_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
     """The open problems of the findings of a scan, in their order."""
-    return (_worst(group, triage) for group in select_open(findings, triage.waives))
+    return (_make_worst(group, triage) for group in select_open(findings, triage.waives))
 
 
 def choose_worst(
@@ -94,7 +94,7 @@ def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
     return {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
 
 
-def _worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
+def _make_worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
     refused = [each.stored for each in group if each.stored.finding.denies]
     return WorstProblem(next(problems(group, triage.waiver)), refused[0] if refused else group[0].stored)
 

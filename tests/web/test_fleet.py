@@ -18,7 +18,7 @@ from scanner.store import SqlReader, open_store
 from scanner.web.requests.addresses import ScanMoment
 from scanner.web.views.fleet_counts import FleetCounts
 from scanner.web.views.library import ScanLibrary
-from scanner.web.views.scan_counts import ScanCounts
+from scanner.web.views.scan_counts import CountedScan
 from tests.web.fleets import NOW, Clock, Scanned, fill
 from tests.web.served import Got, Served, counted, served
 
@@ -216,7 +216,7 @@ class _Slow(FleetCounts):
         super().__init__(library)
         self.go = threading.Event()
 
-    def _counts(self, scan: str) -> ScanCounts:
+    def _counts(self, scan: str) -> CountedScan:
         self.go.wait()
         return super()._counts(scan)
 
@@ -227,7 +227,7 @@ def test_numbers_that_are_not_counted_yet_are_not_shown_as_others(fleet: Served)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
     assert "being counted" in getattr(counts.get([scan], patience=0)[scan], "why", "")
     counts.go.set()
-    assert isinstance(counts.get([scan], patience=60)[scan], ScanCounts)
+    assert isinstance(counts.get([scan], patience=60)[scan], CountedScan)
 
 
 def test_a_scan_that_cannot_be_counted_states_why(fleet: Served) -> None:

@@ -158,9 +158,9 @@ def _print_register(document: RegisterDocument, output: Form, limit: int | None)
     from scanner.report.runs import json, tables
 
     if output is Form.JSON:
-        text(json.register_lines(replace(document, shown=limit)))
+        text(json.register_lines(replace(document, limit=limit)))
     elif document.entries:
-        text(tables.register_lines(replace(document, shown=limit or _SHOWN)))
+        text(tables.register_lines(replace(document, limit=limit or _SHOWN)))
 
 
 def _print_sheet(sheet: RunSheet, output: Form) -> None:

@@ -27,12 +27,12 @@ _Step: TypeAlias = Callable[[LocatedFinding], Hashable]
 
 
 def _key_of_reworded(finding: LocatedFinding) -> Hashable:
-    """The same object and invocation: the check has another expression, or another position."""
+    """Return the object and the invocation: equal ones stay when the check has another expression, or another position."""
     return finding.object_id, finding.coordinates
 
 
 def _key_of_recreated(finding: LocatedFinding) -> Hashable:
-    """An object of the same name, and the same invocation: the object was created again."""
+    """Return the name of the object and the invocation: equal ones stay when the object is created again."""
     return finding.place, finding.coordinates
 
 
@@ -82,19 +82,19 @@ def _pair_renamed(
     come: Sequence[LocatedFinding],
     comparison: Callable[[LocatedFinding], CircumstanceChanges],
 ) -> Iterator[Pair]:
-    """The same object; its binding or its param has another name and the same content."""
+    """The pairs about one object whose binding or param has another name and the same content."""
     candidates = [
         (before, now)
         for before in gone
         for now in come
-        if before.object_id == now.object_id and _same_but_for_a_name(before, now, comparison)
+        if before.object_id == now.object_id and _differ_in_name_alone(before, now, comparison)
     ]
     for before, now in candidates:
         if sum(before is each or now is other for each, other in candidates) == 1:
             yield before, now
 
 
-def _same_but_for_a_name(
+def _differ_in_name_alone(
     before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], CircumstanceChanges]
 ) -> bool:
     earlier, later = before.coordinates, now.coordinates

@@ -30,6 +30,7 @@ def namespace_keys(language: str, *manifests: JsonObject) -> frozenset[str]:
 
 
 def _keys(value: Json) -> Iterator[str]:
+    """The keys in a part of a manifest. Any text may be an expression: the form of the policy does not matter."""
     if isinstance(value, str):
         yield from _list_expression_keys(value)
     elif isinstance(value, Sequence):

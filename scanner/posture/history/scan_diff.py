@@ -175,7 +175,10 @@ def compare_problem(
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
         *(
-            (_classify_appearance(row.first, period), explanation.explain_appearance(row))
+            (
+                FindingChange.REOPENED if row.first <= period.before else FindingChange.NEW,
+                explanation.explain_appearance(row),
+            )
             for row in come
             if not period.was_open_elsewhere(row)
         ),
@@ -255,10 +258,6 @@ def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
     changed = [kinds for status, kinds in changes if status is FindingChange.CHANGED]
     others = [kinds for status, kinds in changes if status is not FindingChange.CONTINUED]
     return frozenset[CauseKind]().union(*(changed or others))
-
-
-def _classify_appearance(first: int, period: DiffPeriod) -> FindingChange:
-    return FindingChange.REOPENED if first <= period.before else FindingChange.NEW
 
 
 def _list_changed(pairs: Sequence[_Pair], explanation: ChangeExplanation) -> Iterator[tuple[FindingChange, Kinds]]:
@@ -370,7 +369,7 @@ class DifferingProblem:
 
     `moved_to` are the problems in which the findings of a resolved problem go on.
     `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known. `owner` is
-    empty for none, and if owners were not asked for.
+    empty for none, and if the diff is without owners.
     """
 
     id: str

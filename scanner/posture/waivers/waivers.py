@@ -165,6 +165,7 @@ class _WaiversOfPolicy:
     others: list[IndexedWaiver] = field(default_factory=list)
 
     def add(self, tested: IndexedWaiver) -> None:
+        """Add a waiver by the field that the fewest findings have."""
         waiver = tested.waiver
         if waiver.object:
             self.objects[_reference(waiver.object)[1]].append(tested)

@@ -149,7 +149,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).waived(self._states)
+        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).count(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -182,7 +182,7 @@ class _WaivedCounter:
         self._first: dict[int, tuple[Candidate, Waiver]] = {}
         self._total = 0
 
-    def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
+    def count(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
         for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
         everything = self._record.count_open_findings(frozenset(self._waived)) if self._waived else {}
@@ -208,6 +208,7 @@ class _WaivedCounter:
         return WaivedProblem(invocation.language, invocation.policy, invocation.check, *place, applied)
 
     def _add(self, candidate: Candidate) -> None:
+        """Count a finding for each waiver that matches it. Of waivers in force, the first of them waives the finding."""
         invocation = candidate.check
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
         matching = select_matching(self._index.find_near(invocation.policy, *places), self._subject(candidate))
@@ -247,6 +248,7 @@ class _WaivedCounter:
         )
 
     def _use(self, waiver: Waiver, state: WaiverState) -> WaiverUse:
+        """The use of a waiver. One in force that matches no finding is unused, or names an unknown policy or check."""
         numbers = self._findings[waiver.name], len(self._problems.get(waiver.name, ()))
         if state is WaiverState.UNKNOWN_CHECK:
             return WaiverUse(waiver, state, *numbers, why=_why_replaced(waiver))

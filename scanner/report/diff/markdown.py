@@ -159,6 +159,7 @@ def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:
 
 
 def _rule(difference: RuleDifference) -> Iterator[str]:
+    """The title of a rule, and the difference of its text as a block."""
     shown, more = cut_lines(map(visible, rule_lines(difference)), _RULE_LINES)
     equal = "" if shown else f" {EQUAL_TEXT}"
     yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escape_markdown(difference.name)}{equal}"

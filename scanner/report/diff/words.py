@@ -332,12 +332,12 @@ def _row(change: str, number: int, problem: WaivedProblem) -> WaiverRow:
 
 
 def counts_text(changes: WaiverChanges) -> str:
-    """The numbers of both."""
+    """The numbers of problems that are no longer waived, and of those waived since."""
     return f"{len(changes.no_longer):,} {NO_LONGER}, {len(changes.waived):,} {WAIVED}"
 
 
 def changes_json(changes: WaiverChanges) -> dict[str, Json]:
-    """Both lists as JSON objects."""
+    """The problems that are waived in one of the scans, as JSON: those waived since, and those no longer waived."""
     return {"waived": _list(changes, WAIVED), "noLongerWaived": _list(changes, NO_LONGER)}
 
 

@@ -81,7 +81,7 @@ def summarize(document: Document) -> SummaryContent:
         shown = _summarize_above(document, below)
     if document.baseline is None or not document.baseline.title:
         return shown
-    new, total = _worst(
+    new, total = _choose_worst(
         document, lambda worst: worst.problem.status in NEW and worst.policy_key not in below, _MOST_NEW
     )
     return replace(shown, new=new, total_new=total)
@@ -91,7 +91,7 @@ def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> Summary
     def findings() -> Iterator[StoredFinding]:
         return (stored for stored in document.findings() if stored.finding.policy_key not in below)
 
-    worst, total = _worst(document, lambda worst: worst.policy_key not in below, MOST)
+    worst, total = _choose_worst(document, lambda worst: worst.policy_key not in below, MOST)
     return SummaryContent(
         worst=worst,
         total=total,
@@ -112,7 +112,7 @@ def _namespace(stored: StoredFinding) -> str:
     return stored.finding.namespace
 
 
-def _worst(
+def _choose_worst(
     document: Document, wanted: Callable[[WorstProblem], bool], most: int
 ) -> tuple[tuple[WorstProblem, ...], int]:
     """The worst of the wanted open problems, and the number of all of these."""

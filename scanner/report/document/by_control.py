@@ -136,7 +136,7 @@ def _numbers_of(states: Iterable[ControlState]) -> dict[ControlState, int]:
 
 
 def _control(result: ControlResult, numbers: _ControlNumbers) -> ControlSection:
-    bound = frozenset(result.bound)
+    bound = frozenset(result.policies_in_force)
     waived, score = numbers.triage.waived.tallies, _score(bound, numbers)
     return ControlSection(
         id=result.control.id,

@@ -12,9 +12,10 @@ from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import Final, TypeVar
 
-from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Bucket, Census
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, OutcomeName, ScanRecord, TallyKey
+from scanner.posture.score import find_assumed_bindings
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)
@@ -146,7 +147,7 @@ def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
 
 def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
     """The checks of assumed bindings, by policy."""
-    assumed = _find_assumed(record)
+    assumed = find_assumed_bindings(record)
     return (
         counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None) if assumed else {}
     )
@@ -154,11 +155,7 @@ def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
 
 def previews_in_namespaces(record: ScanRecord) -> Mapping[str, CheckCounts]:
     """The checks of assumed bindings, by namespace."""
-    assumed = _find_assumed(record)
+    assumed = find_assumed_bindings(record)
     return (
         counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None) if assumed else {}
     )
-
-
-def _find_assumed(record: ScanRecord) -> set[BindingKey]:
-    return {binding.key for used in record.policies for binding in used.bindings if binding.assumed}

@@ -124,6 +124,11 @@ class Provenance:
     previous_scan_id: str = ""
     previous_finished_at: datetime | None = None
 
+    @property
+    def ended_at(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.finished_at or self.started_at
+
 
 @dataclass(frozen=True, slots=True)
 class FindingChanges:
@@ -240,17 +245,17 @@ class Document:
 
     @cached_property
     def problems_by_policy(self) -> Mapping[PolicyKey, OpenProblems]:
-        """The same problems by policy."""
+        """The open problems by policy."""
         return problems_by_policy(self.groups)
 
     @cached_property
     def problems_by_namespace(self) -> GroupedProblems:
-        """The same problems by namespace."""
+        """The open problems by namespace; the empty name stands for cluster-scoped objects."""
         return problems_by_namespace(self.stored, self.triage)
 
     @cached_property
     def problems_by_owner(self) -> GroupedProblems:
-        """The same problems by owner."""
+        """The open problems by owner; the empty name stands for unowned objects."""
         return problems_by_owner(self.stored, self.triage)
 
     def title(self, policy: PolicyKey) -> str:
@@ -288,7 +293,7 @@ def document_of(
 def make_document(
     stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: ReportCounts | None = None
 ) -> Document:
-    """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
+    """The report of a stored scan with a triage. `counts` answers questions about numbers in place of the scan, if it is given."""
     record = replace(stored, health=(*stored.health, *triage.notes()))
     of_scan = counts or stored
     census = make_census(findings_since(stored)) if follows_baseline(stored) else of_scan.census()

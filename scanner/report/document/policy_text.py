@@ -79,7 +79,7 @@ class MarkedText:
     places: dict[Check, _Lines] = field(default_factory=dict)
 
     def mark_only(self, checks: Iterable[Check]) -> MarkedText:
-        """The same text, of which only the lines of some checks are marked."""
+        """Return the text with the lines of some checks alone marked."""
         return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
 
     def list_lines(self, longest: int) -> Iterator[TextLine]:
@@ -131,13 +131,13 @@ def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
     An expression that the text does not have is derived from the one at the place of the check, as Kyverno derives rules for
     the controllers of pods.
     """
-    expected = _at(root, *_path(check))
+    expected = _find_node(root, *_path(check))
     expression = check.expression.strip()
     if expected is not None and (not expression or _has(expected, expression)):
         node = next((each for each in _scalars(expected) if each.value.strip() == expression), expected)
         return _lines(node)
     scalar = next((each for each in _scalars(root) if each.value.strip() == expression), None) if expression else None
-    derived = scalar or _at(expected, "expression") or expected
+    derived = scalar or _find_node(expected, "expression") or expected
     return None if derived is None else _lines(derived)
 
 
@@ -157,7 +157,7 @@ def _path(check: Check) -> tuple[str | int, ...]:
             assert_never(never)
 
 
-def _at(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
+def _find_node(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
     for step in path:
         match node, step:
             case yaml.MappingNode(), str():

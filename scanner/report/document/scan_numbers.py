@@ -19,6 +19,7 @@ from scanner.model.scans.scan import CoverageState, HealthKind, PolicyRecord, Sc
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import PolicyNeeds, needs_of
 from scanner.posture.grouped_problems import problem_groups
+from scanner.posture.score import find_assumed_bindings
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
@@ -58,7 +59,7 @@ def numbers_in(document: Document) -> ScanNumbers:
     return ScanNumbers(
         tool_version=provenance.tool_version,
         started_at=provenance.started_at,
-        ended_at=provenance.finished_at or provenance.started_at,
+        ended_at=provenance.ended_at,
         complete=document.complete,
         limited=document.limited,
         left_out=document.left_out,
@@ -98,7 +99,7 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
 
 def _count_in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
     """The counts of policies without previews."""
-    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+    assumed = find_assumed_bindings(record)
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)
 
 
@@ -112,7 +113,7 @@ _POLICY: Final = ""
 
 
 def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
-    """These policies; none of a scan that shows a part of the cluster alone, or one of the operations."""
+    """The bound policies that match no object; none of a scan that shows a part of the cluster alone, or one of the operations."""
     scope = record.scan.scope
     noted = {(health.policy_key, health.binding) for health in record.health if health.kind in _HEALTH}
     unmatched = [used.policy.key for used in record.policies if _matches_nothing(used, noted)]
@@ -122,7 +123,7 @@ def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
     from scanner.policies.language import list_constraints  # noqa: PLC0415
 
     needs = needs_of(record, list_constraints)
-    return frozenset(policy for policy in unmatched if _all_listed(needs[policy]))
+    return frozenset(policy for policy in unmatched if _has_all_lists(needs[policy]))
 
 
 def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]]) -> bool:
@@ -131,7 +132,7 @@ def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]
     return bool(bindings) and ((key, _POLICY) in noted or all((key, name) in noted for name in bindings))
 
 
-def _all_listed(needs: PolicyNeeds) -> bool:
+def _has_all_lists(needs: PolicyNeeds) -> bool:
     # A document that cannot be read has no kind.
     gaps = any(gap.kind is not GapKind.DOCUMENT for gap in needs.gaps)
     return not gaps and all(line.state is CoverageState.LISTED for line in needs.coverage)

@@ -379,11 +379,10 @@ def _strictness(actions: Sequence[Action]) -> int:
 
 def worst_owners(owners: Iterable[OwnerSection]) -> list[OwnerSection]:
     """Owners, those with most findings first, of the worst severity first; unowned objects last."""
-    return sorted(owners, key=_owner_badness)
-
-
-def _owner_badness(section: OwnerSection) -> tuple[bool, list[int], str]:
-    return not section.owner, [-section.of(severity) for severity in Severity], section.owner
+    return sorted(
+        owners,
+        key=lambda section: (not section.owner, [-section.of(severity) for severity in Severity], section.owner),
+    )
 
 
 def severities_line(document: Document) -> str:

@@ -11,7 +11,7 @@ from scanner.model.json import Json
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import WaiverSet
 from scanner.posture.triage import Triage
-from scanner.posture.waivers.waivers import IN_FORCE, AppliedWaiver, WaiverRules, WaiverState, state_on
+from scanner.posture.waivers.waivers import AppliedWaiver, WaiverRules, WaiverState, state_on
 from scanner.posture.waivers.waiving import WaiverUse
 
 EXCEPTED: Final = "excepted"
@@ -108,11 +108,6 @@ class WaiversSection:
     def states(self) -> Counter[WaiverState]:
         """The number of waivers in each state."""
         return Counter(line.state for line in self.lines)
-
-    @property
-    def applying(self) -> int:
-        """The number of waivers that waive findings."""
-        return sum(line.state in IN_FORCE for line in self.lines)
 
 
 def waivers_of(triage: Triage) -> WaiversSection:

@@ -22,6 +22,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 def guard_formula(text: str) -> str:
     """The text, after a quote if a spreadsheet would take it for a formula or a command."""
+    # Spreadsheets overlook spaces and a byte order mark before a formula.
     return f"'{text}" if text.lstrip(" \ufeff").startswith(_FORMULA) else text
 
 

@@ -22,7 +22,7 @@ from scanner.report.document.document import Document, FindingChanges
 from scanner.report.document.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.document.waivers import section_json
 from scanner.report.lists.finding_columns import FINDINGS
-from scanner.report.text.json_text import Plain, dump
+from scanner.report.text.json_text import Plain, camel, dump
 from scanner.report.text.times import iso
 
 SCHEMA_VERSION = "1.3"
@@ -242,9 +242,3 @@ def _coverage(line: Coverage) -> Plain:
     """The coverage of a kind, with one digest over those of its pages: there can be thousands of these."""
     shown = (field.name for field in fields(line) if field.name != "page_digests")
     return {**{camel(name): plain(getattr(line, name)) for name in shown}, "digest": line.digest or None}
-
-
-def camel(name: str) -> str:
-    """The name of a field in JSON, given its name in Python."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

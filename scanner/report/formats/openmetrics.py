@@ -7,7 +7,7 @@ Numbers come from counts of the database, never from the stream of findings. Nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
@@ -32,6 +32,7 @@ from scanner.report.formats.metric_families import (
     lines,
     text,
 )
+from scanner.report.text.json_text import camel
 from scanner.report.text.names import owner_title
 from scanner.report.text.times import utc
 
@@ -85,7 +86,9 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
         "assay_coverage_ratio": _ratio(coverage.states),
-        "assay_gaps": _count_names(str(gap.kind) for gap in numbers.gaps),
+        "assay_gaps": [
+            ((kind,), number) for kind, number in sorted(Counter(str(gap.kind) for gap in numbers.gaps).items())
+        ],
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
         "assay_list_errors": [
             ((line.api_version, line.kind), 1)
@@ -135,22 +138,12 @@ def _ratio(states: Mapping[str, int]) -> Samples:
     return [((), states["listed"] / in_scope)] if in_scope else []
 
 
-def _count_names(names: Iterable[str]) -> Samples:
-    return [((name,), number) for name, number in sorted(Counter(names).items())]
-
-
 def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
     """The counts of outcomes that occur, without previews."""
     for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
         for field in fields(counts):
             if number := getattr(counts, field.name):
-                yield (language, policy, _camel(field.name)), number
-
-
-def _camel(name: str) -> str:
-    """The name of an outcome as in JSON."""
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+                yield (language, policy, camel(field.name)), number
 
 
 def _problems(numbers: ScanNumbers) -> dict[str, Samples]:

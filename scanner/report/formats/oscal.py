@@ -77,6 +77,7 @@ def _write(out: BinaryIO, name: str, items: Iterator[Iterable[bytes]]) -> None:
 
 
 def _join_items(name: str, items: Iterator[Iterable[bytes]], line: bytes) -> Iterator[bytes]:
+    """The bytes of a field with a list, with `line` before each item but the first; nothing without items."""
     separator = line.removesuffix(b"\n") + b'"' + name.encode() + b'":[' + line.removeprefix(b",")
     end = b""
     for item in items:
@@ -92,7 +93,7 @@ def _head(document: Document, scan: UUID) -> JsonObject:
     return {
         "metadata": {
             "title": _line(f"Assay: admission policies of {provenance.cluster.name}"),
-            "last-modified": iso(provenance.finished_at or provenance.started_at),
+            "last-modified": iso(provenance.ended_at),
             "version": provenance.scan_id,
             "oscal-version": VERSION,
         },
@@ -130,7 +131,7 @@ def _result(document: Document, scan: UUID) -> JsonObject:
             (headline_of(document), visible(verdict_of(document)), visible(score_line(document)), *missed)
         ),
         "start": iso(provenance.started_at),
-        "end": iso(provenance.finished_at or provenance.started_at),
+        "end": iso(provenance.ended_at),
         "props": _props(("state", str(provenance.state)), ("tool", f"Assay {provenance.tool_version}")),
         "local-definitions": {"components": [cluster]},
         "reviewed-controls": {"control-selections": [_select_reviewed(document)]},

@@ -35,7 +35,7 @@ def lines_of(parity: Parity) -> Iterator[str]:
 
 
 def json_of(parity: Parity) -> JsonObject:
-    """The same as one object. While the first number of the version stays, fields are only added."""
+    """The facts of `lines_of` as one JSON object. While the first number of the version stays, fields are only added."""
     unseen: list[Json] = [{"reason": why, "verdicts": count} for why, count in _most_first(parity)]
     return {
         "schemaVersion": SCHEMA_VERSION,

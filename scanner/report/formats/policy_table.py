@@ -97,7 +97,7 @@ _COLUMNS: Final = (
 )
 
 
-def policies(console: Console, document: Document, *, wide: bool) -> None:
+def print_policies(console: Console, document: Document, *, wide: bool) -> None:
     """Print the policies with results that need attention, worst first, and how many others there are."""
     sections = worst_policies(document.policies)
     if not sections:

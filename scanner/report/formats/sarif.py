@@ -119,7 +119,7 @@ def _invocation(document: Document, elsewhere: int) -> JsonObject:
     return {
         "executionSuccessful": document.complete,
         "startTimeUtc": iso(provenance.started_at),
-        "endTimeUtc": iso(provenance.finished_at or provenance.started_at),
+        "endTimeUtc": iso(provenance.ended_at),
         "toolExecutionNotifications": notes,
     }
 

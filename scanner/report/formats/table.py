@@ -19,7 +19,6 @@ from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
-from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.notes import manifest_notes, missing_rights, rights_heading
@@ -56,8 +55,8 @@ from scanner.report.document.sentences import (
     worst_owners,
 )
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
-from scanner.report.formats.policy_table import policies
-from scanner.report.formats.worst_table import worst_problems
+from scanner.report.formats.policy_table import print_policies
+from scanner.report.formats.worst_table import print_worst_problems
 from scanner.report.text import printing
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import join_texts
@@ -94,15 +93,15 @@ def render(
     console = console_of(out, environ, screen.color)
     _print_heading(console, document)
     _print_incomplete(console, document)
-    worst_problems(console, document)
-    policies(console, document, wide=screen.wide)
+    print_worst_problems(console, document)
+    print_policies(console, document, wide=screen.wide)
     if screen.wide:
         _print_namespaces(console, document)
         _print_controls(console, document)
         _print_owners(console, document)
         _print_health(console, document)
     _print_closing(console, document, wide=screen.wide)
-    next_commands(console, document, screen)
+    print_next_commands(console, document, screen)
 
 
 def _print_heading(console: Console, document: Document) -> None:
@@ -177,7 +176,14 @@ def _print_controls(console: Console, document: Document) -> None:
         problems = document.problems_by_control(framework)
         console.print()
         print_line(console, f"{framework.heading}: {controls_line(framework)}")
-        print_items(console, [f"control {control.id}: {note}" for control, note in _list_unmatched(framework)])
+        print_items(
+            console,
+            [
+                f"control {control.id}: no policy has the {selector}"
+                for control in framework.controls
+                for selector in control.unmatched
+            ],
+        )
         rows = [
             (
                 control.id,
@@ -193,12 +199,6 @@ def _print_controls(console: Console, document: Document) -> None:
         _print_rows(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
         print_cut_note(console, len(rows), "controls")
         _print_sums(console, problems, "control")
-
-
-def _list_unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
-    for control in framework.controls:
-        for selector in control.unmatched:
-            yield control, f"no policy has the {selector}"
 
 
 def _print_owners(console: Console, document: Document) -> None:
@@ -317,7 +317,7 @@ def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[
 # The commands that a summary recommends: they name missing rights, and lead to the worst problem, and to everything.
 
 
-def next_commands(console: Console, document: Document, screen: Screen) -> None:
+def print_next_commands(console: Console, document: Document, screen: Screen) -> None:
     """Print what to do after a scan."""
     missing = [*_recommend_rights(document, screen)]
     begin = [] if missing and nothing_line(document) else [_first_command(document, screen)]

@@ -34,7 +34,7 @@ _FIXED: Final = 14 + 8 + 8 + 6 * 2
 """The cells of id, effect and severity in the table, and those between all columns."""
 
 
-def worst_problems(console: Console, document: Document) -> None:
+def print_worst_problems(console: Console, document: Document) -> None:
     """Print the worst problems, and how many there are."""
     if not document.worst:
         return
@@ -85,7 +85,7 @@ def age(document: Document, worst: WorstProblem) -> str:
         return ""
     if status in ("new", "reopened"):
         return status
-    return age_text(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
+    return age_text(worst.problem.opened_at, document.provenance.ended_at)
 
 
 def _severity(document: Document, worst: WorstProblem) -> str:

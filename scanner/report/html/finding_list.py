@@ -31,9 +31,8 @@ class FindingList:
 
     def write(self) -> None:
         """Write the data, and the pages in two processes: at least one."""
-        provenance = self._site.document.provenance
         data = self._read(self._spilled.groups("data "))
-        write_data(self._site, self._folder, data, provenance.finished_at or provenance.started_at)
+        write_data(self._site, self._folder, data, self._site.document.provenance.ended_at)
         work_in_halves(self._write_pages)
 
     def _pages(self) -> Iterator[Batch[str]]:
@@ -42,6 +41,7 @@ class FindingList:
     def _write_pages(self, half: int) -> None:
         """Write every second page: both processes read all rows."""
         frame = self._frame()
+        # Each page names the number of the last one, so all rows are read once before the first page is written.
         last = deque(self._pages(), maxlen=1)[0]
         for page in self._pages():
             if page.number % 2 == half:

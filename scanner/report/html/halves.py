@@ -1,6 +1,6 @@
 """Work that two processes do in halves: a forked child writes files beside its parent.
 
-A child is forked only where no thread runs. Without a child, or if it fails, the parent does both halves, and raises what is wrong.
+A child is forked only where no thread runs. Without a child, or if it fails, the parent does both halves, and raises the error.
 Row 8: the HTML report of 100,000 findings takes half as long again in one process (31 s, goal 20).
 """
 

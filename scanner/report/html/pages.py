@@ -244,7 +244,6 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
     """The line of a problem."""
     problem, finding = worst.problem, worst.example.finding
     workload, key = problem.workload, finding.policy_key
-    end = document.provenance.finished_at or document.provenance.started_at
     return WorstLine(
         chip=chip_of(outcome_name(finding.outcome), refused=problem.denies, action=problem.action),
         severity=str(document.triage.severity(key)),
@@ -254,7 +253,7 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
         policy=key,
         title=document.triage.description(key).title,
         owner=document.triage.owner(worst.example),
-        age=age_text(problem.opened_at, end),
+        age=age_text(problem.opened_at, document.provenance.ended_at),
         id=problem.id,
         place=f"{place_path(worst.example.id)}#f-{worst.example.id}",
         findings=plural(problem.findings, "object"),

@@ -42,6 +42,7 @@ class RowForm:
             if len(self._forms) >= _MOST:
                 self._forms.clear()
             html = str(self._macro(*words, *map(place, range(len(harmless)))))
+            # Rows wait in files with a row on each line (`group_files`).
             form = self._forms[key] = Pieces(html.replace(">\n<", "><"))
         return form.fill(harmless)
 

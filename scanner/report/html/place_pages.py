@@ -75,6 +75,7 @@ class PlacePages:
         return self._pages(prefix, list(self._parts(findings)))
 
     def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_PagePart]:
+        """The findings cut into pages of at most `_HEAVIEST` bytes; at least one page."""
         part = _PagePart()
         for placed in findings:
             if part.findings and part.size + self._measure(part, placed) > _HEAVIEST:

@@ -238,6 +238,7 @@ class PlaceRenderer:
             *(_name(text) for _, text in facts),
             *evidence_lines(evidence),
         )
+        # Places wait in files with a place on each line (`group_files`).
         html = self._form.row(words, texts).replace("\n", "&#10;")
         return PlacedFinding(address, rule.number, rule.check_number, rule.param_number, html)
 
@@ -335,7 +336,7 @@ def _clocks(stored: StoredFinding) -> str:
     return f"first seen {first} UTC{since}, last seen {last} UTC{problem}{older}{continued}"
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=1_000)  # thousands of findings have the same few moments
 def _minute(moment: datetime) -> str:
     return minute(moment)
 

@@ -219,6 +219,7 @@ def _style(templates: Environment, provenance: Provenance, only: str = "") -> di
         scan=_css_string(provenance.scan_id),
         digest=_css_string((provenance.policy_set_digest or "not known")[:16]),
     )
+    # Pages of findings are many: only their sheet is worth the shorter form.
     style = _AROUND.sub(r"\1", _SPACE.sub(" ", text)).replace(": ", ":") if only else text
     return {"style": style, "style_hash": content_hash(style)}
 

@@ -32,7 +32,7 @@ def refer_to(name: str) -> JsonObject:
 
 
 def refer_to_or_null(name: str) -> JsonObject:
-    """Such a value, or null."""
+    """A value that a definition of the report's schema describes, or null."""
     return {"oneOf": [refer_to(name), {"type": "null"}]}
 
 

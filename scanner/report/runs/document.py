@@ -67,7 +67,7 @@ class RunExpectations:
 class RegisterDocument:
     """The register of a period, the newest entry first. `expectation` is None if all runs are listed as recorded.
 
-    `cluster` is empty for the runs of all clusters. `shown` is the number of entries to list, None for all.
+    `cluster` is empty for the runs of all clusters. `limit` is the number of entries to list, None for all.
     """
 
     entries: tuple[RegisterEntry, ...]
@@ -75,20 +75,20 @@ class RegisterDocument:
     until: datetime
     cluster: str = ""
     expectation: RunExpectation | None = None
-    shown: int | None = None
+    limit: int | None = None
 
     @property
-    def listed(self) -> tuple[RegisterEntry, ...]:
+    def shown_entries(self) -> tuple[RegisterEntry, ...]:
         """The entries to list."""
-        return self.entries[: self.shown]
+        return self.entries[: self.limit]
 
     @property
-    def expected(self) -> Mapping[RunState, int]:
+    def expected_states(self) -> Mapping[RunState, int]:
         """The number of expected runs in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is not None)
 
     @property
-    def other(self) -> Mapping[RunState, int]:
+    def other_states(self) -> Mapping[RunState, int]:
         """The number of runs that no schedule expects, in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is None)
 
@@ -175,7 +175,7 @@ def sheet_of(details: RunDetails, record: ScanRecord | None, counts: tuple[Objec
 
 
 def has_ended(details: RunDetails) -> bool:
-    """Return whether a run began a scan that has ended, in whatever state: only such a scan has a record."""
+    """Return whether a run began a scan that has ended, in any state: only such a scan has a record."""
     still_runs = details.run.open and details.last_sign is None and details.complete is None
     return bool(details.run.scan) and not still_runs
 
@@ -237,6 +237,7 @@ def kind_lines(
 
 
 def _line(line: Coverage, count: ObjectCount, scope: Scope, why_not: str) -> KindLine:
+    """Compare the list of a kind with the server's counts, if it has one and the list is complete."""
     listed = line.objects + count.excluded
     known = [number for number in (count.at_start, count.at_end) if number is not None]
     reason = _reason(line, scope) or ("" if known else why_not or "the API server does not count this kind")

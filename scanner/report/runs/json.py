@@ -30,10 +30,10 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
         "expect": _expectation(document.expectation),
         "since": _moment(document.since),
         "until": iso(document.until),
-        "expected": _counts(document.expected, RunState),
-        "other": _counts(document.other, RunState),
+        "expected": _counts(document.expected_states, RunState),
+        "other": _counts(document.other_states, RunState),
     }
-    return _document(head, "runs", map(entry_json, document.listed))
+    return _document(head, "runs", map(entry_json, document.shown_entries))
 
 
 def sheet_lines(sheet: RunSheet) -> Iterator[str]:

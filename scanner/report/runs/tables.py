@@ -42,11 +42,11 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
     """The lines of the register: an entry for each expected time and each other run, with the reason below it."""
     expects = document.expectation is not None
     head = ("STATE", "RUN", "STARTED", "EXIT", "CLUSTER")
-    rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.listed)]
+    rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.shown_entries)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     yield lines[0]
-    for line, entry in zip(lines[1:], document.listed, strict=True):
+    for line, entry in zip(lines[1:], document.shown_entries, strict=True):
         yield line
         yield from _wrap("; ".join(map(visible, entry.why)), "    ")
     yield ""
@@ -65,15 +65,19 @@ def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT00
 def summary(document: RegisterDocument) -> str:
     """The numbers of expected and other runs in each state."""
     since = f" since {_minute(document.since)}" if document.since else ""
-    hidden = len(document.entries) - len(document.listed)
-    more = f" The newest {len(document.listed)} of {len(document.entries)} are listed; see --limit." if hidden else ""
-    others = plural(sum(document.other.values()), "run")
+    hidden = len(document.entries) - len(document.shown_entries)
+    more = (
+        f" The newest {len(document.shown_entries)} of {len(document.entries)} are listed; see --limit."
+        if hidden
+        else ""
+    )
+    others = plural(sum(document.other_states.values()), "run")
     if document.expectation is None:
-        return f"{others}{since}: {_states(document.other)}.{more}"
+        return f"{others}{since}: {_states(document.other_states)}.{more}"
     tolerance = write_duration(document.expectation.tolerance)
-    expected = sum(document.expected.values())
-    numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected) or 'none'}"
-    other = f" {others} besides the schedule: {_states(document.other)}." if document.other else ""
+    expected = sum(document.expected_states.values())
+    numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected_states) or 'none'}"
+    other = f" {others} besides the schedule: {_states(document.other_states)}." if document.other_states else ""
     return f"{numbers}. A run is late after {tolerance}.{other}{more}"
 
 

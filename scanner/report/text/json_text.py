@@ -30,6 +30,7 @@ def dump(value: object) -> bytes:
     try:
         encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
+        # The standard library writes DEL as it is.
         return json.dumps(value, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
     return escape_unprintable(encoded.decode()).encode()
 
@@ -118,3 +119,9 @@ def drift_json(outcome: WouldChange) -> dict[str, Plain]:
         "undone": outcome.undone,
         "refused": outcome.refused,
     }
+
+
+def camel(name: str) -> str:
+    """The name of a field in JSON, given its name in Python."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

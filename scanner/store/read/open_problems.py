@@ -1,6 +1,6 @@
 """The open problems of a scan in SQL: their definition, and their numbers by policy, namespace, owner and workload.
 
-Every number of open problems comes from here. `posture.open_problems` counts the findings of a stream by the same rule; tests compare
+Every number of open problems comes from here. `posture.problem_rows.select_open` counts the findings of a stream by the same rule; tests compare
 both.
 """
 

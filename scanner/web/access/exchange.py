@@ -107,7 +107,8 @@ class Shared(Generic[AnswerT]):
         self._asked: asyncio.Future[AnswerT] | None = None
 
     async def answer(self) -> AnswerT:
-        """The answer of the question that is asked now. A question that has its answer is asked again."""
+        """The answer of the call that runs now. Without one, a new call begins."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask())
+        # A client that goes away ends its own wait, not the question of the others.
         return await asyncio.shield(self._asked)

@@ -2,7 +2,7 @@
 
 The order: probes pass; other methods than GET and HEAD are refused; then a token, an assertion and a session count, in this order, and
 credentials that are presented and wrong are refused, also beside right ones. The application finds the name of the user in
-`scope["state"]["user"]`, empty if nobody must be authenticated, in `scope["state"]["session"]` whether there is a session to end, and in
+`scope["state"]["user"]`, empty if readers need no authentication, in `scope["state"]["session"]` whether there is a session to end, and in
 `scope["state"]["signs_in"]` whether there are sessions at all.
 """
 
@@ -104,6 +104,7 @@ class Guard:
         return User(session.user, session.subject, "session") if session else None
 
     def _token(self, request: Request) -> AccessToken | None:
+        """The token of a request; None without one. Raises Refused for an unknown or expired one."""
         headers = request.headers.getlist(_AUTHORIZATION)
         if not self._tokens or not headers:
             return None

@@ -68,6 +68,7 @@ class Sessions:
         self._sessions = _serializer(key, f"session {salt}")
         self._pending = _serializer(key, f"sign-in {salt}")
         self._ended: dict[str, float] = {}
+        """The ends of sessions by id, in this process alone: other processes accept a copy of the cookie until its end."""
 
     def begin(self, response: Response, user: str, subject: str, by: SignedInBy, proof: str = "") -> None:
         """Give the browser a new session."""

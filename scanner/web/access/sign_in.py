@@ -89,7 +89,7 @@ class SignIn:
         return answer
 
     async def _callback(self, request: Request) -> Response:
-        """The answer to a user whom the provider sends back. The session is a new one, whatever the browser had before."""
+        """The answer to a user whom the provider sends back. The session is always a new one, also if the browser has one."""
         query = request.query_params
         pending = self._sessions.find_pending(request, query.get("state", "")) if self._provider else None
         if self._provider is None or pending is None:

@@ -1,6 +1,6 @@
 """Bearer tokens (RFC 6750): 256 random bits, of which the configuration has the SHA-256.
 
-A fast hash is enough: nobody can try the values of 256 random bits, unlike those of a password.
+A fast hash is enough: unlike passwords, the values of 256 random bits are too many to try.
 """
 
 from __future__ import annotations

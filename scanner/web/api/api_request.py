@@ -22,8 +22,8 @@ from scanner.web.views.scan_view import ScanView
 
 # Cursors: the place in a list after which the next page begins, with the scan of the list, as an opaque text.
 #
-# A finished scan does not change, so the pages that follow each other by cursors have every item once, whatever is
-# scanned meanwhile.
+# A finished scan does not change, so the pages that follow each other by cursors have every item once, also if scans
+# end meanwhile.
 
 _HIGHEST: Final = 2**53
 _Number: TypeAlias = Annotated[int, Meta(ge=-_HIGHEST, le=_HIGHEST)]

@@ -63,7 +63,7 @@ def problems(request: ApiRequest[ProblemQuery]) -> Problems:
         **head_of(request.scan),
         total=len(chosen_problems),
         next=Cursor(request.scan.id, (shown[-1].number, int(shown[-1].is_preview))).text() if more else None,
-        problems=_with_texts(view, shown),
+        problems=_read_texts(view, shown),
     )
 
 
@@ -75,7 +75,7 @@ def problem(request: ApiRequest[ScanQuery]) -> ProblemWithHistory:
         explained = reader.find_problem(name, request.cluster.id)
     return ProblemWithHistory(
         **head_of(request.scan),
-        problem=_with_texts(request.view, [listed])[0] if listed else None,
+        problem=_read_texts(request.view, [listed])[0] if listed else None,
         open=explained.open,
         resolved=explained.resolved,
         history=list(map(_event, timeline_of(explained))),
@@ -96,7 +96,7 @@ def _portion(problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:
     return problems[: max(1, sum(rows <= _ROWS for rows in sums))]
 
 
-def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
+def _read_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
     document = view.document
     by_row = dict(view.record.findings_of_rows([row for each in problems for row in each.rows]))
     # The report joins the findings of a problem in the order of their rows.

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 from msgspec import Meta
 
 from scanner.model.json import Json, JsonObject, as_object, texts
-from scanner.report.formats.json import camel, plain
+from scanner.report.formats.json import plain
 from scanner.report.lists.problem_columns import PROBLEMS
+from scanner.report.text.json_text import camel
 
 REF: Final = "#/components/schemas/"
 _DEFINITIONS: Final = "#/$defs/"

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from scanner.report.formats.json import camel, section
-from scanner.report.text.json_text import dump, head_json
+from scanner.report.formats.json import section
+from scanner.report.text.json_text import camel, dump, head_json
 from scanner.web.api.api_request import ApiRequest, key_of_scan
 from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanListPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text

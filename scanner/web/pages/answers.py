@@ -1,4 +1,4 @@
-"""Answers to requests: pages with entity tags, and what is wrong as a page or as JSON."""
+"""Answers to requests: pages with entity tags, and errors as a page or as JSON."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from scanner.web.requests.parameters import query_of, root_of, text_of
 from scanner.web.views.fleet_counts import FleetCounts
 from scanner.web.views.fleet_policies import sort_key
 from scanner.web.views.library import ScanLibrary
-from scanner.web.views.scan_counts import NONE, CountedPolicy, Numbers, ScanCounts
+from scanner.web.views.scan_counts import NONE, CountedPolicy, CountedScan, Numbers
 
 ROWS: Final = 500
 """The policies that differ that the page shows."""
@@ -35,7 +35,7 @@ class Side:
     key: str
     moment: ScanMoment
     report: str
-    counts: ScanCounts
+    counts: CountedScan
 
 
 class PolicyPair(NamedTuple):
@@ -48,7 +48,7 @@ class PolicyPair(NamedTuple):
     @property
     def difference(self) -> str:
         """The difference in words, empty if there is none besides numbers."""
-        bound = [bool(policy and policy.bound) for policy in (self.left, self.right)]
+        bound = [bool(policy and policy.bindings_in_force) for policy in (self.left, self.right)]
         if bound == [True, False]:
             return "bound on the left only"
         if bound == [False, True]:
@@ -71,11 +71,13 @@ def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Ite
         yield "another spec"
     if left.actions != right.actions:
         yield f"actions {' and '.join(left.actions) or 'none'}, and {' and '.join(right.actions) or 'none'}"
-    if {(each.name, each.digest) for each in left.bound} != {(each.name, each.digest) for each in right.bound}:
+    if {(each.name, each.digest) for each in left.bindings_in_force} != {
+        (each.name, each.digest) for each in right.bindings_in_force
+    }:
         yield "other bindings"
 
 
-def pairs_of(left: ScanCounts, right: ScanCounts) -> list[PolicyPair]:
+def pairs_of(left: CountedScan, right: CountedScan) -> list[PolicyPair]:
     """The policies of both scans, by name: those that differ first."""
     keys = sorted({*left.policies, *right.policies}, key=sort_key)
     pairs = [PolicyPair(key, left.policies.get(key), right.policies.get(key)) for key in keys]
@@ -121,13 +123,13 @@ class CompareClusters:
             pairs=pairs[:ROWS],
             differing=sum(bool(pair.difference) for pair in pairs),
             total=len(pairs),
-            same_set=_same_set(sides),
+            same_set=_compare_sets(sides),
             findings_of=findings_link,
             policy_link=lambda key: f"{root_of(request)}/policies{path_of(*key)}",
         )
 
 
-def _same_set(sides: list[Side]) -> str:
+def _compare_sets(sides: list[Side]) -> str:
     """Return whether the policy sets are equal, in words; empty without two sides."""
     digests = [side.counts.scan.policy_set_digest for side in sides]
     if len(digests) < 2:  # noqa: PLR2004 - left and right

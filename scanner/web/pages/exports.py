@@ -47,7 +47,7 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
         return Response(media_type=media_type, headers=headers)
     if not _EXPORTING.acquire(blocking=False):
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
-    give_up()
+    give_up()  # an export takes long: pages do not wait for its turn
     try:
         made = _make_file(write)
     except UsageError as error:

@@ -65,7 +65,7 @@ def findings_page(page: PageRequest) -> str:
     parameters = page.request.query_params
     chosen_filter = filter_of(parameters)
     problems = choose_problems(page.library, page.cluster, page.view, chosen_filter).problems
-    first = _first_after(problems, parameters.get("after", ""))
+    first = _find_first(problems, parameters.get("after", ""))
     shown = problems[first : first + ROWS]
     filters = {name: parameters[name] for name in FIELDS if parameters.get(name)}
     view = page.view
@@ -87,7 +87,7 @@ def findings_page(page: PageRequest) -> str:
     )
 
 
-def _first_after(problems: ListedProblems, after: str) -> int:
+def _find_first(problems: ListedProblems, after: str) -> int:
     """The place behind the problem with a key. Raises BadRequest for a key that is none of the list's."""
     if not after:
         return 0

@@ -202,12 +202,12 @@ def _versions(
         name,
         TextVersion(1, digest, clusters, (), 0),
         cut(yaml_of(first), 40_000) if first else "",
-        tuple(_others(kind, language, name, first, others[:VERSIONS], specs)),
+        tuple(_list_others(kind, language, name, first, others[:VERSIONS], specs)),
         max(0, len(others) - VERSIONS),
     )
 
 
-def _others(
+def _list_others(
     kind: RuleKind,
     language: str,
     name: str,

@@ -55,16 +55,13 @@ class ScanPages:
         if path == "population.csv":
             return export(page.view, EXPORTS["csv-population"], request)
         if path.startswith("download/"):
-            return _download(page, path.removeprefix("download/"))
+            file = path.removeprefix("download/")
+            return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, request)
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
             return page_answer(request, render_bytes(_html(page)))
         query = tuple(request.query_params.get(name, "") for name in (*FIELDS, "after")) if path == FINDINGS else ()
         key = cluster, scan.id, moment, path, page.root, query, page.shell.today
         return page_answer(request, self.rendered.page(key, lambda: _html(page)), lasting=bool(moment.scan))
-
-
-def _download(page: PageRequest, file: str) -> Response:
-    return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, page.request)
 
 
 def _html(page: PageRequest) -> str:

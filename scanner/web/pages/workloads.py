@@ -23,7 +23,7 @@ from scanner.web.pages.fleet import FleetPages, rows_key
 from scanner.web.pages.shell import fleet_shell, query_link, render
 from scanner.web.requests.parameters import LONGEST, query_of, root_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.fleet_policies import by_name
+from scanner.web.views.fleet_policies import name_sort_key
 from scanner.web.views.fleet_rows import FleetRow
 from scanner.web.views.scan_counts import CountedWorkload
 
@@ -154,7 +154,7 @@ class WorkloadPages:
         if not query.is_exact:
             return []
         with_problem = {each.row.key for each in shown}
-        others = sorted((row for row in rows if row.counts and row.key not in with_problem), key=by_name)[:ROWS]
+        others = sorted((row for row in rows if row.counts and row.key not in with_problem), key=name_sort_key)[:ROWS]
         clusters = [row.cluster.id for row in others]
         with self.fleet.library.use_reader() as reader:
             present = reader.find_clusters_with(clusters, query.kind, query.own_namespace, query.name)

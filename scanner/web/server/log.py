@@ -127,6 +127,7 @@ class AccessLog:
             answer.log()
 
     def _write(self, scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> None:
+        """Write the line of an answer. After an error of the stream, nothing is written any more."""
         if self._stream is None:
             return
         try:

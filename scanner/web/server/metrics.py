@@ -43,7 +43,7 @@ from scanner.report.formats.openmetrics import (
 )
 from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
 from scanner.web.requests.refusals import reason_of
-from scanner.web.server.health import Background, Log, to_stderr
+from scanner.web.server.health import Background, Log, write_to_stderr
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -159,6 +159,7 @@ class ClusterMetrics:
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, scan_lines)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
+        """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
         all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
@@ -193,20 +194,20 @@ def _states(numbers: AllClusters, read: dict[int, _ReadScan], day: date) -> dict
     return states
 
 
-def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Route]:
+def metrics_routes(metrics: ClusterMetrics, *, log: Log = write_to_stderr) -> list[Route]:
     """`/metrics`. It has no authentication of its own: wrap it, or serve it where only Prometheus reaches it."""
     waiting = BoundedSemaphore(_WAITING)
 
     def answer(request: Request) -> Response:
         if not waiting.acquire(blocking=False):
-            return _not_ready("too many requests wait for the metrics")
+            return _refuse_not_ready("too many requests wait for the metrics")
         try:
             text = metrics.text(_patience(request))
         except NotReady as reason:
-            return _not_ready(str(reason))
+            return _refuse_not_ready(str(reason))
         except AssayError as error:
             log(f"no metrics: {error}")
-            return _not_ready(reason_of(error))
+            return _refuse_not_ready(reason_of(error))
         finally:
             waiting.release()
         kind = _OPEN_TEXT if OPEN_METRICS in request.headers.get("accept", "") else _TEXT
@@ -216,7 +217,7 @@ def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Rou
     return [Route("/metrics", answer, middleware=[compressed])]
 
 
-def _not_ready(reason: str) -> Response:
+def _refuse_not_ready(reason: str) -> Response:
     return PlainTextResponse(f"not ready: {reason}\n", 503, headers={"Retry-After": str(_RETRY)})
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from scanner.web.requests.refusals import WebError
 from scanner.web.views.library import ScanLibrary
-from scanner.web.views.scan_counts import ScanCounts, counts_of
+from scanner.web.views.scan_counts import CountedScan, counts_of
 
 _LOG: Final = logging.getLogger("assay.web")
 _OTHERS: Final = 64
@@ -35,7 +35,7 @@ class NotCounted:
 
 
 COUNTING: Final = NotCounted("being counted: reload this page in some seconds")
-Counted: TypeAlias = ScanCounts | NotCounted
+Counted: TypeAlias = CountedScan | NotCounted
 
 
 class FleetCounts:
@@ -65,11 +65,11 @@ class FleetCounts:
                     self._kept.move_to_end(scan)
             return {scan: self._kept.get(scan, COUNTING) for scan in scans}
 
-    def count(self, scan: str) -> ScanCounts:
+    def count(self, scan: str) -> CountedScan:
         """The numbers of a finished scan, counted now if they are not known. Raises as `ScanLibrary.use_reader` does."""
         with self._changed:
             known = self._kept.get(scan)
-        if isinstance(known, ScanCounts):
+        if isinstance(known, CountedScan):
             return known
         made = self._counts(scan)
         with self._changed:
@@ -82,6 +82,7 @@ class FleetCounts:
             self._kept.popitem(last=False)
 
     def _ask(self, scans: Collection[str]) -> None:
+        """Put scans without numbers into the queue, and start the thread that counts, unless it runs."""
         now = monotonic()
         for scan in scans:
             known = self._kept.get(scan)
@@ -114,6 +115,6 @@ class FleetCounts:
             _LOG.exception("the scan %s could not be counted", scan)
             return NotCounted("not counted: the log of the server has the error", monotonic() + _AGAIN)
 
-    def _counts(self, scan: str) -> ScanCounts:
+    def _counts(self, scan: str) -> CountedScan:
         with self._library.use_reader() as reader:
             return counts_of(reader, self._library.settings, scan)

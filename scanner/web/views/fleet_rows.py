@@ -18,7 +18,7 @@ from scanner.report.text.numbers import plural
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, NewestScan
 from scanner.web.views.fleet_counts import Counted, NotCounted
-from scanner.web.views.scan_counts import ScanCounts
+from scanner.web.views.scan_counts import CountedScan
 
 STATE_TITLES: Final = {ClusterState.SILENT: "Silent", ClusterState.NEVER_COMPLETE: "Never complete"}
 TREND_DAYS: Final = 30
@@ -47,7 +47,7 @@ class FleetRow:
     age: timedelta | None
     last_run: datetime | None
     states: Mapping[ClusterState, str]
-    counts: ScanCounts | None
+    counts: CountedScan | None
     why_not: str
 
     @property
@@ -112,7 +112,7 @@ def fleet_row(
     )
 
 
-def _split_counted(counted: Counted | None) -> tuple[ScanCounts | None, str]:
+def _split_counted(counted: Counted | None) -> tuple[CountedScan | None, str]:
     if counted is None:
         return None, "no scan of this cluster has finished"
     if isinstance(counted, NotCounted):

@@ -128,6 +128,7 @@ class _JoinedProblems:
     """The problems of an index as columns, in no order: each is some findings that follow each other in an order of all findings."""
 
     def __init__(self, index: FindingIndex, states: _States, ranks: Ranks) -> None:
+        """Order the findings by problem. Most problems have one finding: their columns are made at once, the others one by one."""
         known = states.known
         is_preview = [state.common.status in SINGLE_SCAN_STATUSES for state in known]
         # A preview is no part of the problem that it would be.

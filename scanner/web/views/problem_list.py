@@ -199,6 +199,7 @@ class ProblemList:
         )
 
     def _key(self, sort: str) -> Callable[[int], Any] | None:
+        """The key of the place of a problem in an order; None for the order of the list."""
         columns = self._columns
         of_place: dict[str, Callable[[int], Any]] = {
             "oldest": columns.opened.__getitem__,
@@ -221,7 +222,7 @@ class ProblemList:
 
 
 class ListedProblems(Sequence[ListedProblem]):
-    """Some problems of a list in an order, each of which is made when it is asked for."""
+    """Some problems of a list in an order. Each is made when a caller reads its place."""
 
     def __init__(self, source: ProblemList, places: Sequence[int]) -> None:
         """The problems at some places of a list."""

@@ -55,7 +55,7 @@ class ScanView:
         return self.record.scan.cluster.uid or self.record.scan.cluster.name
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of the scan, or its beginning if it did not end."""
         return self.record.scan.finished_at or self.record.scan.started_at
 
