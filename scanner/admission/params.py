@@ -19,7 +19,7 @@ from scanner.model.resource import Kind, Resource
 class ParamSource(Protocol):
     """The source of param objects."""
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         """The served kind of a policy's paramKind, or None when the cluster does not serve it."""
         ...
 
@@ -34,7 +34,7 @@ class ParamSource(Protocol):
 
 def unserved(policy: Policy, source: ParamSource) -> str:
     """The configuration error of a policy whose paramKind is not served, or an empty string."""
-    if policy.param_kind is None or source.kind(policy.param_kind):
+    if policy.param_kind is None or source.find_kind(policy.param_kind):
         return ""
     group, _, version = policy.param_kind.api_version.rpartition("/")
     return f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={policy.param_kind.kind}'"
@@ -48,7 +48,7 @@ def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSourc
     """
     if policy.param_kind is None or binding.param_ref is None:
         return (None,)
-    kind = source.kind(policy.param_kind)
+    kind = source.find_kind(policy.param_kind)
     if kind is None:
         raise ConfigurationError(unserved(policy, source))
     params = _find(binding.param_ref, kind, namespace, source)

@@ -60,7 +60,7 @@ def _check_auditability(bound: BoundPolicy, context: EvaluationContext) -> Itera
 def _check_params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
     if fault := unserved(bound.policy, params):
         yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
-    kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
+    kind = params.find_kind(bound.policy.param_kind) if bound.policy.param_kind else None
     for binding in bound.bindings if kind else ():
         if kind and binding.param_ref and (missing := _find_missing_param(binding.param_ref, kind, params)):
             detail = f"{missing}: {_describe_effect(binding.param_ref, bound)}"

@@ -22,7 +22,7 @@ class ParamList:
     def __init__(self, *objects: Resource) -> None:
         self.objects = objects
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         return next(
             (kind for kind in (CONFIG_MAPS, LIMITS) if (kind.api_version, kind.kind) == _named(param_kind)), None
         )

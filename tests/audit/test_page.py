@@ -97,7 +97,7 @@ def test_objects_and_evaluated_objects_are_counted() -> None:
 class FailingParams:
     """A source of params that raises an unexpected exception."""
 
-    def kind(self, param_kind: object) -> Kind | None:
+    def find_kind(self, param_kind: object) -> Kind | None:
         raise ZeroDivisionError("secret detail")
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
