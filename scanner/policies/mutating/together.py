@@ -209,7 +209,7 @@ class _SimulatedRequest:
                 refusals += () if made.runs else made.refusals
                 continue
             if made.ending_error:
-                return _PassResult(body, frozenset(), patched=False, refused=made.ending_error)
+                return _PassResult(body, frozenset(), patched=False, refusal=made.ending_error)
             refusals += made.refusals
             ran.update([index] if made.runs else [])
             patched.update([version] if made.patched else [])
@@ -259,7 +259,7 @@ class _SimulatedRequest:
         refusals = tuple(write_refusal(invocation, error) for error in mutated.list_refusals())
         ended = mutated.ending_error.message if mutated.ending_error else ""
         after = self._find_representative(mutated.after, body)
-        return _InvocationResult(runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ended=ended)
+        return _InvocationResult(runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended)
 
     def _find_representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
