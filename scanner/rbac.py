@@ -80,54 +80,56 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
     languages, operations = prepared.evaluation.languages, prepared.context.operations
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     wanted = [
-        *_documents(kinds, options),
-        *_identity(),
-        *_namespaces(options.scope.namespaces),
-        *_params(kinds, bound, options.scope.namespaces),
-        *_authorizer(bound),
-        *_inventory(languages),
-        *_own(languages),
-        *_object_counts(options),
-        *_waivers(waivers_namespace),
+        *_document_permissions(kinds, options),
+        *_identity_permissions(),
+        *_namespace_permissions(options.scope.namespaces),
+        *_param_permissions(kinds, bound, options.scope.namespaces),
+        *_authorizer_permissions(bound),
+        *_inventory_permissions(languages),
+        *_language_permissions(languages),
+        *_metrics_permissions(options),
+        *_waiver_permissions(waivers_namespace),
     ]
     lines = plan(kinds, bound, operations, prepared.evaluation_context.relabelled)
     kind_plans = [line for line in lines if not prepared.listing.find_exclusion(line.kind)]
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
-        wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
-    wanted.extend(_conversions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
-    wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
+        wanted.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    wanted.extend(
+        _conversion_permissions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations))
+    )
+    wanted.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
     unread = {
         f"{kind.api_version}/{kind.kind}"
         for language in options.languages
         for kind in list_deciding_kinds(language, kinds)
     }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
-    return RequiredPermissions(_merged(wanted), tuple(gaps))
+    return RequiredPermissions(_merge(wanted), tuple(gaps))
 
 
-def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permission]:
+def _conversion_permissions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permission]:
     """The definitions of custom resources that policies read in another version than that of the request."""
     for kind, policies in users.items():
         why = f"the conversion of its versions, for policy {', '.join(sorted({policy.name for policy in policies}))}"
         yield Permission(DEFINITIONS.group, DEFINITIONS.plural, "get", name=kind.resource, why=why)
 
 
-def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Permission]:
+def _document_permissions(kinds: tuple[Kind, ...], options: Options) -> Iterator[Permission]:
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, kinds):
-            yield from _lists(kind, ("",), "policies and bindings")
+            yield from _list_permissions(kind, ("",), "policies and bindings")
     for kind in list_webhook_kinds(kinds):
         why = "to list the webhooks, which a scan does not evaluate"
         yield Permission(kind.group, kind.plural, "list", why=why, optional=True)
 
 
-def _identity() -> Iterator[Permission]:
+def _identity_permissions() -> Iterator[Permission]:
     why = "to identify the cluster under another name"
     yield Permission("", NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
 
 
-def _namespaces(names: tuple[str, ...]) -> Iterator[Permission]:
+def _namespace_permissions(names: tuple[str, ...]) -> Iterator[Permission]:
     why = "every object's namespace"
     if not names:
         yield Permission("", NAMESPACES.plural, "list", why=why)
@@ -135,41 +137,43 @@ def _namespaces(names: tuple[str, ...]) -> Iterator[Permission]:
         yield Permission("", NAMESPACES.plural, "get", name, name, why)
 
 
-def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Permission]:
+def _param_permissions(
+    kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]
+) -> Iterator[Permission]:
     table = ParamTable(kinds)
     for kind, users in table.list_needed(bound).items():
         names = ", ".join(user.policy.name for user in users)
-        yield from _lists(kind, table.list_namespaces(kind, users, within), f"params of policy {names}")
+        yield from _list_permissions(kind, table.list_namespaces(kind, users, within), f"params of policy {names}")
 
 
-def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Permission]:
+def _authorizer_permissions(bound: Iterable[BoundPolicy]) -> Iterator[Permission]:
     names = [policy.policy.name for policy in bound if Auditability.AUTHORIZER in policy.reading.classes]
     if names:
         why = f"authorizer checks of policy {', '.join(names)}"
         yield Permission(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
 
 
-def _inventory(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
+def _inventory_permissions(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
     """The objects that the expressions of policies read."""
     for bound, reads in (policy for language in languages for policy in language.reads()):
         for kind, namespaces in reads.items() if not bound.reading.reason else ():
-            yield from _lists(kind, namespaces, f"expressions of policy {bound.policy.name}")
+            yield from _list_permissions(kind, namespaces, f"expressions of policy {bound.policy.name}")
 
 
-def _own(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
+def _language_permissions(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
     """The objects that a language lists for itself, such as its configuration."""
     for right in (right for language in languages for right in language.rights()):
         group, plural, namespace, why, optional, without = right
         yield Permission(group, plural, "list", namespace, why=why, optional=optional, without=without)
 
 
-def _waivers(namespace: str) -> Iterator[Permission]:
+def _waiver_permissions(namespace: str) -> Iterator[Permission]:
     """The ConfigMaps with waivers. Those of other namespaces waive nothing, so a scan needs no right to list them."""
     if namespace:
         yield Permission("", "configmaps", "list", namespace, why="waivers")
 
 
-def _object_counts(options: Options) -> Iterator[Permission]:
+def _metrics_permissions(options: Options) -> Iterator[Permission]:
     """The metrics with the API server's own counts of objects, for scans of whole kinds."""
     if not options.scope.namespaces:
         without = "the objects of a scan are not compared with the API server's own counts"
@@ -178,7 +182,7 @@ def _object_counts(options: Options) -> Iterator[Permission]:
         )
 
 
-def _workloads(
+def _workload_permissions(
     kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]
 ) -> Iterator[Permission]:
     """The usual controllers above the evaluated objects. A scan of namespaces needs no cluster-scoped ones."""
@@ -186,11 +190,11 @@ def _workloads(
     preferred = {(kind.group, kind.kind): kind for kind in reversed(kinds)}
     for kind in (preferred[name] for name in usual if name in preferred):
         if kind.namespaced or not within:
-            for need in _lists(kind, within or ("",), "workloads (metadata only)"):
+            for need in _list_permissions(kind, within or ("",), "workloads (metadata only)"):
                 yield replace(need, optional=True, without="workloads are derived from names and owner references")
 
 
-def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Permission]:
+def _list_permissions(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Permission]:
     for namespace in namespaces if kind.namespaced else ("",):
         yield Permission(kind.group, kind.plural, "list", namespace, why=why)
 
@@ -199,7 +203,7 @@ _Right: TypeAlias = tuple[str, str, str, str, str, str]
 """Group, resource, verb, namespace, name and URL of a permission."""
 
 
-def _merged(wanted: Iterable[Permission]) -> tuple[Permission, ...]:
+def _merge(wanted: Iterable[Permission]) -> tuple[Permission, ...]:
     """Each permission once, with all its purposes; a permission in all namespaces includes that in one.
 
     An optional permission in all namespaces does not include one that is needed in a namespace.
@@ -208,7 +212,7 @@ def _merged(wanted: Iterable[Permission]) -> tuple[Permission, ...]:
     for need in wanted:
         right = (need.group, need.resource, need.verb, need.namespace, need.name, need.url)
         needs_of.setdefault(right, []).append(need)
-    merged = {right: _joined(same) for right, same in needs_of.items()}
+    merged = {right: _join(same) for right, same in needs_of.items()}
     everywhere = {right[:3]: need for right, need in merged.items() if not any(right[3:])}
     return tuple(
         sorted(need for need in merged.values() if not _is_included(need, everywhere.get(_without_place(need))))
@@ -219,7 +223,7 @@ def _without_place(need: Permission) -> tuple[str, str, str]:
     return need.group, need.resource, need.verb
 
 
-def _joined(same: list[Permission]) -> Permission:
+def _join(same: list[Permission]) -> Permission:
     optional = all(need.optional for need in same)
     effects = dict.fromkeys(need.without for need in same if need.without) if optional else ()
     why = "; ".join(dict.fromkeys(need.why for need in same))

@@ -98,7 +98,7 @@ class NamespacePolicies:
         """
         groups = self._tests.get(size.bit_length())
         if groups is None:
-            groups = self._tests[size.bit_length()] = self._tests_for(1 << size.bit_length())
+            groups = self._tests[size.bit_length()] = self._make_tests(1 << size.bit_length())
         not_passed: list[NotPassed] = []
         for inputs_of, tests in groups:
             inputs = inputs_of(resource)
@@ -122,7 +122,7 @@ class NamespacePolicies:
             fast_policy.use_fallback()
             self._tests.clear()
 
-    def _tests_for(self, size: int) -> _Tests:
+    def _make_tests(self, size: int) -> _Tests:
         tests = (
             (group[0].make_inputs, (fast_policy.make_test(size) for fast_policy in group)) for group in self._groups
         )
@@ -170,12 +170,12 @@ class NamespaceTally:
         is_violation = _is_violation(fast_policy, check_results)
         bits = self._violated.get(fast_policy) if is_violation else None
         if bits is None:
-            bits = self._bits_of(fast_policy, check_results)
+            bits = self._get_bits(fast_policy, check_results)
             if is_violation:  # these are counted alike for every object
                 self._violated[fast_policy] = bits
         bits.value |= bit
 
-    def _bits_of(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
+    def _get_bits(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
         names = tuple([name_counted_outcome(check_result) for check_result in check_results])
         key = fast_policy, (list_reasons(check_results), names)
         bits = self._evaluated.get(key)
@@ -270,7 +270,7 @@ class FastPath:
         self._everywhere: dict[int, BindingChoice | None] = {}
         self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
         self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
-        self._counts: dict[str, NamespaceTally] = {}
+        self._tallies: dict[str, NamespaceTally] = {}
         self._in_use: dict[str, NamespaceTally] = {}
         self.drops_secret_data = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(
             map(may_read_secret_data, plan.policies)
@@ -281,11 +281,11 @@ class FastPath:
         """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
         counts = self._in_use.get(namespace)
         if counts is None:
-            counts = self._counts.get(namespace) or NamespaceTally(namespace, self._policies_of(namespace))
-            self._counts[namespace] = self._in_use[namespace] = counts
+            counts = self._tallies.get(namespace) or NamespaceTally(namespace, self._get_policies(namespace))
+            self._tallies[namespace] = self._in_use[namespace] = counts
         return counts
 
-    def _policies_of(self, namespace: str) -> NamespacePolicies:
+    def _get_policies(self, namespace: str) -> NamespacePolicies:
         fast_policies = tuple(self.get_fast_policy(number, namespace) for number in range(len(self._plan.policies)))
         if fast_policies not in self._shared:
             policies = [
@@ -310,7 +310,7 @@ class FastPath:
         bound, original = self._plan.policies[number]
         traits = self._traits[number]
         try:
-            choice = self._choice(number, namespace) if traits.is_plain else None
+            choice = self._get_choice(number, namespace) if traits.is_plain else None
         except Exception:  # noqa: BLE001 - `evaluate_object` raises any error again for every object and records it
             return None
         if choice is None:
@@ -321,7 +321,7 @@ class FastPath:
             self._fast_policies[key] = FastPolicy(bound, original, choice, self._plan.kind, namespace, self._context)
         return self._fast_policies[key]
 
-    def _choice(self, number: int, namespace: str) -> BindingChoice | None:
+    def _get_choice(self, number: int, namespace: str) -> BindingChoice | None:
         """The choice of bindings for a namespace; a policy that treats all namespaces alike has a single choice."""
         if number in self._everywhere:
             return self._everywhere[number]
@@ -386,7 +386,7 @@ def choose_bindings(
             return None
         if selection is None or selection.matched != kind:
             continue
-        selected_params = _meant(bound, binding, selection, context)
+        selected_params = _resolve_params(bound, binding, selection, context)
         if not selected_params:
             return None
         operations.add(selection.target.operation)
@@ -398,7 +398,7 @@ def choose_bindings(
     return BindingChoice(operation, tuple(bindings), next(iter(params.values()), None))
 
 
-def _meant(
+def _resolve_params(
     bound: BoundPolicy, binding: Binding, selection: Selection, context: EvaluationContext
 ) -> tuple[Resource | None, ...]:
     """The params of a binding, None for an evaluation without a param; empty after a configuration error or without a param."""
@@ -429,12 +429,12 @@ def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
         and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
         and not any(expression.reads("authorizer") for expression in compiled.list_evaluated())
-        and not any(_differs(expression) for _, expression in compiled.conditions)
+        and not any(_has_other_inputs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )
 
 
-def _differs(condition: Expression) -> bool:
+def _has_other_inputs(condition: Expression) -> bool:
     """Return whether a match condition has other inputs than a validation."""
     return condition.reads("request") or condition.reads("namespaceObject")
 

@@ -94,19 +94,19 @@ class FastPolicy:
         evaluated = tuple(compiled.list_evaluated())
         messages = tuple(message for _, _, message in compiled.validations if message is not None)
         self._compiled = compiled
-        self._conditions = tuple(_function(expression) for _, expression in compiled.conditions)
-        self._validations = tuple(_function(expression) for _, expression, _ in compiled.validations)
-        self._values = tuple(_function(expression) for expression in compiled.annotations)
-        self._of_variables = generate_functions(compiled.variables)
+        self._conditions = tuple(_generate_test(expression) for _, expression in compiled.conditions)
+        self._validations = tuple(_generate_test(expression) for _, expression, _ in compiled.validations)
+        self._values = tuple(_generate_test(expression) for expression in compiled.annotations)
+        self._variable_functions = generate_functions(compiled.variables)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
-        self._further_tests, self._own = fast.tests, fast.own
+        self._further_tests, self._own_evaluation = fast.tests, fast.own
         read = (
             path
             for expression in (*evaluated, *messages)
             for path in expression.paths
             if path[0] in ("object", "oldObject")
         )
-        self._paths = _outermost(path[1:] for path in read)
+        self._paths = _select_outermost(path[1:] for path in read)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
         self._fits_by_lengths: dict[tuple[object, ...], bool] = {}
         self._tests: dict[int, PassTest] = {}
@@ -119,8 +119,8 @@ class FastPolicy:
         )
         self._namespace = filter_namespace(self._whole_namespace)
         self._form = make_request_form(choice.operation, kind, original, context.user)
-        self._fixed = {
-            "request": _sum(cel.find_document_extent(self._form.fill("", "")), _NAMES),
+        self._fixed_sizes = {
+            "request": _add_sizes(cel.find_document_extent(self._form.fill("", "")), _NAMES),
             "namespaceObject": cel.find_document_extent(self._whole_namespace),
             "params": cel.find_document_extent(choice.param.body if choice.param else None),
         }
@@ -130,16 +130,16 @@ class FastPolicy:
         self.invocations = tuple(Invocation(bound.policy, binding, choice.param) for binding in choice.bindings)
         self.forms = tuple(FindingForms(invocation, compiled.checks) for invocation in self.invocations)
         self.checks = compiled.checks
-        self._sole = self._sole_validation()
-        self.violation = self._violation()
-        read_too = (self._reads_request, self._own is not None, wants_namespace)
+        self._sole = self._find_sole_validation()
+        self.violation = self._make_violation()
+        read_too = (self._reads_request, self._own_evaluation is not None, wants_namespace)
         self.needs = (choice.operation, original, *read_too, id(bound) if self._params else None)
 
     def use_fallback(self) -> None:
         """Call the programs, which have several forms, instead of their first generated functions."""
-        self._conditions = tuple(_evaluating(expression) for _, expression in self._compiled.conditions)
-        self._validations = tuple(_evaluating(expression) for _, expression, _ in self._compiled.validations)
-        self._values = tuple(map(_evaluating, self._compiled.annotations))
+        self._conditions = tuple(_get_fallback(expression) for _, expression in self._compiled.conditions)
+        self._validations = tuple(_get_fallback(expression) for _, expression, _ in self._compiled.validations)
+        self._values = tuple(map(_get_fallback, self._compiled.annotations))
         self._tests.clear()
 
     def make_test(self, size: int) -> PassTest:
@@ -169,8 +169,8 @@ class FastPolicy:
 
     def make_inputs(self, resource: Resource) -> Inputs:
         """The inputs of the expressions by name, except variables; `request` is None if no expression reads it."""
-        if self._own is not None:
-            return self._own.inputs(self.make_request(resource))
+        if self._own_evaluation is not None:
+            return self._own_evaluation.inputs(self.make_request(resource))
         body = resource.body
         return {
             "object": body,
@@ -189,27 +189,27 @@ class FastPolicy:
         if size_bound is not None and not self._is_small(inputs, size_bound):
             return None
         if not_passed.answer is False and self._sole is not None:
-            return self.violation or self._violated(self._sole, resource, inputs)
-        if self._own is not None:
-            return self._own.check_results(compiled, inputs)
+            return self.violation or self._report_violation(self._sole, resource, inputs)
+        if self._own_evaluation is not None:
+            return self._own_evaluation.check_results(compiled, inputs)
         if compiled.conditions and (stopped := find_unmet_condition(compiled, inputs)):
             return stopped
         if self._further_tests:
             return None
-        return evaluate_uncounted(compiled, inputs, self._for_messages(resource, inputs), inputs)
+        return evaluate_uncounted(compiled, inputs, self._make_message_inputs(resource, inputs), inputs)
 
-    def _for_messages(self, resource: Resource, inputs: Inputs) -> Inputs:
+    def _make_message_inputs(self, resource: Resource, inputs: Inputs) -> Inputs:
         """The inputs of the messages, which are the same dict unless the messages alone read the request."""
         if self._reads_request or not self._messages_read_request:
             return inputs
         return {**inputs, "request": self._form.fill(resource.name, resource.namespace)}
 
-    def _violated(
+    def _report_violation(
         self, sole: tuple[Validation, Expression, Expression | None], resource: Resource, inputs: Inputs
     ) -> tuple[CheckResult, ...]:
         """The results for an object for which the only validation is false: its message alone is left to evaluate."""
         validation, _, message = sole
-        seen = self._compiled.make_activation(self._for_messages(resource, inputs))
+        seen = self._compiled.make_activation(self._make_message_inputs(resource, inputs))
         outcome = decide_validation(
             self._compiled, validation, value=False, text=lambda: None if message is None else run(message, seen)
         )
@@ -240,14 +240,14 @@ class FastPolicy:
             policy.name, binding.name, *param_names, check, *object_names, outcome, requester, policy.language
         )
 
-    def _sole_validation(self) -> tuple[Validation, Expression, Expression | None] | None:
+    def _find_sole_validation(self) -> tuple[Validation, Expression, Expression | None] | None:
         """The validation of a policy whose only expression, besides messages and variables, it is. Its test is that of the policy."""
         compiled = self._compiled
-        if self._own is not None or self._further_tests or compiled.conditions or compiled.watch is not None:
+        if self._own_evaluation is not None or self._further_tests or compiled.conditions or compiled.watch is not None:
             return None
         return compiled.validations[0] if len(compiled.checks) == len(compiled.validations) == 1 else None
 
-    def _violation(self) -> tuple[CheckResult, ...]:
+    def _make_violation(self) -> tuple[CheckResult, ...]:
         """The results for every object for which the only validation is false, if its message is fixed. Else empty."""
         if self._sole is None or self._sole[2] is not None:
             return ()
@@ -257,7 +257,7 @@ class FastPolicy:
     def _fits(self, size_bound: cel.SizeBound, lengths: dict[tuple[str, ...], float] | None = None) -> bool:
         """Return whether no object within this size bound can reach a cost limit."""
         cost_bounds = self._compiled.cost_bounds
-        sizes = {"object": size_bound, "oldObject": size_bound, **self._fixed}
+        sizes = {"object": size_bound, "oldObject": size_bound, **self._fixed_sizes}
         return cost_bounds is not None and cost_bounds.is_within(sizes, lengths)
 
     def _is_small_and_holds(self, holds: Passes, size_bound: cel.SizeBound, inputs: Inputs) -> object:
@@ -271,16 +271,16 @@ class FastPolicy:
         if fits is None:
             list_lengths = {path: float(1 << length) for path, length in zip(self._ranges, lengths, strict=True)}
             fits = self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
-        return fits or self._fits(cel.find_document_extent([_part(inputs["object"], path) for path in self._paths]))
+        return fits or self._fits(cel.find_document_extent([_get_part(inputs["object"], path) for path in self._paths]))
 
     def _holds(self, own: Passes, inputs: Inputs) -> object:
-        return own({**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._of_variables)})
+        return own({**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._variable_functions)})
 
     def _all_hold(self, inputs: Inputs) -> object:
         for holds in self._conditions:
             met = holds(inputs)
             if met is not True:
-                return SKIPPED if met is False and self._own is None else False
+                return SKIPPED if met is False and self._own_evaluation is None else False
         for holds in self._validations:
             if holds(inputs) is not True:
                 return False
@@ -289,7 +289,7 @@ class FastPolicy:
                 return False
         for value in self._values:
             annotation = value(inputs)
-            if annotation.__class__ is not str and (annotation is not None or self._own is not None):
+            if annotation.__class__ is not str and (annotation is not None or self._own_evaluation is not None):
                 return False
         return True
 
@@ -299,21 +299,21 @@ def reads_namespace(compiled: CompiledPolicy) -> bool:
     return any(expression.reads("namespaceObject") for _, expression in compiled.expressions())
 
 
-def _function(expression: Expression) -> Passes:
+def _generate_test(expression: Expression) -> Passes:
     program = expression.program
     if program is None:
         raise TypeError
     return program.generate() or program.evaluate
 
 
-def _evaluating(expression: Expression) -> Passes:
+def _get_fallback(expression: Expression) -> Passes:
     program = expression.program
     if program is None:
         raise TypeError
     return program.evaluate
 
 
-def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+def _select_outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """The paths that are not inside another path."""
     outermost: list[tuple[str, ...]] = []
     for path in sorted(set(paths)):
@@ -322,7 +322,7 @@ def _outermost(paths: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(outermost)
 
 
-def _part(value: object, path: tuple[str, ...]) -> object:
+def _get_part(value: object, path: tuple[str, ...]) -> object:
     """The value at a path, or the whole list that the path leads through."""
     for key in path:
         if not isinstance(value, dict):
@@ -331,7 +331,7 @@ def _part(value: object, path: tuple[str, ...]) -> object:
     return value
 
 
-def _sum(size_bound: cel.SizeBound, other: cel.SizeBound) -> cel.SizeBound:
+def _add_sizes(size_bound: cel.SizeBound, other: cel.SizeBound) -> cel.SizeBound:
     return cel.SizeBound(*(left + right for left, right in zip(size_bound, other, strict=True)))
 
 
@@ -365,11 +365,11 @@ class FastVariables(Variables):
 
 def generate_functions(variables: Mapping[str, Expression]) -> dict[str, Function]:
     """The generated functions of variables that read no other variables; names that may be escaped have none."""
-    functions = {name: _variable_function(expression) for name, expression in variables.items() if "__" not in name}
+    functions = {name: _generate_function(expression) for name, expression in variables.items() if "__" not in name}
     return {name: function for name, function in functions.items() if function is not None}
 
 
-def _variable_function(expression: Expression) -> Function | None:
+def _generate_function(expression: Expression) -> Function | None:
     if expression.program is None or expression.reads("variables"):
         return None
     return expression.program.generate()

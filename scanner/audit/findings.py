@@ -38,7 +38,7 @@ class FindingForm:
         self._invocation, self._check = invocation, check
         self._param_namespace, self._param_name = (param.namespace, param.name) if param else ("", "")
         self._denies_violations = "Deny" in invocation.binding.actions
-        self._identity = _identity(invocation, check)
+        self._identity = _get_identity_state(invocation, check)
 
     def make_finding(
         self,
@@ -95,16 +95,16 @@ class FindingForm:
 class FindingForms:
     """The forms of an invocation: those of some `checks` are made once, those of other checks for each finding."""
 
-    __slots__ = ("_forms", "_invocation")
+    __slots__ = ("_form_by_check", "_invocation")
 
     def __init__(self, invocation: Invocation, checks: Iterable[Check] = ()) -> None:
         """Take the invocation; the forms keep the checks alive, so that no others get their ids."""
         self._invocation = invocation
-        self._forms = {id(check): FindingForm(invocation, check) for check in checks}
+        self._form_by_check = {id(check): FindingForm(invocation, check) for check in checks}
 
     def get_form(self, check: Check) -> FindingForm:
         """The form of a check."""
-        return self._forms.get(id(check)) or FindingForm(self._invocation, check)
+        return self._form_by_check.get(id(check)) or FindingForm(self._invocation, check)
 
 
 def compute_fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
@@ -112,23 +112,23 @@ def compute_fingerprint(invocation: Invocation, check: Check, resource: Resource
     return FindingForm(invocation, check).compute_fingerprint(resource, by_name=by_name)
 
 
-def _identity(invocation: Invocation, check: Check) -> hashlib._Hash:
+def _get_identity_state(invocation: Invocation, check: Check) -> hashlib._Hash:
     """The SHA-256 state over policy, binding, param and check, to which the identity of the object is added."""
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     place = f"{param.namespace}/{param.name}" if param else ""
-    ordinal = _ordinal(invocation, check) if check.index else 0
-    return _identity_state(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal)
+    ordinal = _count_equal_before(invocation, check) if check.index else 0
+    return _hash_identity(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal)
 
 
 @lru_cache(maxsize=4096)
-def _identity_state(
+def _hash_identity(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
     parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _ordinal(invocation: Invocation, check: Check) -> int:
+def _count_equal_before(invocation: Invocation, check: Check) -> int:
     """The position among checks with the same expression, so that inserting a check changes no other fingerprint."""
     policy = invocation.policy
     match check.kind:

@@ -90,7 +90,7 @@ def split_items(page: Page) -> list[memoryview]:
 def decode_item(text: memoryview) -> Json:
     """The value of a JSON text, with integers beyond 64 bits as doubles. Raises ValueError for any other text."""
     value: Json = orjson.loads(text)
-    return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
+    return _convert_long_numbers(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
 
 
 def may_have_long_numbers(text: bytes) -> bool:
@@ -109,12 +109,12 @@ def may_have_long_numbers(text: bytes) -> bool:
     return at >= 0 and _LONG_RUN in text.translate(_DIGITS)
 
 
-def _in_range(value: Json) -> Json:
+def _convert_long_numbers(value: Json) -> Json:
     """Convert integers beyond 64 bits to doubles, as the API server's decoder does."""
     if isinstance(value, dict):
-        return {key: _in_range(item) for key, item in value.items()}
+        return {key: _convert_long_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_in_range(item) for item in value]
+        return [_convert_long_numbers(item) for item in value]
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
         return float(value)
     return value
@@ -137,20 +137,20 @@ def digest_page(page: Page) -> bytes:
         return hashlib.sha256(page.data).digest()
     digest = hashlib.sha256()
     try:
-        for text in _without_data(page):
+        for text in _write_without_data(page):
             digest.update(text)
     except (ValueError, TypeError):
         return UNKNOWN
     return digest.digest()
 
 
-def _without_data(page: Page) -> Iterator[bytes]:
+def _write_without_data(page: Page) -> Iterator[bytes]:
     """The items of a page as lines of JSON, without data. Raises ValueError and TypeError for what cannot be decoded or written."""
     for text in split_items(page):
-        yield orjson.dumps(_redacted(decode_item(text)), option=orjson.OPT_APPEND_NEWLINE)
+        yield orjson.dumps(_remove_data(decode_item(text)), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _redacted(item: Json) -> Json:
+def _remove_data(item: Json) -> Json:
     secret = {key: value for key, value in as_object(item).items() if key not in _DATA}
     metadata = {key: value for key, value in as_object(secret.get("metadata")).items() if key != "annotations"}
     return {**secret, "metadata": metadata}

@@ -93,10 +93,10 @@ def get_invocation_key(invocation: Invocation) -> InvocationKey:
 
 def list_reasons(check_results: Iterable[CheckResult]) -> CheckReasons:
     """The checks of some results, and the reason why each was not evaluated."""
-    return tuple((result.check, _reason(result)) for result in check_results)
+    return tuple((result.check, _get_reason(result)) for result in check_results)
 
 
-def _reason(result: CheckResult) -> Reason:
+def _get_reason(result: CheckResult) -> Reason:
     return result.outcome.reason.value if isinstance(result.outcome, Skipped) else ""
 
 
@@ -115,12 +115,12 @@ def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
     for key, own in pieces.items():
         history = tuple(map(id, own))
         if history not in joined:
-            joined[history] = _joined(own)
+            joined[history] = _join(own)
         sets[key] = joined[history]
     return ObjectSets(offset, sets)
 
 
-def _joined(pieces: Sequence[tuple[int, int]]) -> int:
+def _join(pieces: Sequence[tuple[int, int]]) -> int:
     """Pieces at their offsets, in ascending order. Neighbours are joined first, so that few long ints are made."""
     level = list(pieces)
     while len(level) > 1:
@@ -135,7 +135,7 @@ def pack(sets: ObjectSets[SetKey]) -> bytes:
     invocations: dict[InvocationKey, int] = {}
     checks: dict[CheckReasons, int] = {}
     rows = [
-        [f"{bits:x}", [(_place(invocations, key.invocation), _place(checks, key.checks)) for key in keys]]
+        [f"{bits:x}", [(_number(invocations, key.invocation), _number(checks, key.checks)) for key in keys]]
         for bits, keys in sets.group_keys().items()
     ]
     written = [
@@ -161,7 +161,7 @@ def unpack(data: bytes) -> ObjectSets[SetKey]:
     return ObjectSets(count, sets)
 
 
-def _place(places: dict[_Key, int], key: _Key) -> int:
+def _number(places: dict[_Key, int], key: _Key) -> int:
     return places.setdefault(key, len(places))
 
 

@@ -73,12 +73,12 @@ class PageEvaluator:
         try:
             items = split_items(page)
         except ValueError as error:
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
-            return _result(page, tally)
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(page.kind), f"the page could not be decoded: {error}"))
+            return _make_result(page, tally)
         fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
         read = decode_item if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
-            resource = self._resource(page.kind, text, read, tally)
+            resource = self._read_object(page.kind, text, read, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
                 tally.begin(record_object(resource, self.kept_keys))
                 resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
@@ -87,23 +87,25 @@ class PageEvaluator:
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
         fast_path.move_into(tally.tallies, tally.matched, tally.sets)
-        return _result(page, tally)
+        return _make_result(page, tally)
 
-    def _resource(
+    def _read_object(
         self, kind: Kind, text: memoryview, read: Callable[[memoryview], Any], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
             item = read(text)
         except ValueError as error:
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
+            tally.gaps.append(
+                Gap(GapKind.OBJECT, _name_place(kind), f"an item of the list could not be decoded: {error}")
+            )
             return None
         if fault := find_item_fault(kind, item):
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(kind), fault))
             return None
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
         resource = resource_of(kind, self.add_defaults(kind, item))
-        if self._excluded(resource.namespace):
+        if self._is_excluded(resource.namespace):
             tally.excluded += 1
             return None
         return resource
@@ -113,14 +115,14 @@ class PageEvaluator:
         custom = self.defaults.get(kind)
         return body if custom is None else fill_defaults(custom, body)
 
-    def _excluded(self, namespace: str) -> bool:
+    def _is_excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
     def _evaluate_object(self, resource: Resource, counts: NamespaceTally, size: int, tally: _PageTally) -> None:
         if resource.namespace and self.context.find_namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(resource.kind, resource), why))
             return
         tally.changing.clear()
         remaining = counts.find_not_passed(resource, size, tally.bit)
@@ -156,7 +158,7 @@ class PageEvaluator:
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                findings += self._findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
+                findings += self._make_findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -173,12 +175,12 @@ class PageEvaluator:
             )
             results = _TogetherResults(resource, mutating, tally)
             for bound, invocation_result in tally.changing:
-                together = results.of(bound.combination) if drifts else None
-                result = _with_others(invocation_result, together)
-                tally.findings.extend(self._findings(result, bound, resource.kind))
+                together = results.get(bound.combination) if drifts else None
+                result = _add_other_changes(invocation_result, together)
+                tally.findings.extend(self._make_findings(result, bound, resource.kind))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
 
     def _evaluate_policy(self, resource: Resource, bound: BoundPolicy, original: Kind, tally: _PageTally) -> bool:
         tally.last_use.worst = 0.0
@@ -189,18 +191,20 @@ class PageEvaluator:
             findings = tuple(
                 finding
                 for invocation_result in final
-                for finding in self._findings(invocation_result, bound, resource.kind)
+                for finding in self._make_findings(invocation_result, bound, resource.kind)
             )
         except SchemaUnknown as error:
-            tally.add_gap_once(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            tally.add_gap_once(
+                Gap(GapKind.EVALUATION, _name_place(resource.kind), f"policy {bound.policy.name}: {error}")
+            )
             return False
         except AuthorizerFailed as error:
             why = f"policy {bound.policy.name}: {error}"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
             return False
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
             return False
         if tally.last_use.worst > tally.budget_use.get(bound.policy.key, 0.0):
             tally.budget_use[bound.policy.key] = tally.last_use.worst
@@ -223,7 +227,7 @@ class PageEvaluator:
             tally.mark(invocation_result)
         return bool(invocation_results)
 
-    def _findings(
+    def _make_findings(
         self,
         invocation_result: InvocationResult,
         bound: BoundPolicy,
@@ -238,7 +242,7 @@ class PageEvaluator:
                 case Violated() | WouldChange() | Errored() as outcome:
                     evaluated = invocation_result.on(check_result.evaluated)
                     yield forms.get_form(check_result.check).make_finding(
-                        _listed_as(invocation_result.resource, listed),
+                        _change_kind(invocation_result.resource, listed),
                         redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
                         collect_evidence(evaluated, check_result, bound, inputs),
                         operation=invocation_result.operation,
@@ -258,15 +262,15 @@ class _TogetherResults:
         self._resource, self._mutating, self._tally = resource, mutating, tally
         self._together_by_combination: dict[int, CombinedChange | None] = {}
 
-    def of(self, combination: Combination | None) -> CombinedChange | None:
+    def get(self, combination: Combination | None) -> CombinedChange | None:
         """The combined result of the policies of one combination; None if it adds nothing or could not be computed."""
         if combination is None:
             return None
         if id(combination) not in self._together_by_combination:
-            self._together_by_combination[id(combination)] = self._together(combination)
+            self._together_by_combination[id(combination)] = self._combine(combination)
         return self._together_by_combination[id(combination)]
 
-    def _together(self, combination: Combination) -> CombinedChange | None:
+    def _combine(self, combination: Combination) -> CombinedChange | None:
         """Include policies that leave the stored object alone: they may change it after other policies."""
         changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
         for bound, invocation_result in self._tally.changing:
@@ -299,17 +303,17 @@ class _PoliciesAtRest:
         if body is resource.body:
             return key not in self._acting
         fast_policy = self._fast_policies[key]
-        return fast_policy is not None and fast_policy.leaves(resource, body, self._size(body))
+        return fast_policy is not None and fast_policy.leaves(resource, body, self._measure_both(body))
 
-    def _size(self, body: JsonObject) -> int:
+    def _measure_both(self, body: JsonObject) -> int:
         """The power of two above the sizes of both objects."""
         if id(body) not in self._sizes:
-            size = max(_size_of(body), _size_of(self._resource.body))
+            size = max(_measure(body), _measure(self._resource.body))
             self._sizes[id(body)] = 1 << size.bit_length()
         return self._sizes[id(body)]
 
 
-def _size_of(body: JsonObject) -> int:
+def _measure(body: JsonObject) -> int:
     """The size of an object as JSON, in bytes; the largest int for an object that JSON cannot express."""
     try:
         return len(orjson.dumps(body))
@@ -361,7 +365,7 @@ class _PageTally:
             self.gaps.append(gap)
 
 
-def _with_others(invocation_result: InvocationResult, together: CombinedChange | None) -> InvocationResult:
+def _add_other_changes(invocation_result: InvocationResult, together: CombinedChange | None) -> InvocationResult:
     """Add the changes that other policies make to the same object to a result."""
     if together is None:
         return invocation_result
@@ -384,7 +388,7 @@ def _with_together(outcome: WouldChange, together: CombinedChange) -> WouldChang
     )
 
 
-def _result(page: Page, tally: _PageTally) -> PageResult:
+def _make_result(page: Page, tally: _PageTally) -> PageResult:
     return PageResult(
         api_version=page.kind.api_version,
         kind=page.kind.kind,
@@ -418,11 +422,11 @@ def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) 
     return True
 
 
-def _listed_as(resource: Resource, kind: Kind) -> Resource:
+def _change_kind(resource: Resource, kind: Kind) -> Resource:
     return resource if resource.kind is kind else resource._replace(kind=kind)
 
 
-def _where(kind: Kind, resource: Resource | None = None) -> str:
+def _name_place(kind: Kind, resource: Resource | None = None) -> str:
     prefix = f"{kind.api_version}/{kind.kind}"
     if resource is None:
         return prefix

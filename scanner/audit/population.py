@@ -70,13 +70,13 @@ class _LatestKeptNames:
         """Begin with the default keys."""
         self._begin(DEFAULT_KEYS)
 
-    def of(self, keys: KeptKeys, kind: Kind) -> _KeptNames:
+    def get(self, keys: KeptKeys, kind: Kind) -> _KeptNames:
         """The names for the objects of a kind. A Namespace keeps all its labels."""
         names = self._of_namespaces if kind.kind == "Namespace" and not kind.group else self._of_objects
         if keys is self._keys and len(names) < _MOST_NAMES:
             return names
         self._begin(keys)
-        return self.of(keys, kind)
+        return self.get(keys, kind)
 
     def _begin(self, keys: KeptKeys) -> None:
         self._keys = keys
@@ -92,19 +92,19 @@ def record_object(resource: Resource, keys: KeptKeys) -> PopulationMember:
     Runs for every object, so it is fast.
     """
     metadata = as_object(resource.body.get("metadata"))
-    controller = _controller(metadata["ownerReferences"]) if "ownerReferences" in metadata else None
+    controller = _find_controller(metadata["ownerReferences"]) if "ownerReferences" in metadata else None
     name = resource.name
     labels = metadata.get("labels")
     kept: Pairs = ()
     template_hash = ""
     if labels:
         labels = as_object(labels)
-        kept = _labels(resource, labels, keys)
+        kept = _keep_labels(resource, labels, keys)
         if _TEMPLATE_HASH in labels:
             template_hash = as_text(labels[_TEMPLATE_HASH])
             if not (controller.name if controller else name).endswith(template_hash):  # then it adds to the name
                 template_hash = ""
-    annotations = _annotations(resource, as_object(metadata.get("annotations")), keys) if keys.annotations else ()
+    annotations = _keep_annotations(resource, as_object(metadata.get("annotations")), keys) if keys.annotations else ()
     return PopulationMember(
         resource.kind, resource.namespace, name, resource.uid, controller, kept, annotations, template_hash
     )
@@ -116,40 +116,40 @@ def list_controllers(objects: Iterable[PopulationMember]) -> tuple[Controller, .
     return tuple(controllers.values())
 
 
-def _controller(references: Json) -> Controller | None:
+def _find_controller(references: Json) -> Controller | None:
     """The reference that controls. A reference without kind or name, which only files can have, refers to no object."""
     for reference in map(as_object, as_list(references)):
         if reference.get("controller") is not True:
             continue
         try:
-            controller = _controller_of(_REFERENCE(reference))
+            controller = _make_controller(_REFERENCE(reference))
         except (KeyError, TypeError):  # a field is missing, or is no text
-            controller = _controller_of(tuple(as_text(reference.get(field)) for field in _FIELDS))
+            controller = _make_controller(tuple(as_text(reference.get(field)) for field in _FIELDS))
         if controller is not None:
             return controller
     return None
 
 
 @lru_cache(maxsize=_MOST_NAMES)
-def _controller_of(fields: tuple[Json, ...]) -> Controller | None:
+def _make_controller(fields: tuple[Json, ...]) -> Controller | None:
     """The same controller for the same fields, because many objects share one."""
     api_version, kind, name, uid = map(as_text, fields)
     return Controller(api_version, kind, name, uid) if kind and name else None
 
 
-def _labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> Pairs:
-    names = _NAMES.of(keys, resource.kind)
+def _keep_labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> Pairs:
+    names = _NAMES.get(keys, resource.kind)
     kept = [label for label in labels.items() if names[label[0]]]
     if not kept:
         return ()
     kept.sort()  # keys differ, so no values are compared
-    hidden = _hidden(resource, kept)
+    hidden = _list_hidden(resource, kept)
     if names.sensitive.isdisjoint(labels) and _are_plain(kept, hidden):
         return tuple(kept)
-    return tuple((key, _safe(key, value, hidden)) for key, value in kept if isinstance(value, str))
+    return tuple((key, _redact_value(key, value, hidden)) for key, value in kept if isinstance(value, str))
 
 
-def _hidden(resource: Resource, kept: Iterable[tuple[str, Json]]) -> list[str]:
+def _list_hidden(resource: Resource, kept: Iterable[tuple[str, Json]]) -> list[str]:
     """The values that may not be shown in these labels."""
     if resource.kind.kind == "Secret" and is_secret(resource):
         return list_short_values(resource, max(len(as_text(value)) for _, value in kept))
@@ -165,7 +165,7 @@ def _are_plain(kept: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeG
     return len(text) <= LONGEST_VALUE and not (hidden and any(value in text for value in hidden))
 
 
-def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
+def _keep_annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
     kept = [key for key in sorted(keys.annotations) if isinstance(annotations.get(key), str)]
     if kept and is_secret(resource):
         fields = FieldsOfSecret(resource)
@@ -173,10 +173,10 @@ def _annotations(resource: Resource, annotations: Mapping[str, Json], keys: Kept
             (key, as_text(annotations[key]) if fields.shows_annotation(key, annotations[key]) else MASK) for key in kept
         )
     hidden = list_hidden_values(resource) if kept else frozenset()
-    return tuple((key, _safe(key, mask_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
+    return tuple((key, _redact_value(key, mask_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
 
 
-def _safe(key: str, value: str, hidden: Iterable[str]) -> str:
+def _redact_value(key: str, value: str, hidden: Iterable[str]) -> str:
     """A value without secrets. It is cut last: a part of a secret would not be recognised."""
     if _is_sensitive(key):
         return MASK
@@ -210,16 +210,16 @@ def pack(objects: Iterable[PopulationMember]) -> bytes:
             clean(each.name),
             clean(each.uid),
             each.template_hash and clean(each.template_hash),
-            _place(namespaces, each.namespace),
-            _NONE if each.controller is None else _place(controllers, each.controller),
-            _place(kept, (each.labels, each.annotations)),
+            _number(namespaces, each.namespace),
+            _NONE if each.controller is None else _number(controllers, each.controller),
+            _number(kept, (each.labels, each.annotations)),
         )
         for each in objects
     ]
     shared = (
         [clean(namespace) for namespace in namespaces],
-        [_clean(astuple(controller)) for controller in controllers],
-        [[[_clean(pair) for pair in pairs] for pairs in both] for both in kept],
+        [_clean_all(astuple(controller)) for controller in controllers],
+        [[[_clean_all(pair) for pair in pairs] for pairs in both] for both in kept],
     )
     return zlib.compress(orjson.dumps([rows, *shared]), _LEVEL)
 
@@ -236,9 +236,9 @@ def unpack(kind: Kind, data: bytes) -> Iterator[PopulationMember]:
         )
 
 
-def _place(places: dict[_Value, int], value: _Value) -> int:
+def _number(places: dict[_Value, int], value: _Value) -> int:
     return places.setdefault(value, len(places))
 
 
-def _clean(texts: Sequence[str]) -> _Texts:
+def _clean_all(texts: Sequence[str]) -> _Texts:
     return tuple(map(clean, texts))

@@ -66,16 +66,16 @@ def redact_outcome(
     """The outcome in the form that may be stored and shown: without secrets in its message and its changes."""
     match outcome:
         case Violated():
-            return _safe_violation(outcome, check, invocation_result, compiled)
+            return _redact_violation(outcome, check, invocation_result, compiled)
         case WouldChange():
-            return _safe_change(outcome, check, invocation_result, compiled)
+            return _redact_change(outcome, check, invocation_result, compiled)
         case Errored():
-            return _safe_error(outcome, check, invocation_result, compiled)
+            return _redact_error(outcome, check, invocation_result, compiled)
         case _ as never:
             assert_never(never)
 
 
-def _safe_violation(
+def _redact_violation(
     outcome: Violated, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Violated:
     if outcome.message == get_written_message(compiled.policy.validations[check.index]):
@@ -92,13 +92,13 @@ def _safe_violation(
         return replace(outcome, message=WITHHELD_ANY)
     text = outcome.message
     if secrets.carries:
-        shown = mask_values(mask_named_secrets(text), _hidden(invocation_result))
+        shown = mask_values(mask_named_secrets(text), _list_hidden_forms(invocation_result))
     else:
         shown = mask_values(text, HIDDEN.get(invocation_result.resource, invocation_result.invocation.param))
     return outcome if shown == text else replace(outcome, message=shown)
 
 
-def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
+def _list_hidden_forms(invocation_result: InvocationResult) -> frozenset[str]:
     """All recognisable forms of the secrets: unchanged, without surrounding blanks, and as in JSON."""
     secrets = HIDDEN.get(invocation_result.resource, invocation_result.invocation.param) | list_carried_texts(
         get_documents(invocation_result)
@@ -107,18 +107,18 @@ def _hidden(invocation_result: InvocationResult) -> frozenset[str]:
     return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
 
 
-def _safe_change(
+def _redact_change(
     outcome: WouldChange, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> WouldChange:
     """The change without values of Secrets and of the environment; of a Secret, only changes to metadata are shown."""
     changes = (*outcome.patch, *outcome.together)
     has_text = any(_has_text(value) for change in changes for value in (change.value, change.was))
-    hidden = _hidden(invocation_result) if has_text else frozenset()
-    shown = tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.patch)
+    hidden = _list_hidden_forms(invocation_result) if has_text else frozenset()
+    shown = tuple(_redact_operation(change, invocation_result, hidden) for change in outcome.patch)
     return replace(
         outcome,
-        patch=_withheld_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else shown,
-        together=tuple(_safe_operation(change, invocation_result, hidden) for change in outcome.together),
+        patch=_withhold_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else shown,
+        together=tuple(_redact_operation(change, invocation_result, hidden) for change in outcome.together),
     )
 
 
@@ -127,7 +127,7 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
 
     A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
-    *before, own = _expressions_behind(check, compiled)
+    *before, own = _list_expressions_behind(check, compiled)
     documents = get_documents(invocation_result)
     secrets = find_taint(compiled, own, documents)
     if secrets.of_secret or secrets.hides or (secrets.carries and _may_run_again(compiled)):
@@ -139,7 +139,7 @@ def _may_run_again(compiled: CompiledPolicy) -> bool:
     return compiled.policy.reinvocation_policy == "IfNeeded"
 
 
-def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
+def _list_expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
     own = compiled.list_deciding(check)
     if check.kind is CheckKind.MUTATION:
@@ -148,12 +148,12 @@ def _expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Express
     return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
 
 
-def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
+def _withhold_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """The kind and the rough place of each change. The number of parts may reveal the length of a secret."""
     withheld = (
         Change(
             change.op,
-            _known_place(change.path),
+            _find_known_place(change.path),
             None if change.op == "remove" else WITHHELD_ANY,
             None if change.op == "add" else WITHHELD_ANY,
         )
@@ -162,7 +162,7 @@ def _withheld_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple({(change.op, change.path): change for change in withheld}.values())
 
 
-def _known_place(path: str) -> str:
+def _find_known_place(path: str) -> str:
     """The beginning of a path, as far as it names fields that every object may have, without keys."""
     steps = path.split("/")[1:]
     shown = [step for step in steps[:1] if step in _FIELDS[0]]
@@ -183,7 +183,7 @@ def redact_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy
     refused = redact_answer(together.refused, resource, *params)
     return replace(
         together,
-        patch=_withheld_changes(together.patch) if patches else together.patch,
+        patch=_withhold_changes(together.patch) if patches else together.patch,
         refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
     )
 
@@ -213,24 +213,24 @@ def redact_answer(answer: str, resource: Resource, *params: Resource | None) -> 
     return mask_text(answer, resource, *params)
 
 
-def _safe_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
-    change = replace(change, was=_shortened(change.was))
+def _redact_operation(change: Change, invocation_result: InvocationResult, hidden: frozenset[str]) -> Change:
+    change = replace(change, was=_shorten(change.was))
     if LAST_APPLIED.replace("/", "~1") in change.path:
-        return replace(change, value=_withheld(change.value), was=_withheld(change.was))
+        return replace(change, value=_withhold(change.value), was=_withhold(change.was))
     if is_secret(invocation_result.resource):
-        return _safe_operation_on_secret(change, invocation_result.resource, hidden)
-    return replace(change, value=_masked_value(change.value, hidden), was=_masked_value(change.was, hidden))
+        return _redact_operation_on_secret(change, invocation_result.resource, hidden)
+    return replace(change, value=_mask_value(change.value, hidden), was=_mask_value(change.was, hidden))
 
 
-def _safe_operation_on_secret(change: Change, secret: Resource, hidden: frozenset[str]) -> Change:
+def _redact_operation_on_secret(change: Change, secret: Resource, hidden: frozenset[str]) -> Change:
     """The change of a Secret: new values of fields that it shows, and earlier ones where its fields are no secrets."""
     steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in change.path.split("/")[1:])
     hides = not change.path.startswith(_SHOWN_OF_SECRETS)
     hides_was = hides or leads_to_secret(secret.body, steps, (), get_fields(secret))
     return replace(
         change,
-        value=_withheld(change.value) if hides else _masked_value(change.value, hidden),
-        was=_withheld(change.was) if hides_was else _masked_value(change.was, hidden),
+        value=_withhold(change.value) if hides else _mask_value(change.value, hidden),
+        was=_withhold(change.was) if hides_was else _mask_value(change.was, hidden),
     )
 
 
@@ -247,7 +247,7 @@ def _has_text(value: Json) -> bool:
             return any(map(_has_text, value))
 
 
-def _shortened(value: Json) -> Json:
+def _shorten(value: Json) -> Json:
     """The earlier value, shortened for readers and for the database."""
     if isinstance(value, bool | int | float | None):
         return value
@@ -255,11 +255,11 @@ def _shortened(value: Json) -> Json:
     return value if size <= _LONGEST_BEFORE else f"[{size:,} characters]"
 
 
-def _withheld(value: Json) -> Json:
+def _withhold(value: Json) -> Json:
     return None if value is None else WITHHELD_VALUE
 
 
-def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
+def _mask_value(value: Json, hidden: frozenset[str]) -> Json:
     """A value with every secret text and number in it masked; of a text with the name of a secret, the rest is shown."""
     match value:
         case str():
@@ -270,26 +270,29 @@ def _masked_value(value: Json, hidden: frozenset[str]) -> Json:
         case int() | float():
             return MASK if str(value) in hidden else value
         case Mapping():
-            return {key: _masked_value(item, hidden) for key, item in value.items()}
+            return {key: _mask_value(item, hidden) for key, item in value.items()}
         case _:
-            return [_masked_value(item, hidden) for item in value]
+            return [_mask_value(item, hidden) for item in value]
 
 
-def _safe_error(
+def _redact_error(
     outcome: Errored, check: Check, invocation_result: InvocationResult, compiled: CompiledPolicy
 ) -> Errored:
-    evaluated, documents = _expressions_behind(check, compiled), get_documents(invocation_result)
+    evaluated, documents = _list_expressions_behind(check, compiled), get_documents(invocation_result)
     taints = [find_taint(compiled, expression, documents) for expression in evaluated]
     reads = frozenset(path for expression in evaluated for path in expression.paths)
     if any(taints) and not (
         _has_policy_words_only(outcome.message, check, reads)
-        or (not any(each.carries or each.computes for each in taints) and _is_own(outcome, check, compiled, taints))
+        or (
+            not any(each.carries or each.computes for each in taints)
+            and _is_own_error(outcome, check, compiled, taints)
+        )
     ):
         cause = WITHHELD_ERROR if any(each.of_secret for each in taints) else WITHHELD_ANY
-        return replace(outcome, message=_error_prefix(outcome.message, check) + cause)
+        return replace(outcome, message=_find_error_prefix(outcome.message, check) + cause)
     # The errors of patches quote values of the object that the expression may not have read.
     hidden = (
-        _hidden(invocation_result)
+        _list_hidden_forms(invocation_result)
         if compiled.mutations
         else HIDDEN.get(invocation_result.resource, invocation_result.invocation.param)
     )
@@ -298,13 +301,13 @@ def _safe_error(
 
 def _has_policy_words_only(message: str, check: Check, reads: Iterable[tuple[str, ...]]) -> bool:
     return is_plain_error(
-        message.removeprefix(_error_prefix(message, check)), {step for path in reads for step in path}
+        message.removeprefix(_find_error_prefix(message, check)), {step for path in reads for step in path}
     )
 
 
-def _is_own(outcome: Errored, check: Check, compiled: CompiledPolicy, taints: Iterable[Taint]) -> bool:
+def _is_own_error(outcome: Errored, check: Check, compiled: CompiledPolicy, taints: Iterable[Taint]) -> bool:
     """Return whether an error is about a request that an expression makes: it quotes nothing of the response."""
-    cause = outcome.message.removeprefix(_error_prefix(outcome.message, check))
+    cause = outcome.message.removeprefix(_find_error_prefix(outcome.message, check))
     roots = frozenset().union(*(each.elsewhere for each in taints))
     return all(root in compiled.own_errors for root in roots) and any(
         cause.startswith(compiled.own_errors[root]) for root in roots
@@ -317,7 +320,7 @@ def is_plain_error(text: str, words: Container[str]) -> bool:
     return cause == "no such overload" or (cause.startswith(_NO_KEY) and cause.removeprefix(_NO_KEY) in words)
 
 
-def _error_prefix(message: str, check: Check) -> str:
+def _find_error_prefix(message: str, check: Check) -> str:
     """The text before the cause of an error: the policy's own words, or Kyverno's."""
     own = f"expression '{check.expression}' resulted in error: "
     prefixes = (own, "error: ", "failed to load context: ")

@@ -75,7 +75,7 @@ class FieldsOfSecret(SensitiveFields):
         """Return whether the value of an annotation may be shown."""
         if names_secret(name) or not isinstance(value, str) or _PLAIN.match(value) is None:
             return False
-        return not self.holds_secret(value) and not self.holds_secret(_decoded(value))
+        return not self.holds_secret(value) and not self.holds_secret(_decode(value))
 
     def holds_secret(self, text: str) -> bool:
         """Return whether a text contains a part of the Secret's data, plain or encoded, or names another secret."""
@@ -95,7 +95,7 @@ def list_hidden_values(*resources: Resource | None) -> frozenset[str]:
     values: list[str] = []
     for resource in resources:
         if resource is not None:
-            values += _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
+            values += _list_secret_values(resource) if is_secret(resource) else _list_env_values(resource.body)
     return frozenset(values)
 
 
@@ -104,7 +104,7 @@ def mask_values(text: str, values: Iterable[str]) -> str:
     found = [value for value in values if value in text]
     if not found:
         return text
-    hidden = sorted(span for value in found for span in _occurrences(value, text))
+    hidden = sorted(span for value in found for span in _find_occurrences(value, text))
     shown: list[str] = []
     position = 0
     for start, end in hidden:
@@ -114,40 +114,40 @@ def mask_values(text: str, values: Iterable[str]) -> str:
     return "".join([*shown, text[position:]])
 
 
-def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
+def _find_occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
     start = text.find(value)
     while start >= 0:
         yield start, start + len(value)
         start = text.find(value, start + 1)
 
 
-def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
+def _list_secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
     """The values of a Secret that have at most `longest` characters."""
     fields = {**resource.body, **resource.withheld}
     encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
     plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
     most = longest * _ENCODED_CHARACTER + _PADDED
-    decoded = (_decoded(value) for value in encoded if len(value) <= most)
+    decoded = (_decode(value) for value in encoded if len(value) <= most)
     for value in (*encoded, *decoded, *plain):
         if SHORTEST_SECRET <= len(value) <= longest:
             yield value
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
 
 
-def _env_values(body: JsonObject) -> list[str]:
-    lists = _LATEST_ENV.of(body)
-    values = [value for variables in lists for value in _long_values(variables)]
-    named = [variable for variables in lists for variable in _with_secret_names(variables)]
-    return values + _long_values(named, SHORTEST_SECRET) if named else values
+def _list_env_values(body: JsonObject) -> list[str]:
+    lists = _LATEST_ENV.get(body)
+    values = [value for variables in lists for value in _list_long_values(variables)]
+    named = [variable for variables in lists for variable in _select_secret_names(variables)]
+    return values + _list_long_values(named, SHORTEST_SECRET) if named else values
 
 
-def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
+def _list_long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
     try:
         values = [variable.get("value") for variable in variables]
     except AttributeError:  # a variable is no object
@@ -157,18 +157,18 @@ def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list
 
 def list_short_values(resource: Resource, longest: int) -> list[str]:
     """The values of a Secret, plain and encoded, that a text of at most `longest` characters can contain."""
-    return list(_secret_values(resource, longest))
+    return list(_list_secret_values(resource, longest))
 
 
 def list_secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
     named: list[Json] = []
-    for variables in _LATEST_ENV.of(body):
-        named += _with_secret_names(variables)
-    return _long_values(named) if named else []
+    for variables in _LATEST_ENV.get(body):
+        named += _select_secret_names(variables)
+    return _list_long_values(named) if named else []
 
 
-def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
+def _select_secret_names(variables: Iterable[Any]) -> list[Json]:
     try:
         return [variable for variable in variables if _SECRET_NAMES[variable["name"]]]
     except (KeyError, TypeError):  # a variable without a name, or whose name is no text
@@ -178,22 +178,22 @@ def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
 _SECRET_NAMES: Final = ResultCache(names_secret)
 
 
-def _env(body: JsonObject) -> list[Sequence[Json]]:
+def _list_env(body: JsonObject) -> list[Sequence[Json]]:
     """The lists of environment variables of all containers, in every place that may have the spec of a pod, without empty lists."""
     lists: list[Sequence[Json]] = []
     if "spec" in body:
         outer = as_object(body["spec"])
         _add_env(outer, lists)
         if "template" in outer:
-            _add_env(_template_spec(outer), lists)
+            _add_env(_get_template_spec(outer), lists)
         if "jobTemplate" in outer:
-            _add_env(_template_spec(as_object(dig(outer, "jobTemplate", "spec"))), lists)
+            _add_env(_get_template_spec(as_object(dig(outer, "jobTemplate", "spec"))), lists)
     if "template" in body:
-        _add_env(_template_spec(body), lists)
+        _add_env(_get_template_spec(body), lists)
     return lists
 
 
-def _template_spec(parent: JsonObject) -> JsonObject:
+def _get_template_spec(parent: JsonObject) -> JsonObject:
     return as_object(as_object(parent.get("template")).get("spec"))
 
 
@@ -217,9 +217,9 @@ class _LatestEnv:
         self._body: JsonObject | None = None
         self._lists: list[Sequence[Json]] = []
 
-    def of(self, body: JsonObject) -> list[Sequence[Json]]:
+    def get(self, body: JsonObject) -> list[Sequence[Json]]:
         if body is not self._body:
-            self._lists, self._body = _env(body), body
+            self._lists, self._body = _list_env(body), body
         return self._lists
 
 

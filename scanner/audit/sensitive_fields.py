@@ -106,7 +106,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
         return True
     if key in _DATA and container.get("kind") == "Secret":
         return True
-    if key == "value" and (_is_variable(container, trail) or any(map(names_secret, _names_in(container)))):
+    if key == "value" and (_is_variable(container, trail) or any(map(names_secret, _list_names(container)))):
         return True
     return is_secret_named(key, container.get(key))
 
@@ -116,7 +116,7 @@ def is_secret_named(name: str, value: object) -> bool:
     return names_secret(name) and not _is_open(value, _REFERENCES.get(name, frozenset()), 0)
 
 
-def _names_in(container: Mapping[str, object]) -> Iterable[str]:
+def _list_names(container: Mapping[str, object]) -> Iterable[str]:
     """The texts by which a map names the value in it."""
     return (str(container.get(field, "")) for field in _NAMING_FIELDS)
 
@@ -183,11 +183,11 @@ def mask_named_secrets(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     if _ENCODED.search(text) or _COPY.search(text):
         return MASK
-    text = _PASSWORD.sub(_without_password, text)
-    text = _NAMED.sub(_without_named, text)
+    text = _PASSWORD.sub(_mask_url_part, text)
+    text = _NAMED.sub(_mask_named, text)
     for pattern in _OTHER_SECRETS:
         text = pattern.sub(_KEPT, text)
-    return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
+    return _WORD.sub(_mask_url_password, text) if "://" in text and "@" in text else text
 
 
 def holds_secret(text: str) -> bool:
@@ -201,19 +201,19 @@ def _short_holds_secret(text: str) -> bool:
     return mask_named_secrets(text) != text
 
 
-def _without_named(match: re2._Match[str]) -> str:
+def _mask_named(match: re2._Match[str]) -> str:
     """A name without its value; true and false are no secrets, as in `--anonymous-auth=false`."""
     name, value = match.groups()
     return match[0] if value.rstrip("]})\\").lower() in _FLAGS else f"{name}{MASK}"
 
 
-def _without_password(match: re2._Match[str]) -> str:
+def _mask_url_part(match: re2._Match[str]) -> str:
     """The part of a URL before its host without the password; a port with the `@` of a query is none."""
     before, password, end = match.groups()
     return match[0] if _PORT.match(password) else f"{before}{MASK}{end}"
 
 
-def _without_url_password(word: re.Match[str]) -> str:
+def _mask_url_password(word: re.Match[str]) -> str:
     """A word without the password of its URL: drivers of databases accept `/` and `@` in it, so the last `@` ends it.
 
     Each word is read once from each side: a regular expression for the whole would take quadratic time on hostile texts.

@@ -80,14 +80,14 @@ class _Flows:
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _FlowPlaces]] = {}
 
-    def of(self, compiled: CompiledPolicy, expression: Expression) -> _FlowPlaces:
+    def get(self, compiled: CompiledPolicy, expression: Expression) -> _FlowPlaces:
         key = (id(compiled), id(expression))
         entry = self._places.get(key)
         if entry is None:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
-            places = _places(_flow_with_variables(compiled, expression), compiled)
+            places = _find_flow_places(_find_flow_with_variables(compiled, expression), compiled)
             entry = self._places[key] = (compiled, expression, places)
         return entry[2]
 
@@ -95,7 +95,7 @@ class _Flows:
 _FLOWS = _Flows()
 
 
-def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
+def _find_flow_places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
     carried, computed = ([locate_in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
     return _FlowPlaces(
         tuple((root, steps) for root, steps in carried if root in _DOCUMENTS),
@@ -127,7 +127,7 @@ def overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
     return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
 
-def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+def _find_flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
     if expression.program is None:
         return cel.Flow(frozenset(), frozenset())
 
@@ -135,13 +135,13 @@ def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> ce
         chosen = (
             [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
         )
-        yield from (_flow(variable.program) for variable in chosen if variable.program is not None)
+        yield from (_find_flow(variable.program) for variable in chosen if variable.program is not None)
 
-    return cel.follow_variables(_flow(expression.program), variables) or _TOO_MUCH
+    return cel.follow_variables(_find_flow(expression.program), variables) or _TOO_MUCH
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _flow(program: cel.Program) -> cel.Flow:
+def _find_flow(program: cel.Program) -> cel.Flow:
     return program.flow()
 
 
@@ -185,7 +185,7 @@ class _LatestDocuments:
     def __init__(self) -> None:
         self._documents: TaintDocuments | None = None
 
-    def of(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
+    def get(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
         if self._documents is None or not self._documents.are_of(resource, param, namespace):
             self._documents = TaintDocuments(resource, param, namespace)
         return self._documents
@@ -198,27 +198,27 @@ def get_documents(invocation_result: InvocationResult) -> TaintDocuments:
     """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
     namespace = None if request is None else request.namespace_object
-    return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
+    return _LATEST.get(invocation_result.resource, invocation_result.invocation.param, namespace)
 
 
 def find_taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:
     """The use of secrets by an expression that reads some documents; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
-    places = _FLOWS.of(compiled, expression)
+    places = _FLOWS.get(compiled, expression)
     found = documents.taints.get(places)
     if found is None:
-        found = documents.taints[places] = _taint(places, documents)
+        found = documents.taints[places] = _compute_taint(places, documents)
     return found
 
 
-def _taint(places: _FlowPlaces, documents: TaintDocuments) -> Taint:
-    carried, computed = (_secret_roots(each, documents) for each in (places.carried, places.computed))
+def _compute_taint(places: _FlowPlaces, documents: TaintDocuments) -> Taint:
+    carried, computed = (_list_secret_roots(each, documents) for each in (places.carried, places.computed))
     of_secret = bool(documents.secrets) and not documents.secrets.isdisjoint([*carried, *computed])
     return Taint(bool(carried), bool(computed), of_secret, places.elsewhere)
 
 
-def _secret_roots(places: Iterable[tuple[str, _Path]], documents: TaintDocuments) -> list[str]:
+def _list_secret_roots(places: Iterable[tuple[str, _Path]], documents: TaintDocuments) -> list[str]:
     """The names of the documents of the places that lead to secrets; the first is enough where no document is a Secret."""
     roots: list[str] = []
     for root, steps in places:
@@ -262,10 +262,10 @@ class _SensitiveTexts:
     def __init__(self) -> None:
         self._latest: list[tuple[Json, frozenset[str]]] = []
 
-    def of(self, document: Json) -> frozenset[str]:
+    def get(self, document: Json) -> frozenset[str]:
         latest = next((texts for other, texts in self._latest if other is document), None)
         if latest is None:
-            latest = frozenset(_texts(document))
+            latest = frozenset(_find_sensitive_texts(document))
             self._latest = [(document, latest), *self._latest[: _KEPT - 1]]
         return latest
 
@@ -275,10 +275,10 @@ _TEXTS = _SensitiveTexts()
 
 def list_sensitive_texts(document: Json) -> frozenset[str]:
     """The texts and numbers in all sensitive fields of a document, and its sensitive texts."""
-    return _TEXTS.of(document)
+    return _TEXTS.get(document)
 
 
-def _texts(document: Json) -> Iterator[str]:
+def _find_sensitive_texts(document: Json) -> Iterator[str]:
     stack: list[tuple[Json, Trail, bool]] = [(document, (), False)]
     while stack:
         value, trail, hidden = stack.pop()

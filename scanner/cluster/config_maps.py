@@ -22,16 +22,16 @@ def list_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list
     Raises ClusterError if those of the namespace cannot be listed.
     """
     try:
-        return list(_listed(cluster, "", label)), ""
+        return list(_list_from_pages(cluster, "", label)), ""
     except ListFailed as error:
         unlisted = error.why
     try:
-        return list(_listed(cluster, namespace, label)), unlisted
+        return list(_list_from_pages(cluster, namespace, label)), unlisted
     except ListFailed as error:
         raise ClusterError(f"the waivers of namespace {namespace} cannot be read: {error.why}") from error
 
 
-def _listed(cluster: Cluster, namespace: str, label: str) -> Iterator[LabelledConfigMap]:
+def _list_from_pages(cluster: Cluster, namespace: str, label: str) -> Iterator[LabelledConfigMap]:
     for page in cluster.pages(CONFIG_MAPS, namespace=namespace, selector=label):
         for item in as_list(as_object(orjson.loads(page.data)).get("items")):
             metadata = as_object(dig(item, "metadata"))

@@ -58,10 +58,10 @@ def read_definition(body: JsonObject) -> Definition:
 
     Mirrors `version.CompareKubeAwareVersionStrings` for the order of versions.
     """
-    group = _required(body, "spec", "group")
-    kind = _required(body, "spec", "names", "kind")
-    plural = _required(body, "spec", "names", "plural")
-    scope = _required(body, "spec", "scope")
+    group = _get_required(body, "spec", "group")
+    kind = _get_required(body, "spec", "names", "kind")
+    plural = _get_required(body, "spec", "names", "plural")
+    scope = _get_required(body, "spec", "scope")
     if scope not in ("Namespaced", "Cluster"):
         raise BrokenDefinition(f'spec.scope: Unsupported value: "{scope}": write Namespaced or Cluster')
     served = [
@@ -92,7 +92,7 @@ def rank_version(version: str) -> tuple[int, int, int, str]:
     return (-_STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), "")
 
 
-def _required(body: JsonObject, *path: str) -> str:
+def _get_required(body: JsonObject, *path: str) -> str:
     value = as_text(dig(body, *path))
     if not value:
         raise BrokenDefinition(f"{'.'.join(path)}: Required value")

@@ -58,7 +58,7 @@ def parse_selector(text: str) -> LabelQuery:
 
     Mirrors `labels.Parse` of `apimachinery/pkg/labels`.
     """
-    return LabelQuery(tuple(_SelectorParser(text).terms()))
+    return LabelQuery(tuple(_SelectorParser(text).parse()))
 
 
 class _SelectorParser:
@@ -69,36 +69,36 @@ class _SelectorParser:
         self._tokens = [match[1] for match in _TOKEN.finditer(text)]
         self._position = 0
 
-    def terms(self) -> list[Term]:
+    def parse(self) -> list[Term]:
         terms: list[Term] = []
         if not self._peek():
             return terms
         while True:
-            terms.append(self._term())
+            terms.append(self._parse_term())
             if not (separator := self._take()):
                 return terms
             if separator != ",":
                 self._fail(f"found '{separator}', expected ',' or the end")
 
-    def _term(self) -> Term:
+    def _parse_term(self) -> Term:
         absent = self._peek() == "!"
         if absent:
             self._take()
-        key = self._key()
+        key = self._parse_key()
         if self._peek() in (",", ""):
             return Requirement(key, "DoesNotExist" if absent else "Exists")
         operator = self._take()
         if absent:
             self._fail(f"found '{operator}' after '!{key}', expected ',' or the end")
         if operator in _SETS:
-            return Requirement(key, _SETS[operator], self._set())
+            return Requirement(key, _SETS[operator], self._parse_set())
         if operator in ("<", ">"):
-            return IntegerTerm(key, operator == ">", self._bound(key))
+            return IntegerTerm(key, operator == ">", self._parse_bound(key))
         if operator not in _EXACT:
             self._fail(f"found '{operator}', expected one of in, notin, =, ==, !=, <, >")
-        return Requirement(key, _EXACT[operator], (self._value(),))
+        return Requirement(key, _EXACT[operator], (self._parse_value(),))
 
-    def _key(self) -> str:
+    def _parse_key(self) -> str:
         key = self._take()
         if key in _SYMBOLS:
             self._fail(f"found '{key}', expected a label key")
@@ -107,17 +107,17 @@ class _SelectorParser:
             self._fail(f"'{key}' is not a label key")
         return key
 
-    def _set(self) -> tuple[str, ...]:
+    def _parse_set(self) -> tuple[str, ...]:
         if (opening := self._take()) != "(":
             self._fail(f"found '{opening}', expected '('")
-        values = [self._value(")")]
+        values = [self._parse_value(")")]
         while (symbol := self._take()) == ",":
-            values.append(self._value(")"))
+            values.append(self._parse_value(")"))
         if symbol != ")":
             self._fail(f"found '{symbol}', expected ',' or ')'")
         return tuple(dict.fromkeys(values))
 
-    def _value(self, end: str = "") -> str:
+    def _parse_value(self, end: str = "") -> str:
         if self._peek() in (",", end):
             return ""
         value = self._take()
@@ -125,8 +125,8 @@ class _SelectorParser:
             self._fail(f"'{value}' is not a label value")
         return value
 
-    def _bound(self, key: str) -> int:
-        value = self._value()
+    def _parse_bound(self, key: str) -> int:
+        value = self._parse_value()
         if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
             self._fail(f"{key} is compared to '{value}', expected a whole number")
         return int(value)

@@ -40,8 +40,8 @@ class KnownSchemas:
 @cache
 def builtin_schemas() -> Mapping[tuple[str, str, str], Schema]:
     """The schemas of the kinds that a Kubernetes 1.36 server has by itself."""
-    table = _table()
-    return {_key(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
+    table = _read_table()
+    return {_split_name(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
 
 
 def read_custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
@@ -49,7 +49,7 @@ def read_custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str],
     group = as_text(dig(definition, "spec", "group"))
     kind = as_text(dig(definition, "spec", "names", "kind"))
     written, versions = as_list(dig(definition, "spec", "versions")), read_versions(definition)
-    return {(group, as_text(dig(version, "name")), kind): _custom(version, versions) for version in written}
+    return {(group, as_text(dig(version, "name")), kind): _make_custom(version, versions) for version in written}
 
 
 def read_versions(definition: JsonObject) -> DefinedVersions | None:
@@ -71,8 +71,8 @@ def find_conversion(versions: DefinedVersions | None) -> Conversion:
     return "relabels" if versions is not None and versions.relabels else "server"
 
 
-def _custom(version: Json, versions: DefinedVersions | None) -> Schema:
-    table = _table()
+def _make_custom(version: Json, versions: DefinedVersions | None) -> Schema:
+    table = _read_table()
     written = as_object(dig(version, "schema", "openAPIV3Schema"))
     shape = as_object(Compactor(EMPTY).convert_schema(written))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
@@ -80,20 +80,20 @@ def _custom(version: Json, versions: DefinedVersions | None) -> Schema:
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)
 
 
-def _key(name: str) -> tuple[str, str, str]:
+def _split_name(name: str) -> tuple[str, str, str]:
     api_version, _, kind = name.rpartition("/")
     group, _, version = api_version.rpartition("/")
     return group, version, kind
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _SchemaTable:
     kinds: Mapping[str, int]
     names: Sequence[str]
     types: Sequence[Json]
 
 
 @cache
-def _table() -> _Table:
+def _read_table() -> _SchemaTable:
     read = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
-    return _Table(read["kinds"], read["names"], read["types"])
+    return _SchemaTable(read["kinds"], read["names"], read["types"])

@@ -87,9 +87,9 @@ class _ValueComposer:
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case AliasEvent():
-                self._alias(event)
+                self._add_alias(event)
             case CollectionStartEvent():
                 self._open(event)
             case SequenceEndEvent() | MappingEndEvent():
@@ -97,7 +97,7 @@ class _ValueComposer:
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent) -> None:
         if self._expects_key() and _is_merge(event):
             self.stack[-1].merging = True
             return
@@ -116,7 +116,7 @@ class _ValueComposer:
         else:
             self._place(convert_to_json(value), event)
 
-    def _alias(self, event: AliasEvent) -> None:
+    def _add_alias(self, event: AliasEvent) -> None:
         if event.anchor not in self.anchors:
             self._fail("unknown anchor referenced: quote a value that begins with *", event)
         anchored = self.anchors[event.anchor]
@@ -127,7 +127,7 @@ class _ValueComposer:
         self.aliased += size
         self._refuse_bomb(event)
         if not isinstance(value, list | dict):
-            self._alias_of_scalar(value, event)
+            self._add_alias_of_scalar(value, event)
         elif self._expects_key():
             self._fail(_COLLECTION_KEY, event)
         elif self.stack and self.stack[-1].merging and isinstance(value, list):
@@ -135,7 +135,7 @@ class _ValueComposer:
         else:
             self._place(value, event)
 
-    def _alias_of_scalar(self, value: Scalar, event: Event) -> None:
+    def _add_alias_of_scalar(self, value: Scalar, event: Event) -> None:
         try:
             self._place_scalar(value, event)
         except BadScalar as error:
@@ -190,11 +190,11 @@ class _ValueComposer:
     def _refuse_bomb(self, event: Event) -> None:
         if self.aliased <= _FREE_ALIASES or self.nodes <= _FREE_NODES:
             return
-        if self.aliased / self.nodes > _allowed_ratio(self.nodes):
+        if self.aliased / self.nodes > _compute_allowed_ratio(self.nodes):
             self._fail("document contains excessive aliasing", event)
 
     def _fail(self, problem: str, event: Event) -> NoReturn:
-        raise _malformed(problem, event.start_mark, self.line_offset)
+        raise _make_error(problem, event.start_mark, self.line_offset)
 
 
 def load(text: str, *, line_offset: int = 0) -> Json:
@@ -217,12 +217,12 @@ def read_events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
     except pyyaml.MarkedYAMLError as error:
         # Some messages quote the document, such as a tag: a value that begins with ! or *.
         problem = _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
-        raise _malformed(problem, error.problem_mark or error.context_mark, line_offset) from error
+        raise _make_error(problem, error.problem_mark or error.context_mark, line_offset) from error
     except pyyaml.YAMLError as error:
         raise MalformedDocument(" ".join(str(error).split())) from error
 
 
-def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> MalformedDocument:
+def _make_error(problem: str, mark: _Mark | None, line_offset: int) -> MalformedDocument:
     if mark is None:
         return MalformedDocument(problem)
     return MalformedDocument(problem, mark.line + 1 + line_offset, mark.column + 1)
@@ -232,7 +232,7 @@ def _is_merge(event: ScalarEvent) -> bool:
     return event.value == "<<" and (event.implicit[0] or event.tag == _MERGE_TAG)
 
 
-def _allowed_ratio(nodes: int) -> float:
+def _compute_allowed_ratio(nodes: int) -> float:
     if nodes <= _SMALL:
         return 0.99
     if nodes >= _LARGE:

@@ -80,8 +80,8 @@ def find_left_out(given: Mapping[str, SourcedValue], rules: Iterable[Rule]) -> f
 
 def _exclude(rule: Excludes, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
     """Note which of the values is removed, and by which source."""
-    own = _effective(rule.flag, given, removed)
-    others = {flag: other for flag in rule.others if (other := _effective(flag, given, removed))}
+    own = _find_effective(rule.flag, given, removed)
+    others = {flag: other for flag in rule.others if (other := _find_effective(flag, given, removed))}
     if own is None or not others:
         return
     highest = max(other.source for other in others.values())
@@ -94,10 +94,10 @@ def _exclude(rule: Excludes, given: Mapping[str, SourcedValue], removed: dict[st
 
 
 def _need(rule: Requires, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
-    own = _effective(rule.flag, given, removed)
+    own = _find_effective(rule.flag, given, removed)
     if own is None:
         return
-    needed = _effective(rule.needed, given, removed)
+    needed = _find_effective(rule.needed, given, removed)
     if needed is not None and _satisfies(needed.value, rule.values):
         if rule.belongs and needed.source > own.source:
             removed[rule.flag] = needed.source
@@ -110,7 +110,9 @@ def _need(rule: Requires, given: Mapping[str, SourcedValue], removed: dict[str, 
     raise UsageError(f"{own.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
 
 
-def _effective(flag: str, given: Mapping[str, SourcedValue], removed: Mapping[str, ValueSource]) -> SourcedValue | None:
+def _find_effective(
+    flag: str, given: Mapping[str, SourcedValue], removed: Mapping[str, ValueSource]
+) -> SourcedValue | None:
     value = given.get(flag)
     return None if value is None or value.is_default or flag in removed else value
 

@@ -61,13 +61,13 @@ class Configuration:
 def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Configuration:
     """The configuration of this environment, and of the file that is `named` or found. Raises UsageError for the first error."""
     settings = tuple(settings)
-    file = _file(settings, named, environment)
-    for error in (*_unknown(settings, environment), *file.errors):
+    file = _read_file(settings, named, environment)
+    for error in (*_report_unknown(settings, environment), *file.errors):
         raise error
     return Configuration(
         file.path,
         file.digest,
-        {each.key: _value(each, file, environment) for each in settings},
+        {each.key: _find_value(each, file, environment) for each in settings},
         file.posture,
         file.tokens,
         file.routes,
@@ -78,26 +78,26 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
 def list_errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
     """Every error of the environment and of the file. Raises UsageError for a file that cannot be read."""
     settings = tuple(settings)
-    file = _file(settings, named, environment)
-    yield from _unknown(settings, environment)
+    file = _read_file(settings, named, environment)
+    yield from _report_unknown(settings, environment)
     for setting in settings:
         try:
-            _value(setting, NO_FILE, environment)
+            _find_value(setting, NO_FILE, environment)
         except UsageError as error:
             yield error
     yield from file.errors
 
 
-def _file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
+def _read_file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
     path = find_file(named, environment, Path())
     return NO_FILE if path is None else read_file(path, settings)
 
 
-def _unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
+def _report_unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
     return report_unknown(select_variables(environment), (setting.variable for setting in settings))
 
 
-def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> SettingValue:
+def _find_value(setting: Setting, file: File, environment: Mapping[str, str]) -> SettingValue:
     if setting.variable in environment:
         text = environment[setting.variable]
         return SettingValue(setting, parse_text(setting, text), ValueSource.ENVIRONMENT, setting.variable)

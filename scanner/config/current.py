@@ -71,7 +71,7 @@ def get_settings(controls: Sequence[Path] = ()) -> Settings:
 
     running = _CURRENT.get()
     own = running.configuration.posture if running else DEFAULT_SETTINGS
-    return replace(own, frameworks=_frameworks(controls)) if controls else own
+    return replace(own, frameworks=_read_frameworks(controls)) if controls else own
 
 
 def get_access_tokens() -> tuple[AccessToken, ...]:
@@ -86,7 +86,7 @@ def get_routes() -> tuple[Route, ...]:
     return running.configuration.routes if running else ()
 
 
-def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
+def _read_frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
     from scanner.documents.controls import read_frameworks
     from scanner.policies.language import LANGUAGES
 
@@ -96,7 +96,7 @@ def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
 def get_schedule() -> Schedule | None:
     """The schedule at which the cluster of a fleet, or the configuration, expects runs; None without one. Raises UsageError."""
     running = _CURRENT.get()
-    configured = tuple(str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    configured = tuple(str(_get_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
     cron, zone = _SCHEDULE.get() or configured
     if not cron:
         return None
@@ -110,7 +110,7 @@ def get_expectation() -> RunExpectation | None:
     """The schedule of the configuration with its tolerance, None without one. Raises UsageError."""
     running = _CURRENT.get()
     cron, zone, tolerance = (
-        str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
+        str(_get_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
     )
     if not cron:
         return None
@@ -147,7 +147,7 @@ def get_expectations(fleet: Path | None) -> RunExpectations:
     return RunExpectations(others, own, tuple(member.name for member in members))
 
 
-def _value(running: _RunningCommand | None, key: str) -> Plain | None:
+def _get_value(running: _RunningCommand | None, key: str) -> Plain | None:
     value = running.configuration.values.get(key) if running else None
     return value.value if value else None
 

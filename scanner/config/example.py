@@ -29,35 +29,35 @@ def find_schema() -> Path:
 
 def write_example(settings: Iterable[Setting], schema: str) -> str:
     """The text of the file; `schema` is the address of its JSON Schema."""
-    return "\n".join([f"# yaml-language-server: $schema={schema}", *_lines(settings)]) + "\n"
+    return "\n".join([f"# yaml-language-server: $schema={schema}", *_write_lines(settings)]) + "\n"
 
 
-def _lines(settings: Iterable[Setting]) -> Iterator[str]:
-    yield from (line for text in _HEAD for line in _comment(text))
+def _write_lines(settings: Iterable[Setting]) -> Iterator[str]:
+    yield from (line for text in _HEAD for line in _write_comment(text))
     for section, group in groupby(settings, lambda setting: setting.key.rpartition(".")[0]):
         if section:
             yield from ("", f"#{section}:")
         for setting in group:
             indent = "  " if section else ""
-            yield from ("", *(f"{indent}{line}" for line in _comment(setting.help)))
-            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
+            yield from ("", *(f"{indent}{line}" for line in _write_comment(setting.help)))
+            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_write_value(setting)}"
     for key in UNFLAGGED_KEYS:
-        yield from ("", *_comment(key.help), f"#{key.key}: {key.example}")
+        yield from ("", *_write_comment(key.help), f"#{key.key}: {key.example}")
 
 
-def _comment(text: str) -> list[str]:
+def _write_comment(text: str) -> list[str]:
     return [f"# {line}" for line in wrap(text, _WIDTH)]
 
 
-def _value(setting: Setting) -> str:
+def _write_value(setting: Setting) -> str:
     """The default, or a value of the right type."""
     if setting.default is not None:
         return json.dumps(setting.default)
-    value: object = setting.choices[0] if setting.choices else _sample(setting)
+    value: object = setting.choices[0] if setting.choices else _make_sample(setting)
     return json.dumps([value] if setting.many else value)
 
 
-def _sample(setting: Setting) -> object:
+def _make_sample(setting: Setting) -> object:
     match setting.form:
         case ValueType.INTEGER | ValueType.NUMBER:
             return 1

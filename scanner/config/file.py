@@ -69,10 +69,10 @@ def read_file(path: Path, settings: tuple[Setting, ...]) -> File:
         raise UsageError(f"the configuration {path} is no file: name the path of a file")
     documents = list(read(path))
     if not documents:
-        return File(str(path), _digest({}))
+        return File(str(path), _compute_digest({}))
     if len(documents) > 1:
         documents[1].fail("the file has a second document: write one")
-    return _FileReader(settings).file(path, documents[0])
+    return _FileReader(settings).read(path, documents[0])
 
 
 @dataclass(slots=True)
@@ -84,18 +84,18 @@ class _FileReader:
     unflagged: dict[str, Node] = field(default_factory=dict)
     errors: list[UsageError] = field(default_factory=list)
 
-    def file(self, path: Path, document: Node) -> File:
+    def read(self, path: Path, document: Node) -> File:
         """The content of the document at a path. Raises BadDocument if it is no object."""
         known = {setting.key: setting for setting in self.settings}
-        self._read("", document, known)
-        posture = self._without_errors(read_settings, DEFAULT_SETTINGS)
-        tokens: tuple[AccessToken, ...] = self._without_errors(read_tokens, ())
-        routes: tuple[Route, ...] = self._without_errors(read_routes, ())
-        errors = tuple(sorted(self.errors, key=_position))
+        self._read_keys("", document, known)
+        posture = self._collect_error(read_settings, DEFAULT_SETTINGS)
+        tokens: tuple[AccessToken, ...] = self._collect_error(read_tokens, ())
+        routes: tuple[Route, ...] = self._collect_error(read_routes, ())
+        errors = tuple(sorted(self.errors, key=_get_position))
         written = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
-        return File(str(path), _digest(document.json()), self.values, posture, tokens, routes, written, errors)
+        return File(str(path), _compute_digest(document.json()), self.values, posture, tokens, routes, written, errors)
 
-    def _without_errors(self, read: Callable[[Mapping[str, Node]], _Read], default: _Read) -> _Read:
+    def _collect_error(self, read: Callable[[Mapping[str, Node]], _Read], default: _Read) -> _Read:
         """The values of keys without a flag; the default, and an error, if one of them cannot be read."""
         try:
             return read(self.unflagged)
@@ -103,20 +103,20 @@ class _FileReader:
             self.errors.append(error)
             return default
 
-    def _read(self, above: str, node: Node, known: Mapping[str, Setting]) -> None:
+    def _read_keys(self, above: str, node: Node, known: Mapping[str, Setting]) -> None:
         """Read the keys of an object that is the value of the key `above`, or the document."""
         for name, value in node.entries().items():
             key = f"{above}.{name}" if above else name
             if key in known:
-                self._value(known[key], value)
+                self._read_value(known[key], value)
             elif key in _UNFLAGGED:
-                self._unflagged(key, value)
+                self._add_unflagged(key, value)
             elif any(each.startswith(f"{key}.") for each in known):
-                self._section(key, value, known)
+                self._read_section(key, value, known)
             else:
-                self._unknown(node.keys[name], above, name, (*known, *_UNFLAGGED))
+                self._report_unknown(node.keys[name], above, name, (*known, *_UNFLAGGED))
 
-    def _value(self, setting: Setting, node: Node) -> None:
+    def _read_value(self, setting: Setting, node: Node) -> None:
         try:
             self.values[setting.key] = parse_node(setting, node), node.place
         except BadDocument as error:
@@ -124,21 +124,21 @@ class _FileReader:
         except UsageError as error:
             self.errors.append(BadDocument(node.place, str(error).removeprefix(f"{node.place}: ")))
 
-    def _unflagged(self, key: str, node: Node) -> None:
+    def _add_unflagged(self, key: str, node: Node) -> None:
         if node.value is None:
             self.errors.append(BadDocument(node.place, f"{key}: has no value: write one, or remove the key"))
         else:
             self.unflagged[key] = node
 
-    def _section(self, key: str, node: Node, known: Mapping[str, Setting]) -> None:
+    def _read_section(self, key: str, node: Node, known: Mapping[str, Setting]) -> None:
         try:
-            self._read(key, node, known)
+            self._read_keys(key, node, known)
         except BadDocument as error:
             self.errors.append(error)
 
-    def _unknown(self, place: Position, above: str, name: str, known: tuple[str, ...]) -> None:
+    def _report_unknown(self, place: Position, above: str, name: str, known: tuple[str, ...]) -> None:
         beginning = f"{above}." if above else ""
-        choices = list(dict.fromkeys(_next_part(key, beginning) for key in known if key.startswith(beginning)))
+        choices = list(dict.fromkeys(_take_next_part(key, beginning) for key in known if key.startswith(beginning)))
         hint = did_you_mean(name, choices) or (
             f" The keys are {', '.join(choices)}." if above else " `assay config view` lists the keys."
         )
@@ -148,15 +148,15 @@ class _FileReader:
 _UNFLAGGED: Final = {each.key for each in UNFLAGGED_KEYS}
 
 
-def _next_part(key: str, beginning: str) -> str:
+def _take_next_part(key: str, beginning: str) -> str:
     return key.removeprefix(beginning).partition(".")[0]
 
 
-def _position(error: UsageError) -> tuple[int, int]:
+def _get_position(error: UsageError) -> tuple[int, int]:
     return (error.place.line, error.place.column) if isinstance(error, BadDocument) else (0, 0)
 
 
-def _digest(document: Json) -> str:
+def _compute_digest(document: Json) -> str:
     """The digest of a document without its secrets: a digest of a password would let others test guesses."""
     content = json.dumps(mask_document(document), sort_keys=True, ensure_ascii=False)
     return f"sha256:{sha256(content.encode(errors='surrogatepass')).hexdigest()}"

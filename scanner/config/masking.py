@@ -74,14 +74,14 @@ def mask_document(value: Json, key: str = "") -> Json:
         case None:
             return None
         case str() | bool() | int() | float():
-            return _shown(SHOWING.get(key, Visibility.WITHHELD), value)
+            return _mask(SHOWING.get(key, Visibility.WITHHELD), value)
         case Mapping():
             return {name: mask_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
         case _:
             return [mask_document(item, key) for item in value]
 
 
-def _shown(showing: Visibility, value: str | float) -> Json:
+def _mask(showing: Visibility, value: str | float) -> Json:
     if showing is not Visibility.WITHHELD and not isinstance(value, str):
         return value
     text = str(value)
@@ -93,7 +93,7 @@ def _shown(showing: Visibility, value: str | float) -> Json:
         case Visibility.ORIGIN:
             return mask_text(origin_of(text)) or MASK
         case Visibility.DATABASE:
-            return _database(text)
+            return _mask_database(text)
         case Visibility.KEY_ALONE:
             return f"{mask_text(text.partition('=')[0])}={MASK}" if "=" in text else MASK
         case Visibility.WITHHELD:
@@ -102,7 +102,7 @@ def _shown(showing: Visibility, value: str | float) -> Json:
             assert_never(never)
 
 
-def _database(text: str) -> str:
+def _mask_database(text: str) -> str:
     from scanner.store.database.address import address_of
 
     try:

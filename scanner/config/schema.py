@@ -18,7 +18,7 @@ def make_schema(settings: Iterable[Setting]) -> _Object:
     sections: dict[str, dict[str, Json]] = {}
     for setting in settings:
         section, dot, name = setting.key.rpartition(".")
-        (sections.setdefault(section, {}) if dot else properties)[name] = _property(setting)
+        (sections.setdefault(section, {}) if dot else properties)[name] = _make_property(setting)
     for name, keys in sections.items():
         properties[name] = {"type": "object", "additionalProperties": False, "properties": keys}
     for key in UNFLAGGED_KEYS:
@@ -33,15 +33,15 @@ def make_schema(settings: Iterable[Setting]) -> _Object:
     }
 
 
-def _property(setting: Setting) -> _Object:
+def _make_property(setting: Setting) -> _Object:
     described: _Object = {"description": setting.help}
     if setting.many:
-        return {**described, "type": "array", "items": _value(setting)}
+        return {**described, "type": "array", "items": _make_value_schema(setting)}
     default: _Object = {} if setting.default is None else {"default": setting.default}
-    return {**described, **_value(setting), **default}
+    return {**described, **_make_value_schema(setting), **default}
 
 
-def _value(setting: Setting) -> _Object:
+def _make_value_schema(setting: Setting) -> _Object:
     if setting.choices:
         return {"enum": list(setting.choices)}
     bounds = {"minimum": setting.least, "maximum": setting.most}

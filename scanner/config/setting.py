@@ -72,8 +72,8 @@ def parse_text(setting: Setting, text: str) -> Plain:
     if not text.strip():
         raise UsageError(f"{setting.variable} is empty: give a value, or unset the variable")
     if not setting.many:
-        return _scalar_of(setting, text)
-    return tuple(_item(setting, item.strip()) for item in _split(text))
+        return _parse_scalar(setting, text)
+    return tuple(_parse_item(setting, item.strip()) for item in _split(text))
 
 
 def _split(text: str) -> list[str]:
@@ -87,33 +87,33 @@ def _split(text: str) -> list[str]:
     return items
 
 
-def _item(setting: Setting, text: str) -> Scalar:
+def _parse_item(setting: Setting, text: str) -> Scalar:
     if not text:
         raise UsageError(f"{setting.variable} has an empty value between commas: remove the comma")
-    return _scalar_of(setting, text)
+    return _parse_scalar(setting, text)
 
 
-def _scalar_of(setting: Setting, text: str) -> Scalar:
+def _parse_scalar(setting: Setting, text: str) -> Scalar:
     match setting.form:
         case ValueType.BOOLEAN:
-            return _boolean(setting, text)
+            return _parse_boolean(setting, text)
         case ValueType.INTEGER:
-            return _within(setting, _number(setting, text, int))
+            return _check_bounds(setting, _parse_number(setting, text, int))
         case ValueType.NUMBER:
-            return _within(setting, _number(setting, text, float))
+            return _check_bounds(setting, _parse_number(setting, text, float))
         case ValueType.STRING:
-            return _checked(setting, text, setting.variable)
+            return _check_text(setting, text, setting.variable)
         case _ as never:
             assert_never(never)
 
 
-def _boolean(setting: Setting, text: str) -> bool:
+def _parse_boolean(setting: Setting, text: str) -> bool:
     if text.strip().lower() not in _BOOLEANS:
         raise UsageError(f"{setting.variable}: write true or false, or 1 or 0")
     return _BOOLEANS[text.strip().lower()]
 
 
-def _number(setting: Setting, text: str, kind: type[int | float]) -> int | float:
+def _parse_number(setting: Setting, text: str, kind: type[int | float]) -> int | float:
     try:
         return kind(text)
     except ValueError as error:
@@ -121,13 +121,13 @@ def _number(setting: Setting, text: str, kind: type[int | float]) -> int | float
         raise UsageError(f"{setting.variable}: write {wanted}") from error
 
 
-def _within(setting: Setting, number: float) -> int | float:
-    if problem := _outside(setting, number):
+def _check_bounds(setting: Setting, number: float) -> int | float:
+    if problem := _explain_outside(setting, number):
         raise UsageError(f"{setting.variable}: {problem}")
     return number
 
 
-def _outside(setting: Setting, number: float) -> str:
+def _explain_outside(setting: Setting, number: float) -> str:
     """The reason why a number is outside of the bounds; empty if it is inside. NaN is outside of any bounds."""
     least, most = setting.least, setting.most
     if (least is None or number >= least) and (most is None or number <= most) and number == number:  # noqa: PLR0124 - NaN
@@ -137,14 +137,14 @@ def _outside(setting: Setting, number: float) -> str:
     return f"write a number from {least:g} to {most:g}"
 
 
-def _checked(setting: Setting, text: str, name: str) -> str:
+def _check_text(setting: Setting, text: str, name: str) -> str:
     if setting.choices and text not in setting.choices:
-        raise UsageError(f"{name}: {_choices(setting, text)}")
-    _check(setting, text, name)
+        raise UsageError(f"{name}: {_write_choices(setting, text)}")
+    _check_as_flag(setting, text, name)
     return text
 
 
-def _check(setting: Setting, text: str, name: str) -> None:
+def _check_as_flag(setting: Setting, text: str, name: str) -> None:
     """Raise UsageError for a text that the flag would reject. The message of the flag repeats its value; this one does not."""
     if setting.check is None:
         return
@@ -155,7 +155,7 @@ def _check(setting: Setting, text: str, name: str) -> None:
         raise UsageError(re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "this value", message)) from error
 
 
-def _choices(setting: Setting, text: str) -> str:
+def _write_choices(setting: Setting, text: str) -> str:
     return f"write one of {', '.join(setting.choices)}.{did_you_mean(text, setting.choices)}"
 
 
@@ -164,13 +164,13 @@ def parse_node(setting: Setting, node: Node) -> Plain:
     if node.value is None:
         node.fail("has no value: write one, or remove the key")
     if not setting.many:
-        return _scalar_at(setting, node)
+        return _read_scalar(setting, node)
     if not isinstance(node.value, list):
         node.fail("must be a list: write [a, b]")
-    return tuple(_scalar_at(setting, item) for item in node.value)
+    return tuple(_read_scalar(setting, item) for item in node.value)
 
 
-def _scalar_at(setting: Setting, node: Node) -> Scalar:
+def _read_scalar(setting: Setting, node: Node) -> Scalar:
     match setting.form:
         case ValueType.BOOLEAN:
             return node.boolean()
@@ -183,26 +183,26 @@ def _scalar_at(setting: Setting, node: Node) -> Scalar:
             _reject_outside(setting, node, real)
             return real
         case ValueType.STRING:
-            return _text_at(setting, node)
+            return _read_text(setting, node)
         case _ as never:
             assert_never(never)
 
 
 def _reject_outside(setting: Setting, node: Node, number: float) -> None:
-    if problem := _outside(setting, number):
+    if problem := _explain_outside(setting, number):
         node.fail(f"is outside of the bounds: {problem}")
 
 
-def _text_at(setting: Setting, node: Node) -> str:
+def _read_text(setting: Setting, node: Node) -> str:
     text = node.string()
     if setting.choices and text not in setting.choices:
         _fail_choice(setting, node, text)
-    _check(setting, text, f"{node.place}: {node.path}")
+    _check_as_flag(setting, text, f"{node.place}: {node.path}")
     return text
 
 
 def _fail_choice(setting: Setting, node: Node, text: str) -> NoReturn:
-    node.fail(_choices(setting, text))
+    node.fail(_write_choices(setting, text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,12 @@ class Sources:
         self._flags = flags
         self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
         self._configuration = configuration
-        self._given = {flag.name: given for flag in flags if (given := self._value(flag, typed))}
-        self._left_out = find_left_out(self._given, _rules_of(flags))
+        self._given = {flag.name: given for flag in flags if (given := self._find_value(flag, typed))}
+        self._left_out = find_left_out(self._given, _select_rules(flags))
 
     def list_used(self) -> Iterator[SettingValue]:
         """The values of the environment and of the file that the command uses."""
-        lower = (self._keys[flag.parameter] for flag in self._flags if self._lower(flag))
+        lower = (self._keys[flag.parameter] for flag in self._flags if self._find_lower_value(flag))
         return (self._configuration.values[key] for key in lower)
 
     def collect_values(self) -> dict[str, object]:
@@ -57,15 +57,15 @@ class Sources:
         places = [
             f"{next(name for name in flag.names if name in named)} comes from {given.name}"
             for flag in self._flags
-            if named.intersection(flag.names) and (given := self._lower(flag))
+            if named.intersection(flag.names) and (given := self._find_lower_value(flag))
         ]
         return UsageError(f"{error} ({'; '.join(places)})") if places else error
 
-    def _lower(self, flag: Flag) -> SourcedValue | None:
+    def _find_lower_value(self, flag: Flag) -> SourcedValue | None:
         given = self._given.get(flag.name)
         return given if given and given.source is not ValueSource.FLAG and flag.name not in self._left_out else None
 
-    def _value(self, flag: Flag, typed: Mapping[str, object]) -> SourcedValue | None:
+    def _find_value(self, flag: Flag, typed: Mapping[str, object]) -> SourcedValue | None:
         """The value of a flag, from its highest source; None without any."""
         if flag.parameter in typed:
             value = typed[flag.parameter]
@@ -87,7 +87,7 @@ def _is_nothing(value: object) -> bool:
     return not value and (isinstance(value, bool) or not isinstance(value, int | float))
 
 
-def _rules_of(flags: tuple[Flag, ...]) -> Iterator[Rule]:
+def _select_rules(flags: tuple[Flag, ...]) -> Iterator[Rule]:
     """The rules about flags of a command: a flag needs another one only where the command has both."""
     names = {flag.name for flag in flags}
     return (rule for rule in FLAG_RULES if not isinstance(rule, Requires) or rule.needed in names)

@@ -56,30 +56,30 @@ class _NodeComposer:
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case CollectionStartEvent():
                 self._open(event)
             case SequenceEndEvent() | MappingEndEvent():
                 frame = self.stack.pop()
-                self._place(Node(frame.place, frame.path, frame.value, keys=frame.keys))
+                self._add_node(Node(frame.place, frame.path, frame.value, keys=frame.keys))
             case AliasEvent():
                 self._fail("an alias is not supported: quote a value that begins with *", event)
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent) -> None:
         self._reject_tag(event)
-        place = self._place_of(event)
+        place = self._find_position(event)
         if self._expects_key():
-            self._key(event.value, place)
+            self._add_key(event.value, place)
             return
         try:
             value = convert_to_json(resolve(event.value, None, plain=event.implicit[0]))
         except BadScalar as error:
             self._fail(str(error), event)
-        self._place(Node(place, self._path(), value, text=event.value))
+        self._add_node(Node(place, self._make_path(), value, text=event.value))
 
-    def _key(self, key: str, place: Position) -> None:
+    def _add_key(self, key: str, place: Position) -> None:
         frame = self.stack[-1]
         if key in frame.keys:
             raise BadDocument(place, f"the key {shorten_key(key)} is repeated: line {frame.keys[key].line} has it, too")
@@ -93,9 +93,9 @@ class _NodeComposer:
         if len(self.stack) >= DEEPEST:
             self._fail(f"the document is nested deeper than {DEEPEST} levels", event)
         value: list[Node] | dict[str, Node] = {} if isinstance(event, MappingStartEvent) else []
-        self.stack.append(_OpenNode(self._place_of(event), self._path(), value))
+        self.stack.append(_OpenNode(self._find_position(event), self._make_path(), value))
 
-    def _place(self, node: Node) -> None:
+    def _add_node(self, node: Node) -> None:
         if not self.stack:
             self.root = node
             return
@@ -106,7 +106,7 @@ class _NodeComposer:
             frame.value[frame.key or ""] = node
             frame.key = None
 
-    def _path(self) -> str:
+    def _make_path(self) -> str:
         """The path of the value that comes next."""
         if not self.stack:
             return ""
@@ -123,12 +123,12 @@ class _NodeComposer:
         if event.tag is not None:
             self._fail("a tag is not supported: quote a value that begins with !", event)
 
-    def _place_of(self, event: Event) -> Position:
+    def _find_position(self, event: Event) -> Position:
         mark = event.start_mark
         return Position(self.source, mark.line + 1, mark.column + 1) if mark else Position(self.source, 1, 1)
 
     def _fail(self, problem: str, event: Event) -> NoReturn:
-        raise BadDocument(self._place_of(event), problem)
+        raise BadDocument(self._find_position(event), problem)
 
 
 def compose(data: bytes, source: str) -> Iterator[Node]:
@@ -136,7 +136,7 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
 
     Raises BadDocument, also for more than `SETTINGS` bytes.
     """
-    text = _text(data, source)
+    text = _decode(data, source)
     composer = _NodeComposer(source)
     try:
         for event in read_events(text):
@@ -150,26 +150,26 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
         raise BadDocument(place, f"this is not YAML: {error.problem}") from error
 
 
-def _text(data: bytes, source: str) -> str:
+def _decode(data: bytes, source: str) -> str:
     """The text of a file. Raises BadDocument for a text that is too long, not UTF-8 or has control characters."""
     if len(data) > SETTINGS:
-        place = _place_at(data[:SETTINGS].decode("utf-8", "replace"), source)
+        place = _find_end(data[:SETTINGS].decode("utf-8", "replace"), source)
         raise BadDocument(place, f"the file has more than {SETTINGS >> 20} MiB: split it")
     try:
         text = data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
         before = data.removeprefix(_BOM)[: error.start].decode("utf-8")
-        raise BadDocument(_place_at(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
+        raise BadDocument(_find_end(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
     if found := _UNREADABLE.search(text):
         code = f"U+{ord(found[0]):04X}"
         raise BadDocument(
-            _place_at(text[: found.start()], source),
+            _find_end(text[: found.start()], source),
             f"the character {code} is not allowed: is this a text file? Write it as an escape in double quotes",
         )
     return text
 
 
-def _place_at(before: str, source: str) -> Position:
+def _find_end(before: str, source: str) -> Position:
     """The place behind a text."""
     lines = 1
     start = 0

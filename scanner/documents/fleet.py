@@ -42,7 +42,7 @@ def read_fleet(path: Path) -> tuple[Member, ...]:
     fields = root.fields(_ROOT)
     if "clusters" not in fields:
         root.fail("the field clusters is missing")
-    members = tuple(_members(fields["clusters"], path.expanduser().absolute().parent))
+    members = tuple(_read_members(fields["clusters"], path.expanduser().absolute().parent))
     if not members:
         fields["clusters"].fail("must have at least one cluster")
     return members
@@ -58,7 +58,7 @@ def get_member(members: tuple[Member, ...], index: int, path: Path) -> Member:
     return members[index]
 
 
-def _members(node: Node, folder: Path) -> Iterator[Member]:
+def _read_members(node: Node, folder: Path) -> Iterator[Member]:
     places: dict[str, object] = {}
     for item in node.items():
         fields = item.fields(_FIELDS)
@@ -75,10 +75,10 @@ def _members(node: Node, folder: Path) -> Iterator[Member]:
             texts["kubeconfig"] = str(folder / Path(texts["kubeconfig"]).expanduser())
         if "timeZone" in fields and "schedule" not in fields:
             fields["timeZone"].fail("belongs to a schedule")
-        yield Member(name, time_zone=_zone(fields), **texts)
+        yield Member(name, time_zone=_read_time_zone(fields), **texts)
 
 
-def _zone(fields: dict[str, Node]) -> str:
+def _read_time_zone(fields: dict[str, Node]) -> str:
     """The time zone of a schedule, which is checked, too."""
     zone = fields["timeZone"].string() if "timeZone" in fields else ""
     try:

@@ -72,16 +72,16 @@ class Node:
 
     def entries(self) -> dict[str, Node]:
         """The entries of an object with free keys."""
-        return self.value if isinstance(self.value, dict) else self._not("an object")
+        return self.value if isinstance(self.value, dict) else self._fail_type("an object")
 
     def items(self) -> list[Node]:
         """The items of a list."""
-        return self.value if isinstance(self.value, list) else self._not("a list")
+        return self.value if isinstance(self.value, list) else self._fail_type("a list")
 
     def string(self) -> str:
         """A string that is not empty."""
         if not isinstance(self.value, str):
-            self._not("a string", hint=": quote it" if self.text else "")
+            self._fail_type("a string", hint=": quote it" if self.text else "")
         if not self.value.strip():
             self.fail("must not be empty")
         return self.value
@@ -98,12 +98,12 @@ class Node:
 
     def boolean(self) -> bool:
         """True or false."""
-        return self.value if isinstance(self.value, bool) else self._not("true or false")
+        return self.value if isinstance(self.value, bool) else self._fail_type("true or false")
 
     def integer(self, *, least: int = 0) -> int:
         """A whole number that is not below `least`."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
-            self._not("a whole number")
+            self._fail_type("a whole number")
         if self.value < least:
             self.fail(f"must be {least} or more")
         return self.value
@@ -111,7 +111,7 @@ class Node:
     def number(self) -> float:
         """A number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            self._not("a number")
+            self._fail_type("a number")
         return self.value
 
     def day(self) -> date:
@@ -143,10 +143,10 @@ class Node:
 
     def any_string(self) -> str:
         """A string, which may be empty."""
-        return self.value if isinstance(self.value, str) else self._not("a string", hint=": quote it")
+        return self.value if isinstance(self.value, str) else self._fail_type("a string", hint=": quote it")
 
-    def _not(self, wanted: str, *, hint: str = "") -> NoReturn:
-        self.fail(f"must be {wanted}, not {_kind_of(self.value)}{hint}")
+    def _fail_type(self, wanted: str, *, hint: str = "") -> NoReturn:
+        self.fail(f"must be {wanted}, not {_name_kind(self.value)}{hint}")
 
 
 def shorten_key(text: str) -> str:
@@ -156,7 +156,7 @@ def shorten_key(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _kind_of(value: object) -> str:
+def _name_kind(value: object) -> str:
     match value:
         case None:
             return "null"

@@ -180,14 +180,16 @@ class BoundByApi(BoundLanguage):
 
     def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage."""
-        yield from self._recorded
+        yield from self._recorded_policies
 
     @cached_property
-    def _recorded(self) -> tuple[tuple[Policy, Reading], ...]:
+    def _recorded_policies(self) -> tuple[tuple[Policy, Reading], ...]:
         readings = {bound_policy.policy.key: bound_policy.reading for bound_policy in self.bound}
-        return tuple((policy, readings.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
+        return tuple(
+            (policy, readings.get(policy.key) or self._find_reading(policy)) for policy in self.documents.policies
+        )
 
-    def _reading(self, policy: Policy) -> Reading:
+    def _find_reading(self, policy: Policy) -> Reading:
         return classify_policy(self.api.compile(policy, self.context.rules), self.context.operations)
 
 

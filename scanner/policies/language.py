@@ -188,26 +188,26 @@ def derive_from_namespaces(
 
 def compile_policy(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
     """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
-    if language := _named(policy.language, languages):
+    if language := _find_language(policy.language, languages):
         return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")
 
 
 def find_report_source(language: str, languages: Iterable[Language] = LANGUAGES) -> str:
     """The `source` of results in policy reports; empty for the name of the language, and for one that this version does not know."""
-    known = _named(language, languages)
+    known = _find_language(language, languages)
     return known.report_source if known else ""
 
 
 def select_deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
     """The parts of a spec that decide about a kind of check: every part, for a language that this version does not know."""
-    known = _named(language)
+    known = _find_language(language)
     return known.select_deciding(spec, check) if known else spec
 
 
 def patch_decides(language: str) -> bool:
     """Return whether a patch release of the API server may decide; true for a language that this version does not know."""
-    known = _named(language)
+    known = _find_language(language)
     return known is None or known.patch_decides
 
 
@@ -219,11 +219,11 @@ def is_kyvernos(language: str) -> bool:
 
 def list_constraints(policy: Policy) -> tuple[MatchResources, ...]:
     """The match constraints of each form of a policy. Those that it states itself, for a language that this version does not know."""
-    language = _named(policy.language)
+    language = _find_language(policy.language)
     if language:
         return language.constraints(policy)
     return (policy.match,) if policy.match else ()
 
 
-def _named(name: str, languages: Iterable[Language] = LANGUAGES) -> Language | None:
+def _find_language(name: str, languages: Iterable[Language] = LANGUAGES) -> Language | None:
     return next((language for language in languages if name in language.names), None)

@@ -61,7 +61,7 @@ def plan(
     for family in group_families(kinds):
         for bound_policy in policies:
             views = list_viewpoints(bound_policy.policy, family, operations)
-            for original, listed in dict.fromkeys(_listed(view, relabelled) for view in views):
+            for original, listed in dict.fromkeys(_find_list(view, relabelled) for view in views):
                 lists.setdefault(listed, []).append((bound_policy, original))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
@@ -75,10 +75,10 @@ def plan_lists(
     """The kinds of the lists that `plan` will make, before the policies are compiled."""
     pairs = product(group_families(kinds), tuple(policies))
     views = (view for family, policy in pairs for view in list_viewpoints(policy, family, operations))
-    return tuple(sorted({_listed(view, relabelled)[1] for view in views}))
+    return tuple(sorted({_find_list(view, relabelled)[1] for view in views}))
 
 
-def _listed(view: tuple[Kind, Kind], relabelled: Collection[Kind]) -> tuple[Kind, Kind]:
+def _find_list(view: tuple[Kind, Kind], relabelled: Collection[Kind]) -> tuple[Kind, Kind]:
     """The kind that a request names, and the kind of the list for a policy that evaluates the object of this request."""
     original, evaluated = view
     return original, original if evaluated in relabelled else evaluated
@@ -128,22 +128,23 @@ def list_viewpoints(
     if match is None or is_exempt(family[0], static=policy.static):
         return ()
     if match.match_policy == "Equivalent":
-        return tuple((family[0], kind) for kind in family if _evaluated(match, kind, family[0], operations))
-    seen = (kind for kind in family if _possible(match, kind, operations))
+        return tuple((family[0], kind) for kind in family if _is_evaluated(match, kind, family[0], operations))
+    seen = (kind for kind in family if _may_match(match, kind, operations))
     return tuple((kind, kind) for kind in islice(seen, 1))
 
 
-def _evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
+def _is_evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
     """Return whether a policy may evaluate objects in a kind: a rule that always matches the requested kind excludes others."""
     return any(
-        _possible(match, kind, (operation,)) and (kind == requested or not _certain(match, requested, operation))
+        _may_match(match, kind, (operation,))
+        and (kind == requested or not _certainly_matches(match, requested, operation))
         for operation in operations
     )
 
 
-def _possible(match: MatchResources, kind: Kind, operations: tuple[Operation, ...]) -> bool:
+def _may_match(match: MatchResources, kind: Kind, operations: tuple[Operation, ...]) -> bool:
     return any(could_match(rule, kind, operations) for rule in match.rules)
 
 
-def _certain(match: MatchResources, kind: Kind, operation: Operation) -> bool:
+def _certainly_matches(match: MatchResources, kind: Kind, operation: Operation) -> bool:
     return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)

@@ -71,7 +71,7 @@ class DocumentReader:
         self._others: list[Manifest] = []
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._namespace = namespace
-        self._sources: dict[tuple[str, ...], Manifest] = {}
+        self._document_by_name: dict[tuple[str, ...], Manifest] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -97,7 +97,7 @@ class DocumentReader:
             if undecodable and document.is_named:
                 raise UsageError(f"-f: {document.source}: {error}. Correct the {kind}") from error
             why = str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}'
-            self._add_gap(document, f"{why}{self._misspelt(document)}")
+            self._add_gap(document, f"{why}{self._describe_unknown_fields(document)}")
 
     def add(self, noun: Policy | Binding) -> None:
         """Take a policy or binding that no document contains."""
@@ -108,7 +108,7 @@ class DocumentReader:
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
-        language = self._language(body)
+        language = self._find_language(body)
         if language is not None:
             read = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
             self._keep(read, document, language)
@@ -116,12 +116,12 @@ class DocumentReader:
             self._reject_policy(document)
             self._others.append(document)
 
-    def _language(self, body: JsonObject) -> Language | None:
+    def _find_language(self, body: JsonObject) -> Language | None:
         return next((language for language in self._languages if language.reads(body)), None)
 
-    def _misspelt(self, document: Manifest) -> str:
+    def _describe_unknown_fields(self, document: Manifest) -> str:
         """The unknown fields of a manifest that the API rejects: one of them may be the required field, misspelt."""
-        language = self._language(document.body)
+        language = self._find_language(document.body)
         fields = language.unknown_fields(document.body) if language else ()
         return f"; unknown fields: {write_unknown_fields(fields)}" if fields else ""
 
@@ -146,7 +146,7 @@ class DocumentReader:
             group = as_text(document.body.get("apiVersion")).rpartition("/")[0]
             kind = as_text(document.body.get("kind"))
             if (group, kind) in wanted or (configured and (group, kind) == _CONFIGURATION):
-                self._param(document)
+                self._read_param(document)
             else:
                 why = f"{kind} is no policy and no binding, and no policy has params of this kind"
                 self.outside.append(OutOfScope(Unneeded.UNUSED_DOCUMENT, document.source, why))
@@ -156,19 +156,19 @@ class DocumentReader:
             case Policy() as policy:
                 if self._is_first("policy", policy.name, document, policy.language):
                     self.policies.append(policy)
-                    self.health.extend(self._refusals(document, language, policy.name, "", policy.language))
+                    self.health.extend(self._find_refusals(document, language, policy.name, "", policy.language))
             case Binding() as binding:
                 if self._is_first("binding", binding.name, document, binding.language):
                     self.bindings.append(binding)
                     policy_name, name = binding.policy_name, binding.name
-                    self.health.extend(self._refusals(document, language, policy_name, name, binding.language))
+                    self.health.extend(self._find_refusals(document, language, policy_name, name, binding.language))
             case Supporting() as supporting:
                 if self._is_first(supporting.what, supporting.name, document):
                     self.supporting.append(supporting)
             case _ as never:
                 assert_never(never)
 
-    def _refusals(
+    def _find_refusals(
         self, document: Manifest, language: Language, policy: str, binding: str, kind: str
     ) -> Iterator[Health]:
         """The reasons why kubectl would refuse a manifest from a file that is evaluated all the same."""
@@ -180,7 +180,7 @@ class DocumentReader:
         if note := self._served.make_note(document.body):
             yield Health(HealthKind.NOT_SERVED, policy, binding, note, kind)
 
-    def _param(self, document: Manifest) -> None:
+    def _read_param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
         kind = self._kinds.get((version, name))
         if kind is None:
@@ -197,10 +197,10 @@ class DocumentReader:
     def _is_first(self, what: str, name: str, document: Manifest, *where: str) -> bool:
         """Return whether this is the first document of its name: files come before the cluster, and replace its objects."""
         key = (what, name, *where)
-        if key not in self._sources:
-            self._sources[key] = document
+        if key not in self._document_by_name:
+            self._document_by_name[key] = document
             return True
-        source, first = document.source, self._sources[key]
+        source, first = document.source, self._document_by_name[key]
         earlier = first.source
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"

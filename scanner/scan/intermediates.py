@@ -70,35 +70,37 @@ def list_intermediate_pages(
         preferred[name] for name in list_intermediate_kinds(references.values(), tried) if name in preferred
     ]:
         for kind in kinds:
-            for step in _steps(listing, kind):
+            for step in _list_kind(listing, kind):
                 if isinstance(step, IntermediatePage):
-                    references.update(_references(step.objects))
+                    references.update(_group_controllers(step.objects))
                 yield step
         tried += kinds
     if listing.has_selector:
         return  # such a scan resolves nothing
     left = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
     unlisted = False
-    for step in _not_needed(listing, [preferred[name] for name in left if name in preferred]):
+    for step in _list_unneeded(listing, [preferred[name] for name in left if name in preferred]):
         unlisted |= isinstance(step, IntermediateNote)
         yield step
     if unlisted:
         below = list_usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
         known = {*left, *((kind.group, kind.kind) for kind in tried)}
-        yield from _not_needed(listing, [preferred[name] for name in below if name in preferred and name not in known])
+        yield from _list_unneeded(
+            listing, [preferred[name] for name in below if name in preferred and name not in known]
+        )
 
 
-def _not_needed(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[IntermediateStep]:
+def _list_unneeded(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[IntermediateStep]:
     for kind in kinds:
-        for step in _steps(listing, kind):
+        for step in _list_kind(listing, kind):
             yield replace(step, needed=False) if isinstance(step, IntermediateNote) else step
 
 
-def _references(objects: Iterable[PopulationMember]) -> dict[GroupKind, Controller]:
+def _group_controllers(objects: Iterable[PopulationMember]) -> dict[GroupKind, Controller]:
     return {record.controller.group_kind: record.controller for record in objects if record.controller}
 
 
-def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
+def _list_kind(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
     """The pages of a kind in the namespaces of the scan, then a note if any of them may be missing."""
     reasons: list[str] = []
     for pages in listing.list_metadata(kind):
@@ -106,21 +108,21 @@ def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
             for page in pages:
                 if page.inconsistency:
                     reasons.append(f"the list of {kind.resource} is inconsistent: {page.inconsistency}")
-                yield IntermediatePage(page, _records(listing, page))
+                yield IntermediatePage(page, _record_objects(listing, page))
         except ListFailed as error:
             reasons.append(error.why)
         except ValueError as error:
             reasons.append(f"cannot read the list of {kind.resource}: {error}. Scan again")
     if reasons:
-        yield IntermediateNote(kind, _note(kind, reasons))
+        yield IntermediateNote(kind, _write_note(kind, reasons))
 
 
-def _records(listing: ScanLists, page: Page) -> tuple[PopulationMember, ...]:
+def _record_objects(listing: ScanLists, page: Page) -> tuple[PopulationMember, ...]:
     resources = decode_objects(page, metadata_only=True)
     return tuple(
         record_object(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace)
     )
 
 
-def _note(kind: Kind, reasons: Iterable[str]) -> str:
+def _write_note(kind: Kind, reasons: Iterable[str]) -> str:
     return f"workloads of objects that a {kind.kind} controls are derived: {'; '.join(dict.fromkeys(reasons))}"

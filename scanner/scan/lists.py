@@ -38,25 +38,25 @@ class ScanLists:
         """
         seen: set[tuple[str, str]] = set()
         for namespace in namespaces:
-            for resource in self._listed(kind, namespace) if kind != NAMESPACES else self._namespaces_of(namespace):
+            for resource in self._list(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace):
                 if (resource.namespace, resource.name) not in seen:
                     seen.add((resource.namespace, resource.name))
                     yield resource
 
-    def _namespaces_of(self, name: str) -> Iterable[Resource]:
+    def _list_namespaces(self, name: str) -> Iterable[Resource]:
         """The Namespace of a name, or all of them: two lists of all could differ in a label that decides about other objects."""
         if self._namespaces is None and name:
-            return self._listed(NAMESPACES, name)
+            return self._list(NAMESPACES, name)
         if self._namespaces is None:
             pages: list[Page] = []
-            self._namespaces = tuple(self._listed(NAMESPACES, "", pages))
+            self._namespaces = tuple(self._list(NAMESPACES, "", pages))
             self._namespace_pages = pages
         return (resource for resource in self._namespaces if name in ("", resource.name))
 
-    def _listed(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
+    def _list(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
         """The objects of one list, whose pages are added to `kept`; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
-        for page in self._noted(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
+        for page in self._note_versions(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
             if kept is not None:
                 kept.append(page)
@@ -88,13 +88,13 @@ class ScanLists:
         Those of Namespaces are the pages that decided about other objects, if they were kept. Reading the pages raises ListFailed.
         """
         if kind == NAMESPACES and self._namespace_pages:
-            yield self._kept_pages()
+            yield self._take_kept_pages()
             return
         for namespace in self.namespaces:
             pages = self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
-            yield self._noted(_may_be_skipped(pages, kind), kind)
+            yield self._note_versions(_advise_to_skip(pages, kind), kind)
 
-    def _kept_pages(self) -> Iterator[Page]:
+    def _take_kept_pages(self) -> Iterator[Page]:
         """The pages of Namespaces, each of them once: it is not kept any longer."""
         pages, self._namespace_pages = self._namespace_pages, []
         while pages:
@@ -106,14 +106,14 @@ class ScanLists:
         No selector narrows them. Reading the pages raises ListFailed.
         """
         for namespace in self.namespaces if kind.namespaced else ("",):
-            yield self._noted(self._cluster.metadata(kind, namespace=namespace), kind)
+            yield self._note_versions(self._cluster.metadata(kind, namespace=namespace), kind)
 
     @property
     def versions(self) -> tuple[ListVersion, ...]:
         """The lists that were read so far, with the resource versions that can be compared: those that are numbers."""
         return tuple(self._versions.values())
 
-    def _noted(self, pages: Iterator[Page], kind: Kind, *, rules: bool = False) -> Iterator[Page]:
+    def _note_versions(self, pages: Iterator[Page], kind: Kind, *, rules: bool = False) -> Iterator[Page]:
         """The pages of a list. Upstream: resource versions of one store are ordered as numbers (KEP-5504)."""
         first = True
         for page in pages:
@@ -162,7 +162,7 @@ class RepeatedLists:
         yield from self._made[wanted]
 
 
-def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
+def _advise_to_skip(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
 
     Policies, params, namespaces and what expressions read are needed whichever kinds are left out.

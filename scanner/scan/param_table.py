@@ -55,7 +55,7 @@ class ParamTable:
         needed: dict[Kind, tuple[BoundPolicy, ...]] = {}
         for bound_policy in bound:
             kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
-            if kind and any(_references(bound_policy)):
+            if kind and any(_list_references(bound_policy)):
                 needed[kind] = (*needed.get(kind, ()), bound_policy)
         return needed
 
@@ -68,7 +68,7 @@ class ParamTable:
         """
         if not kind.namespaced:
             return ("",)
-        named = {reference.namespace for bound_policy in policies for reference in _references(bound_policy)}
+        named = {reference.namespace for bound_policy in policies for reference in _list_references(bound_policy)}
         if "" in named and within:
             named = (named - {""}) | {*within}
         return ("",) if "" in named else tuple(sorted(named))
@@ -76,7 +76,9 @@ class ParamTable:
     def keep(self, resource: Resource, policies: Iterable[BoundPolicy]) -> None:
         """Add a listed object if a binding of one of the policies can select it."""
         if any(
-            _may_select(reference, resource) for bound_policy in policies for reference in _references(bound_policy)
+            _may_select(reference, resource)
+            for bound_policy in policies
+            for reference in _list_references(bound_policy)
         ):
             self.put(resource)
 
@@ -84,7 +86,7 @@ class ParamTable:
         """The params that bindings of a policy select, for an object of any namespace; none for a malformed selector."""
         kind = self.find_kind(bound_policy.policy.param_kind) if bound_policy.policy.param_kind else None
         for param in self._objects.get(kind, {}).values() if kind else ():
-            if any(_selects(reference, param) for reference in _references(bound_policy)):
+            if any(_selects(reference, param) for reference in _list_references(bound_policy)):
                 yield param
 
     def add(self, document: JsonObject) -> None:
@@ -98,7 +100,7 @@ class ParamTable:
         self._objects.setdefault(param.kind, {})[param.namespace, param.name] = param
 
 
-def _references(bound_policy: BoundPolicy) -> Iterator[ParamRef]:
+def _list_references(bound_policy: BoundPolicy) -> Iterator[ParamRef]:
     return (binding.param_ref for binding in bound_policy.bindings if binding.param_ref)
 
 
@@ -137,15 +139,15 @@ def list_rule_objects(
     """
     bound, in_force = tuple(languages), tuple(evaluable)
     rules = (
-        *_params(in_force, params),
+        *_list_param_rules(in_force, params),
         *(make_rule_object(*document) for language in bound for document in language.rules()),
-        *_namespaces(bound, in_force, namespaces),
+        *_list_namespace_rules(bound, in_force, namespaces),
     )
     distinct = {(rule.type.value, rule.name, rule.digest): rule for rule in rules}
     return tuple(distinct[key] for key in sorted(distinct))
 
 
-def _params(evaluable: Iterable[BoundPolicy], params: ParamTable) -> Iterator[RuleObject]:
+def _list_param_rules(evaluable: Iterable[BoundPolicy], params: ParamTable) -> Iterator[RuleObject]:
     selected: dict[tuple[Kind, str, str], tuple[Resource, bool]] = {}
     for bound_policy in evaluable:
         own = tuple(params.list_selected(bound_policy))
@@ -154,7 +156,7 @@ def _params(evaluable: Iterable[BoundPolicy], params: ParamTable) -> Iterator[Ru
             key = (param.kind, param.namespace, param.name)
             selected[key] = param, with_status or selected.get(key, (param, False))[1]
     for param, with_status in selected.values():
-        yield make_rule_object(RuleType.PARAM, _param_name(param), param.body, with_status=with_status)
+        yield make_rule_object(RuleType.PARAM, _name_param(param), param.body, with_status=with_status)
 
 
 def _may_read_status(bound_policy: BoundPolicy) -> bool:
@@ -163,28 +165,28 @@ def _may_read_status(bound_policy: BoundPolicy) -> bool:
     return any(path[:2] in (("params",), ("params", "status")) for _, each in expressions for path in each.paths)
 
 
-def _param_name(param: Resource) -> str:
+def _name_param(param: Resource) -> str:
     kind = "/".join(filter(None, (param.kind.group, param.kind.kind)))
     return f"{kind} {'/'.join(filter(None, (param.namespace, param.name)))}"
 
 
-def _namespaces(
+def _list_namespace_rules(
     languages: Iterable[BoundLanguage], evaluable: Iterable[BoundPolicy], namespaces: Iterable[JsonObject]
 ) -> Iterator[RuleObject]:
     """The labels and annotations of namespaces that decide whether a policy applies, or that expressions read."""
     read = {("labels", key) for language in languages for key in language.namespace_labels()}
     for bound_policy in evaluable:
         for _, expression in bound_policy.compiled.expressions():
-            read.update(_read_by(expression.paths))
+            read.update(_find_read_keys(expression.paths))
     read.discard(("labels", _NAME_LABEL))
     for namespace in namespaces if read else ():
-        texts = {field: _read_texts(namespace, field, read) for field in _READ_FIELDS}
+        texts = {field: _select_texts(namespace, field, read) for field in _READ_FIELDS}
         if any(texts.values()):
             name = as_text(dig(namespace, "metadata", "name"))
-            yield make_rule_object(RuleType.NAMESPACE_LABELS, name, _reduced(namespace, texts))
+            yield make_rule_object(RuleType.NAMESPACE_LABELS, name, _reduce_namespace(namespace, texts))
 
 
-def _read_by(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+def _find_read_keys(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
     """Fields of the metadata of a namespace, and keys in them, that paths of an expression lead to."""
     for path in paths:
         for field in _READ_FIELDS:
@@ -195,13 +197,13 @@ def _read_by(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
                 yield field, key if key[:1].isalnum() else _EVERY_KEY
 
 
-def _read_texts(namespace: JsonObject, field: str, read: Collection[tuple[str, str]]) -> JsonObject:
+def _select_texts(namespace: JsonObject, field: str, read: Collection[tuple[str, str]]) -> JsonObject:
     texts = text_map(dig(namespace, "metadata", field))
     whole = (field, _EVERY_KEY) in read
     return {key: texts[key] for key in sorted(texts) if key != _NAME_LABEL and (whole or (field, key) in read)}
 
 
-def _reduced(namespace: JsonObject, texts: JsonObject) -> JsonObject:
+def _reduce_namespace(namespace: JsonObject, texts: JsonObject) -> JsonObject:
     """A Namespace with some of its labels and annotations, and with its version in case that one of these is withheld."""
     metadata = {key: dig(namespace, "metadata", key) for key in ("name", "uid", "resourceVersion")}
     fields = {field: value for field, value in texts.items() if value}

@@ -89,7 +89,7 @@ def read_policy_set(
     assumed = tuple(
         binding
         for name, action in selection.assume_bound
-        for binding in _assumed(name, action, policies, reader, selection.languages)
+        for binding in _assume_bindings(name, action, policies, reader, selection.languages)
     )
     bindings = (*reader.bindings, *assumed)
     scope = selection.scope
@@ -107,7 +107,7 @@ def read_policy_set(
         for policy in policies.values()
         if _is_selected(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
     )
-    copies = dict(_copies(selection.languages, named, tuple(policies.values())))
+    copies = dict(_find_generated(selection.languages, named, tuple(policies.values())))
     chosen = tuple(policy for policy in named if policy.key not in copies)
     wanted = tuple(
         binding
@@ -116,8 +116,8 @@ def read_policy_set(
         and _is_selected(binding.policy_name, scope.policies)
         and binding.policy_key not in copies
     )
-    unbound = _unbound((policy for policy in chosen if policy.language in bindable), bindings)
-    joining = (*unbound, *_dangling(wanted, policies)) if reader.is_complete else ()
+    unbound = _find_unbound((policy for policy in chosen if policy.language in bindable), bindings)
+    joining = (*unbound, *_find_dangling(wanted, policies)) if reader.is_complete else ()
     return PolicySet(
         policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
         bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
@@ -129,7 +129,7 @@ def read_policy_set(
     )
 
 
-def _copies(
+def _find_generated(
     languages: Iterable[Language], chosen: Sequence[Policy], policies: Sequence[Policy]
 ) -> Iterator[tuple[PolicyKey, Health]]:
     """The policies that a controller generated from evaluated policies of another language."""
@@ -140,7 +140,7 @@ def _copies(
         )
 
 
-def _assumed(
+def _assume_bindings(
     name: str,
     action: str,
     policies: Mapping[PolicyKey, Policy],
@@ -195,7 +195,7 @@ def _is_selected(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
+def _find_unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
     existing = tuple(bindings)
     for policy in policies:
         joined = [binding for binding in existing if binding.joins(policy)]
@@ -205,7 +205,7 @@ def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterato
             yield Health(HealthKind.UNBOUND, policy.name, "", detail, policy.language)
 
 
-def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy]) -> Iterator[Health]:
+def _find_dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy]) -> Iterator[Health]:
     for binding in bindings:
         policy = policies.get(binding.policy_key)
         if policy is None or not binding.joins(policy):

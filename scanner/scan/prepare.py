@@ -53,11 +53,11 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
-    documents = tuple(_policy_documents(listing, discovery, options))
+    documents = tuple(_list_policy_documents(listing, discovery, options))
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
     namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
-    served = _served(identity, discovery)
+    served = _find_served_versions(identity, discovery)
     policy_set = read_policy_set(
         (*documents, *namespaces.gaps_of_policies),
         options,
@@ -88,10 +88,10 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         context.operations,
         policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
     )
-    evaluation = _evaluation_plan(listing, discovery, namespaces, policy_set, context, languages, defined)
+    evaluation = _make_plan(listing, discovery, namespaces, policy_set, context, languages, defined)
     evaluation = replace(
         evaluation,
-        read_languages=tuple(_read_languages(options, needed, discovery, policy_set)),
+        read_languages=tuple(_list_read_languages(options, needed, discovery, policy_set)),
         outside=(*evaluation.outside, *options.outside, *policy_set.outside, *outside),
     )
     _reject_unknown(options.scope, discovery, evaluation)
@@ -174,7 +174,7 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
-def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+def _list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
     yield from options.manifests
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, discovery.kinds):
@@ -186,7 +186,7 @@ def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
+def _find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     """The versions that the cluster serves; files serve those of their release, and not every version in the table of kinds."""
     if identity.source == FILES:
         return ServedVersions(identity.release.rules)
@@ -194,7 +194,7 @@ def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     return ServedVersions(identity.release.rules, discovery.kinds, unknown)
 
 
-def _read_languages(
+def _list_read_languages(
     options: Options, needed: Iterable[Gap], discovery: Discovery, policy_set: PolicySet
 ) -> Iterator[str]:
     """The languages of which every policy and binding was read. A document that could not be read may be of any language."""
@@ -208,7 +208,7 @@ def _read_languages(
             yield from language.names
 
 
-def _evaluation_plan(
+def _make_plan(
     listing: ScanLists,
     discovery: Discovery,
     namespaces: ListedNamespaces,
@@ -220,12 +220,12 @@ def _evaluation_plan(
     """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
     kinds = discovery.kinds
     announced = tuple(policy for language in languages for policy in language.list_announced())
-    relabelled, unknown = _conversions(listing, kinds, find_other_versions(kinds, announced, context.operations))
+    relabelled, unknown = _find_conversions(listing, kinds, find_other_versions(kinds, announced, context.operations))
     listing.expect(plan_lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
     unevaluable = (
-        *_unknown_param_kinds(bound, params, discovery),
+        *_find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages),
         *(
@@ -249,7 +249,7 @@ def _evaluation_plan(
         relabelled=relabelled,
         user=context.user,
         operations=context.operations,
-        authorizer=_authorizer(listing, evaluable, context),
+        authorizer=_find_authorizer(listing, evaluable, context),
     )
     plans = plan(kinds, evaluable, context.operations, relabelled)
     page_evaluator = PageEvaluator(
@@ -257,16 +257,16 @@ def _evaluation_plan(
         context.scope.exclude_namespaces,
         by_name=context.files,
         kept_keys=context.kept_keys,
-        defaults={} if context.files else _defaults(listing, plans, evaluation_context),
+        defaults={} if context.files else _find_defaults(listing, plans, evaluation_context),
     )
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
-    doubts = tuple(_undecided(listing, discovery, languages, plans, context))
+    doubts = tuple(_find_undecided(listing, discovery, languages, plans, context))
     return EvaluationPlan(
         page_evaluator=page_evaluator,
         plans=plans,
         languages=languages,
         bound=evaluable,
-        health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
+        health=(*policy_set.health, *_find_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
         outside=(*list_webhooks(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
         rules=list_rule_objects(languages, evaluable, params, namespaces.by_name.values()),
@@ -275,7 +275,7 @@ def _evaluation_plan(
     )
 
 
-def _conversions(
+def _find_conversions(
     listing: ScanLists, kinds: tuple[Kind, ...], users: Mapping[Kind, tuple[Policy, ...]]
 ) -> tuple[frozenset[Kind], dict[PolicyKey, str]]:
     """The kinds whose versions differ in the apiVersion alone, and the policies whose conversion is unknown, with the reason."""
@@ -293,7 +293,7 @@ def _conversions(
     return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
 
 
-def _defaults(
+def _find_defaults(
     listing: ScanLists, plans: Iterable[KindPlan], evaluation_context: EvaluationContext
 ) -> dict[Kind, Custom]:
     """The schemas of the listed custom resources that may be stored in another version, whose defaults the list lacks."""
@@ -304,7 +304,7 @@ def _defaults(
     return {kind: schema.custom for kind, schema in schemas.items() if schema and schema.custom}
 
 
-def _undecided(
+def _find_undecided(
     listing: ScanLists,
     discovery: Discovery,
     languages: Iterable[BoundLanguage],
@@ -324,7 +324,7 @@ def _undecided(
     yield from find_undecided(languages, kinds_of, context.operations)
 
 
-def _health(
+def _find_health(
     languages: Iterable[BoundLanguage],
     evaluable: tuple[BoundPolicy, ...],
     kinds: tuple[Kind, ...],
@@ -341,13 +341,13 @@ def _health(
         yield from language.health(policies, kinds)
 
 
-def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
+def _find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """The authorizer, if a policy reads it and the requester is known; else None."""
     asks = any(Auditability.AUTHORIZER in bound_policy.reading.classes for bound_policy in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
-def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+def _find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may be served by an API group that did not answer."""
     unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for bound_policy in bound:
@@ -417,13 +417,13 @@ def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> It
     readers: dict[tuple[Kind, str], dict[BoundLanguage, None]] = {}
     for language, _, kind, place in reads:
         readers.setdefault((kind, place), {})[language] = None
-    failed = {where: _listed(listing, of_list, *where) for where, of_list in readers.items()}
+    failed = {where: _list_for_readers(listing, of_list, *where) for where, of_list in readers.items()}
     for _, bound_policy, kind, place in reads:
         if why := failed[kind, place]:
             yield make_policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
-def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
+def _list_for_readers(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
     """The reason why the objects that expressions read could not be listed, or an empty string."""
     try:
         resources = tuple(listing.list_all(kind, (place,)))
@@ -464,13 +464,13 @@ def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies
         gap = Gap(GapKind.DISCOVERY, where, "discovery of the cluster does not list namespaces")
         return ListedNamespaces(described, gap, decide_policies)
     try:
-        listed = {resource.name: resource.body for resource in _needed_namespaces(listing)}
+        listed = {resource.name: resource.body for resource in _list_namespaces(listing)}
     except (ListFailed, ValueError) as error:
         return ListedNamespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
     return ListedNamespaces(described | listed, decide_policies=decide_policies)
 
 
-def _needed_namespaces(listing: ScanLists) -> Iterator[Resource]:
+def _list_namespaces(listing: ScanLists) -> Iterator[Resource]:
     """All namespaces, or those that the user names: a user of one namespace may have no permission to read others."""
     try:
         yield from listing.list_all(NAMESPACES, listing.namespaces)

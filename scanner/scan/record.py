@@ -81,7 +81,7 @@ class ScanRecorder:
         """
         listing.expect(plan.kind for plan in evaluation.plans)
         try:
-            steps: Iterator[JobResult | ListEvent] = workers.evaluate_in_order(_steps(evaluation.plans, listing))
+            steps: Iterator[JobResult | ListEvent] = workers.evaluate_in_order(_list_kinds(evaluation.plans, listing))
             for step in steps:
                 self._handle(step, listing, workers)
                 if self._comparison and isinstance(step, JobResult):
@@ -89,7 +89,7 @@ class ScanRecorder:
         except KeyboardInterrupt:
             self._interrupted = True
             self.gaps.append(INTERRUPTION)
-            self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
+            self._coverage.extend(_begin_coverage(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
 
     def record_namespaces(self, prepared: PreparedScan) -> None:
         """Record the labels of namespaces, unless the scan evaluates Namespaces: they may name the owners of objects.
@@ -146,7 +146,7 @@ class ScanRecorder:
             with suppress(KeyboardInterrupt):
                 self._at_end = count()
 
-    def _object_counts(self, plans: Iterable[KindPlan]) -> Iterator[ObjectCount]:
+    def _list_object_counts(self, plans: Iterable[KindPlan]) -> Iterator[ObjectCount]:
         """The counts of the kinds, in the order of their lists."""
         for plan, excluded in zip(plans, chain(self._excluded, repeat(0)), strict=False):
             resource = _STORED_AS.get(plan.kind.resource, plan.kind.resource)
@@ -162,7 +162,7 @@ class ScanRecorder:
         objects = sum(coverage.objects for coverage in self._coverage)
         empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
-        incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
+        incomplete = bool(self.gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = find_observed_problems(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
             after = language.adapt_health(after)
@@ -177,7 +177,7 @@ class ScanRecorder:
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
             notes=tuple(dict.fromkeys((*prepared.notes, *self.notes))),
-            counts=tuple(self._object_counts(evaluation.plans)),
+            counts=tuple(self._list_object_counts(evaluation.plans)),
             controllers={
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
             },
@@ -199,11 +199,11 @@ class ScanRecorder:
     def _handle(self, step: JobResult | ListEvent, listing: ScanLists, workers: Workers) -> None:
         match step:
             case KindStarted():
-                self._coverage.append(_not_listed(step.kind))
+                self._coverage.append(_begin_coverage(step.kind))
                 self._excluded.append(0)
                 self._repeats, self._inconsistencies, self._failures = RepeatDetector(), [], []
             case JobResult():
-                self._page(step, workers)
+                self._record_page(step, workers)
             case ListFailed():
                 self._failures.append(step)
             case KindFinished():
@@ -211,17 +211,17 @@ class ScanRecorder:
             case _ as never:
                 assert_never(never)
 
-    def _page(self, page_result: JobResult, workers: Workers) -> None:
+    def _record_page(self, page_result: JobResult, workers: Workers) -> None:
         page, result = page_result.job.page, page_result.result
         if repeated := self._repeats.find_repeats(result.identities):
             result = workers.evaluate_page(page_result.job, repeated)
         self._repeats.add(result.identities)
-        self._inconsistencies.extend(_inconsistencies(page, result))
+        self._inconsistencies.extend(_find_inconsistencies(page, result))
         self._store.write_page(self._scan_id, result)
         self._add_controllers(result.controllers)
         self.gaps.extend(result.gaps)
         self._counts.add(result)
-        self._coverage[-1] = _added(self._coverage[-1], page, result)
+        self._coverage[-1] = _add_page(self._coverage[-1], page, result)
         self._excluded[-1] += result.excluded
         self._progress(self._coverage[-1])
 
@@ -264,18 +264,18 @@ class KindFinished:
 ListEvent: TypeAlias = KindStarted | ListFailed | KindFinished
 
 
-def _steps(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
+def _list_kinds(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
     """Every kind's pages, namespace by namespace, with consecutive numbers."""
     for plan in plans:
         yield KindStarted(plan.kind)
         numbers = count(1)
         if not listing.find_exclusion(plan.kind):
             for pages in listing.list_pages(plan.kind):
-                yield from _pages(pages, plan, numbers)
+                yield from _list_pages(pages, plan, numbers)
         yield KindFinished(plan.kind)
 
 
-def _pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
+def _list_pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
     try:
         for page in pages:
             yield Job(replace(page, number=next(numbers)), plan)
@@ -283,11 +283,11 @@ def _pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Ite
         yield error
 
 
-def _not_listed(kind: Kind) -> Coverage:
+def _begin_coverage(kind: Kind) -> Coverage:
     return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
 
 
-def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
+def _find_inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
     """The reasons why the list so far does not show one moment."""
     if page.inconsistency:
         yield page.inconsistency
@@ -295,7 +295,7 @@ def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
         yield f"page {page.number} repeats {result.repeated} objects, counted once"
 
 
-def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
+def _add_page(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
     """The coverage with one more page; the list is partial until its last page."""
     return replace(
         coverage,
@@ -310,5 +310,5 @@ def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
     )
 
 
-def _incomplete(coverage: Coverage) -> bool:
+def _is_incomplete(coverage: Coverage) -> bool:
     return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)

@@ -55,20 +55,20 @@ def run(
     something that does not exist. Every other problem is recorded in the scan.
     """
     dated = dated or compare_clocks(cluster, store, clock)
-    counts = _server_counts(cluster, options)
+    counts = _read_server_counts(cluster, options)
     prepared = prepare(cluster, options, dated.started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
     kyverno = next((language.release for language in prepared.evaluation.languages if language.release), None)
     method = replace(
         options.method,
-        scanner=_scanner(cluster, options, prepared.context),
+        scanner=_find_scanner(cluster, options, prepared.context),
         kyverno_release=kyverno.name if kyverno else "",
         kyverno_note=kyverno.note if kyverno else "",
         workers=processes,
         without_counts=counts.why_not,
         clocks=dated.differences,
     )
-    start = _start(scan_id, dated.started, prepared, method, silence=options.silence)
+    start = _make_start(scan_id, dated.started, prepared, method, silence=options.silence)
     store.begin(replace(start, waivers=options.waivers, accept_damage=options.accept_damage))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
@@ -95,13 +95,13 @@ def run(
     return store.finish(scan_id, end)
 
 
-def _server_counts(cluster: Cluster, options: Options) -> ServerCounts:
+def _read_server_counts(cluster: Cluster, options: Options) -> ServerCounts:
     """The server's counts of objects; none for a scan of some objects of each kind, with which they cannot be compared."""
     limited = options.scope.namespaces or options.scope.selector
     return ServerCounts(why_not=_LIMITED) if limited else cluster.object_counts()
 
 
-def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
+def _find_scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
     """The user of the scan's own requests, by name and groups; empty for files, and if the server does not report the user."""
     if context.files:
         return UserInfo()
@@ -112,7 +112,7 @@ def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserIn
     return UserInfo(user.username, groups=user.groups)
 
 
-def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
+def _make_start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
     context, languages, rules = prepared.context, prepared.evaluation.languages, prepared.evaluation.rules
     every = (record for language in languages for record in language.list_recorded())

@@ -38,23 +38,25 @@ def find_undecided(
     for language in languages if kinds_of else ():
         selectors = tuple(language.request_selectors())
         for bound in language.bound:
-            paths = (*_paths(bound), *language.other_paths(bound))
-            reads_object = any(map(_reads_more_than_the_name, paths)) or _takes_namespaces(bound)
+            paths = (*_list_paths(bound), *language.other_paths(bound))
+            reads_object = any(map(_reads_more_than_name, paths)) or _takes_namespaces(bound)
             reads = {
                 namespace: read
                 for namespace, kinds in sorted(kinds_of.items())
                 if bound.evaluates_namespace(namespace)
                 and (
                     read := tuple(
-                        dict.fromkeys(_read(bound, selectors, namespace, kinds, operations, reads_object=reads_object))
+                        dict.fromkeys(
+                            _find_read_labels(bound, selectors, namespace, kinds, operations, reads_object=reads_object)
+                        )
                     )
                 )
             }
             if reads:
-                yield bound, make_policy_gap(bound, _why(reads))
+                yield bound, make_policy_gap(bound, _explain(reads))
 
 
-def _read(
+def _find_read_labels(
     bound: BoundPolicy,
     selectors: Iterable[Selector],
     namespace: str,
@@ -93,11 +95,11 @@ def _may_apply(
     """Return whether a policy or a binding may match an object of some kinds in a namespace."""
     if match is None:
         return True
-    reaches = not match.rules or _reaches(match, kinds, operations)
+    reaches = not match.rules or _may_match(match, kinds, operations)
     return reaches and _may_select(match.namespace_selector, known)
 
 
-def _reaches(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
+def _may_match(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
     return any(
         may_match(match.rules, kind.group, kind.kind, plurals=(kind.plural,), operations=operations) for kind in kinds
     )
@@ -108,29 +110,29 @@ def _may_select(selector: Selector, known: Mapping[str, str]) -> bool:
     return bool(selector.find_fault() or selector.list_undecided_keys(known)) or selector.matches(known)
 
 
-def _paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
+def _list_paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
     return (path for _, expression in bound.compiled.expressions() for path in expression.paths)
 
 
-def _reads_more_than_the_name(path: tuple[str, ...]) -> bool:
+def _reads_more_than_name(path: tuple[str, ...]) -> bool:
     return path[:1] == (_OBJECT,) and not any(path[: len(known)] == known for known in _KNOWN)
 
 
-def _why(reads: Mapping[str, tuple[str, ...]]) -> str:
+def _explain(reads: Mapping[str, tuple[str, ...]]) -> str:
     """The reason and the remedy, for the namespaces and what the policy reads of each."""
     names = [*reads]
     keys = [*dict.fromkeys(key for of_namespace in reads.values() for key in of_namespace)]
     labels = [key for key in keys if key != _EVERYTHING]
-    read = _few([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
+    read = _write_names([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
     example = f"{names[0]}={labels[0] if labels else 'KEY'}=VALUE"
     several = "s" if len(names) > 1 else ""
     return (
-        f"it depends on {read} of the namespace{several} {_few(names)}, which no file describes: "
+        f"it depends on {read} of the namespace{several} {_write_names(names)}, which no file describes: "
         f"add the Namespace{several} to the files, or pass --namespace-label {example}"
     )
 
 
-def _few(names: list[str]) -> str:
+def _write_names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 

@@ -54,7 +54,7 @@ def split_gaps(
 
     Without `policies_known`, some policies could not be listed, and every gap may concern one of them.
     """
-    concerns = {gap: _concern(gap, discovery) for gap in discovery.gaps}
+    concerns = {gap: _find_concern(gap, discovery) for gap in discovery.gaps}
     if not policies_known or _hides_policies(concerns, kinds_of_policies):
         return discovery.gaps, discovery.outside
     needs = _ScanNeeds(tuple(languages), kinds_of_policies, operations, discovery.kinds)
@@ -65,7 +65,7 @@ def split_gaps(
         if concern is None or needed[concern]:
             gaps.append(gap)
         else:
-            outside.append(_outside(gap, concern))
+            outside.append(_set_aside(gap, concern))
     return tuple(gaps), (*discovery.outside, *outside)
 
 
@@ -76,7 +76,7 @@ def _hides_policies(concerns: Mapping[Gap, GroupKind | None], kinds_of_policies:
     return any(concern is None or concern[0] in groups for concern in unanswered)
 
 
-def _concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
+def _find_concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
     """The group and the kind that a gap concerns; an empty kind stands for every kind of the group, None for any group."""
     if gap.kind is not GapKind.DISCOVERY:
         return discovery.kinds_of_gaps.get(gap)
@@ -86,7 +86,7 @@ def _concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
     return ("" if _CORE_VERSION.fullmatch(gap.where) else gap.where.partition("/")[0], "")
 
 
-def _outside(gap: Gap, concern: GroupKind) -> OutOfScope:
+def _set_aside(gap: Gap, concern: GroupKind) -> OutOfScope:
     group, kind = concern
     if gap.kind is GapKind.DISCOVERY:
         return OutOfScope(Unneeded.API_GROUP, gap.where, f"{_NO_RULE} the kinds of this group ({gap.why})")
@@ -110,11 +110,11 @@ class _ScanNeeds:
         if of_policy or misspelt or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
-        return any(self._matches(bound, group, kind, plurals) for bound in self._bound()) or any(
+        return any(self._matches(bound, group, kind, plurals) for bound in self._list_bound()) or any(
             read in (group, "*") for language in self.languages for read in language.read_groups()
         )
 
-    def _bound(self) -> Iterator[BoundPolicy]:
+    def _list_bound(self) -> Iterator[BoundPolicy]:
         return (bound for language in self.languages for bound in language.bound)
 
     def _matches(self, bound: BoundPolicy, group: str, kind: str, plurals: Collection[str]) -> bool:

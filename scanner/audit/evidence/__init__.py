@@ -38,10 +38,10 @@ def list_evaluations(invocation_result: InvocationResult, check: Check, bound: B
         return
     for expression in bound.compiled.list_deciding(check):
         if expression.program is not None:
-            yield expression.program, _inputs(invocation_result, check, bound)
+            yield expression.program, _make_inputs(invocation_result, check, bound)
 
 
-def _inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Mapping[str, object]:
+def _make_inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Mapping[str, object]:
     request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
@@ -72,19 +72,19 @@ def collect_evidence(
     of = invocation_result, check_result, outcome, bound, inputs
     try:
         try:
-            return _evidence(*of)
+            return _collect(*of)
         except RecursionError:
-            return run_with_room(lambda: _evidence(*of))
+            return run_with_room(lambda: _collect(*of))
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
 
 
-def _of_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
+def _show_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
     redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
-    explained = _kept([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
-    return _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
+    explained = _select_reasons([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
+    return _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
 
 
 class _LatestEvidence:
@@ -93,7 +93,7 @@ class _LatestEvidence:
     def __init__(self) -> None:
         self._evidence: dict[tuple[object, ...], Evidence] = {}
 
-    def of(self, explained: EvidenceContent, text: str) -> Evidence:
+    def get(self, explained: EvidenceContent, text: str) -> Evidence:
         """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
         key = (*map(id, explained.reasons), explained.left_out, text)
         found = self._evidence.get(key)
@@ -107,7 +107,7 @@ class _LatestEvidence:
 _LATEST = _LatestEvidence()
 
 
-def _evidence(
+def _collect(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     outcome: Violated | Errored,
@@ -116,19 +116,19 @@ def _evidence(
 ) -> Evidence:
     check = check_result.check
     if check_result.fields:
-        return _of_fields(invocation_result, check_result.fields, bound)
+        return _show_fields(invocation_result, check_result.fields, bound)
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
-        return _LATEST.of(NO_CONTENT, "")
+        return _LATEST.get(NO_CONTENT, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
-        direct = _direct_parts(check, outcome, bound, inputs)
-        shown = None if direct is None else _of_parts(direct, invocation_result, bound, inputs)
+        direct = _find_direct_parts(check, outcome, bound, inputs)
+        shown = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
         if shown is not None:
             return shown
-    explained = _explained(invocation_result, check, outcome, bound, inputs)
-    return _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
+    explained = _explain(invocation_result, check, outcome, bound, inputs)
+    return _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
 
 
-def _of_parts(
+def _explain_parts(
     direct: cel.DirectParts, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object]
 ) -> Evidence | None:
     """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
@@ -138,13 +138,13 @@ def _of_parts(
         reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
-        explained = _redacted(reasons, 0, redaction)
-        shown = _LATEST.of(explained, make_excerpt(invocation_result, explained.trail))
+        explained = _redact(reasons, 0, redaction)
+        shown = _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
         redaction.keep_evidence(direct, inputs, shown)
     return shown
 
 
-def _explained(
+def _explain(
     invocation_result: InvocationResult,
     check: Check,
     outcome: Violated | Errored,
@@ -154,20 +154,20 @@ def _explained(
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
     explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
-        direct = _direct_parts(check, outcome, bound, inputs)
+        direct = _find_direct_parts(check, outcome, bound, inputs)
         given = None if direct is None or inputs is None else cel.read_direct_parts(direct, inputs)
         left_out = 0
         if given is None:
-            explanations = list(_explanations(invocation_result, check, outcome, bound))
+            explanations = list(_explain_programs(invocation_result, check, outcome, bound))
             given = tuple(reason for explanation in explanations for reason in explanation.reasons)
             left_out = sum(explanation.left_out for explanation in explanations)
-        explained = _redacted(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
+        explained = _redact(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
         if key is not None and _CACHE.determines(check, bound.compiled, given):
             _CACHE.keep(key, explained)
     return explained
 
 
-def _direct_parts(
+def _find_direct_parts(
     check: Check, outcome: Violated | Errored, bound: BoundPolicy, inputs: Mapping[str, object] | None
 ) -> cel.DirectParts | None:
     """The parts that explain a violation by the inputs of its evaluation; None if it needs notes, or is not reproduced."""
@@ -183,11 +183,13 @@ def _direct_parts(
         return None
 
 
-def _redacted(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
-    return _kept([redaction.redact_reason(reason) for reason in given], left_out, [reason.place for reason in given])
+def _redact(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
+    return _select_reasons(
+        [redaction.redact_reason(reason) for reason in given], left_out, [reason.place for reason in given]
+    )
 
 
-def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> EvidenceContent:
+def _select_reasons(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> EvidenceContent:
     """The first reasons, and the field around which an excerpt is made; of withheld values, none."""
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))
@@ -200,7 +202,7 @@ def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> 
     return EvidenceContent(shown, left_out + len(reasons) - len(shown), trail)
 
 
-def _explanations(
+def _explain_programs(
     invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
 ) -> Iterator[cel.Explanation]:
     """Explain each expression that decided the outcome; skip an expression with another result this time."""

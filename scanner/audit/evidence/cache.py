@@ -86,7 +86,7 @@ class _EvaluatedDocuments:
     """The documents of an evaluation, and the values to hide."""
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
-        self.of = resource, param, request.current, request.namespace_object, request.operation
+        self.sources = resource, param, request.current, request.namespace_object, request.operation
         self.param, self.request = param, request
         self.secret = is_secret(resource) or is_secret(param)
         self._by_name: dict[str, Json] = {
@@ -131,10 +131,10 @@ class EvidenceCache:
         compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request, reads = invocation_result.request, self._reads_of(compiled, check)
+        request, reads = invocation_result.request, self._get_reads(compiled, check)
         if request is None or reads.paths is None:
             return None
-        documents = self._documents(invocation_result.resource, invocation_result.invocation.param, request)
+        documents = self._get_documents(invocation_result.resource, invocation_result.invocation.param, request)
         if documents.secret:
             return None
         try:
@@ -144,43 +144,43 @@ class EvidenceCache:
 
     def repeats(self, check: Check, compiled: CompiledPolicy) -> bool:
         """Return whether other objects often have the same values where a check reads."""
-        return self._reads_of(compiled, check).repeat
+        return self._get_reads(compiled, check).repeat
 
     def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.DecidingPart]) -> bool:
         """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
-        paths = self._reads_of(compiled, check).paths or ()
+        paths = self._get_reads(compiled, check).paths or ()
         nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]
         return all(
             any(name == place[0] and _covers(path, place[1:]) for name, path in paths) if place else False
             for place in nested
         )
 
-    def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
+    def _get_reads(self, compiled: CompiledPolicy, check: Check) -> _Reads:
         reads = self._reads.get((id(compiled), id(check)))
         if reads is None:
             if len(self._reads) >= _MOST:
                 self._clear()
-            paths = _of_check(compiled, check)
+            paths = _find_paths_of_check(compiled, check)
             repeat = paths is not None and not any(_METADATA in path.fields for _, path in paths)
             # Equal paths are one tuple. The entry keeps policy and check alive, so that no others get their ids.
             reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat=repeat)
             self._reads[id(compiled), id(check)] = reads
         return reads
 
-    def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _EvaluatedDocuments:
+    def _get_documents(self, resource: Resource, param: Resource | None, request: Request) -> _EvaluatedDocuments:
         """The documents of an evaluation: the same instance while they are the same."""
         latest = self._latest
         if latest is not None and latest.request is request and latest.param is param:
             return latest
         of = resource, param, request.current, request.namespace_object, request.operation
-        if latest is None or not all(map(is_, of, latest.of)):
+        if latest is None or not all(map(is_, of, latest.sources)):
             latest = self._latest = _EvaluatedDocuments(resource, param, request)
         return latest
 
     def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> EvidenceContent | None:
         """The evidence of a check for a key; None if the cache does not have it."""
         explained = self._evidence.get(key)
-        self._reads_of(compiled, check).count(found=explained is not None)
+        self._get_reads(compiled, check).count(found=explained is not None)
         return explained
 
     def keep(self, key: _Key, explained: EvidenceContent) -> None:
@@ -197,16 +197,16 @@ class EvidenceCache:
         self._latest = None
 
 
-def _of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
+def _find_paths_of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
     programs = (expression.program for expression in compiled.list_deciding(check) if expression.program is not None)
-    paths = _paths(programs, compiled.variables)
-    return None if paths is None else tuple((path[0], _path(path[1:])) for path in paths)
+    paths = _find_paths(programs, compiled.variables)
+    return None if paths is None else tuple((path[0], _make_path(path[1:])) for path in paths)
 
 
-def _path(steps: _Steps) -> _Path:
+def _make_path(steps: _Steps) -> _Path:
     fields = tuple(takewhile(lambda step: step not in _ALL, steps))
     rest = steps[len(fields) :]
-    inside = _path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
+    inside = _make_path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
     return _Path(fields, loops=bool(rest), inside=inside)
 
 
@@ -220,7 +220,7 @@ def _covers(path: _Path, steps: Trail) -> bool:
     return inside == _WHOLE or (len(steps) > len(fields) and _covers(inside, steps[len(fields) + 1 :]))
 
 
-def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
+def _find_paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
     """The paths of some programs and of the variables they use; None where they lead to more than parts of documents."""
     paths: set[_Steps] = set()
     stack, used = list(programs), set[str]()
@@ -254,7 +254,7 @@ def _read(value: Json, path: _Path) -> object:
         for field in fields:
             found = found[field]
     except (KeyError, TypeError):
-        return _missing(value, fields)
+        return _find_missing_field(value, fields)
     if loops and isinstance(found, list):
         return len(found) if inside is None else [_read(item, inside) for item in found]
     if loops and isinstance(found, dict):
@@ -262,7 +262,7 @@ def _read(value: Json, path: _Path) -> object:
     return {"": found}
 
 
-def _missing(value: Json, fields: _Steps) -> object:
+def _find_missing_field(value: Json, fields: _Steps) -> object:
     """The place of the first field that is missing, and the value that has no fields there."""
     for at, field in enumerate(fields):
         if not isinstance(value, dict) or field not in value:

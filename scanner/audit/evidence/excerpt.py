@@ -52,26 +52,26 @@ def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     Empty for fields of the object itself and of its metadata, which has the name of the object, and inside sensitive fields.
     """
     outer, last = trail[:-1], trail[-1]
-    parent = _container(body, outer) if outer and outer != _METADATA else None
+    parent = _find_container(body, outer) if outer and outer != _METADATA else None
     if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
     own = parent.get(last)
     try:
         opened = orjson.dumps(own) if isinstance(own, _NESTED) else b""
     except TypeError:  # no JSON
-        return _text(parent, trail, hidden)
+        return _write(parent, trail, hidden)
     if len(opened) > _LONGEST_KEPT:
-        return _text(parent, trail, hidden)
-    fields = tuple([value if value.__class__ is str else _field(value) for value in parent.values()])
+        return _write(parent, trail, hidden)
+    fields = tuple([value if value.__class__ is str else _make_key_part(value) for value in parent.values()])
     key = trail, hidden, opened, tuple(parent), fields
     text = _TEXTS.get(key)
     if text is None:
-        text = _text(parent, trail, hidden)
+        text = _write(parent, trail, hidden)
         _keep(key, text)
     return text
 
 
-def _field(value: Json) -> _Field:
+def _make_key_part(value: Json) -> _Field:
     """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
     own = value.__class__
     if own is dict or own is list:
@@ -88,10 +88,10 @@ def _keep(key: _Key, text: str) -> None:
         _TEXTS[trail, hidden, compact(opened), names, fields] = text
 
 
-def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
+def _write(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
     outer, last = trail[:-1], trail[-1]
     path = mask_values(write_path(("object", *outer)), hidden)
-    return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, outer))}}}")
+    return _cut(f"{path}: {{{', '.join(_write_entries(parent, last, hidden, outer))}}}")
 
 
 def find_deciding_trail(places: Iterable[cel.Place]) -> Trail:
@@ -105,10 +105,10 @@ def find_deciding_trail(places: Iterable[cel.Place]) -> Trail:
     return ()
 
 
-def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
+def _find_container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
     """The map at the end of a trail; None for any other value, and inside a sensitive field."""
     if not _may_pass_sensitive(outer):
-        return _map_at(body, outer)
+        return _find_map(body, outer)
     value = body
     for at, step in enumerate(outer):
         if may_be_sensitive(step) and is_sensitive(value, step, outer[:at]):
@@ -127,7 +127,7 @@ def _may_pass_sensitive(trail: Trail) -> bool:
     return any(may_be_sensitive(step) for step in trail if isinstance(step, str))
 
 
-def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:
+def _find_map(value: Any, trail: Trail) -> Mapping[str, Json] | None:
     try:
         for step in trail:
             value = value[step]
@@ -136,10 +136,10 @@ def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:
     return value if isinstance(value, MAPPINGS) else None
 
 
-def _entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str], trail: Trail) -> list[str]:
+def _write_entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str], trail: Trail) -> list[str]:
     """The deciding field first, then the others."""
     entries: list[str] = []
-    hidden_here = _occurring(parent, hidden)
+    hidden_here = _select_occurring(parent, hidden)
     for key, value in parent.items():
         if may_be_sensitive(key) and is_sensitive(parent, key, trail):
             text = f'"{MASK}"'
@@ -157,7 +157,7 @@ def _entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str]
     return entries
 
 
-def _occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[str]:
+def _select_occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[str]:
     """The hidden values that occur in the keys of a map and in its values besides lists and maps; nearly always none."""
     if not hidden:
         return hidden

@@ -50,7 +50,7 @@ class _WantedField:
     line: int = 0
     fields: dict[_Step, _WantedField] = field(default_factory=dict)
 
-    def below(self, steps: Sequence[_Step]) -> _WantedField:
+    def add_path(self, steps: Sequence[_Step]) -> _WantedField:
         """The field at the end of some steps, which is added."""
         place = self
         for step in steps:
@@ -81,18 +81,18 @@ def find_field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapp
     documents: defaultdict[int, _WantedField] = defaultdict(_WantedField)
     for each in wanted:
         for path in ("", *each.paths):
-            documents[each.line].below((*_items(each), *_steps(path)))
-    for line, root in zip(documents, _texts(file, list(documents)), strict=True):
+            documents[each.line].add_path((*_item_steps(each), *_split_path(path)))
+    for line, root in zip(documents, _read_texts(file, list(documents)), strict=True):
         _read_lines(root, documents[line], line)
     for each in wanted:
-        yield _lines_of(each, documents[each.line])
+        yield _list_lines(each, documents[each.line])
 
 
-def _items(wanted: WantedLines) -> tuple[_Step, ...]:
+def _item_steps(wanted: WantedLines) -> tuple[_Step, ...]:
     return tuple(step for number in wanted.items for step in ("items", number - 1))
 
 
-def _steps(path: str) -> tuple[_Step, ...]:
+def _split_path(path: str) -> tuple[_Step, ...]:
     """The steps of a path; those before a part that is no step."""
     steps: list[_Step] = []
     position = 0
@@ -103,12 +103,12 @@ def _steps(path: str) -> tuple[_Step, ...]:
     return tuple(steps)
 
 
-def _lines_of(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
-    own = document.below(_items(wanted))
+def _list_lines(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
+    own = document.add_path(_item_steps(wanted))
     lines = {"": own.line or wanted.line}
     for path in wanted.paths:
         place, line = own, 0
-        for step in _steps(path):
+        for step in _split_path(path):
             place = place.fields[step]
             if not place.line:
                 break
@@ -118,7 +118,7 @@ def _lines_of(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
     return lines
 
 
-def _texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
+def _read_texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
     """The text from each line to the end of its document; empty if the file cannot be read any more."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
@@ -166,42 +166,42 @@ class _LineSetter:
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent() | AliasEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case MappingStartEvent() | SequenceStartEvent():
-                self.stack.append(_OpenCollection(self._value(event), isinstance(event, SequenceStartEvent)))
+                self.stack.append(_OpenCollection(self._begin_value(event), isinstance(event, SequenceStartEvent)))
             case CollectionEndEvent():
                 self.stack.pop()
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent | AliasEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent | AliasEvent) -> None:
         frame = self.stack[-1]
         if frame.is_list or frame.is_root or frame.has_key:
-            self._value(event)
+            self._begin_value(event)
             return
         frame.has_key = True
-        frame.value = self._at(frame, event.value if isinstance(event, ScalarEvent) else "", event)
+        frame.value = self._find_field(frame, event.value if isinstance(event, ScalarEvent) else "", event)
 
-    def _value(self, event: Event) -> _WantedField | None:
+    def _begin_value(self, event: Event) -> _WantedField | None:
         """The wanted field whose value begins, or None."""
         frame = self.stack[-1]
         if frame.is_root:
             if frame.wanted is not None:
-                frame.wanted.line = _line(event) + self.first
+                frame.wanted.line = _get_line(event) + self.first
             return frame.wanted
         if frame.is_list:
             frame.number += 1
-            return self._at(frame, frame.number - 1, event)
+            return self._find_field(frame, frame.number - 1, event)
         frame.has_key = False
         return frame.value
 
-    def _at(self, frame: _OpenCollection, step: _Step, event: Event) -> _WantedField | None:
+    def _find_field(self, frame: _OpenCollection, step: _Step, event: Event) -> _WantedField | None:
         """The wanted field at a key or an index, whose line is that of the key or of the item."""
         found = frame.wanted.fields.get(step) if frame.wanted is not None else None
         if found is not None:
-            found.line = _line(event) + self.first
+            found.line = _get_line(event) + self.first
         return found
 
 
-def _line(event: Event) -> int:
+def _get_line(event: Event) -> int:
     return event.start_mark.line if event.start_mark else 0

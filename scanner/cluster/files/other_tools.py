@@ -66,7 +66,7 @@ class OtherToolFile(NamedTuple):
 
 def recognise_document(file: Path, value: Json) -> OtherToolFile | None:
     """The tool whose file a document is; None for a document that may be a manifest."""
-    kind = _kind_of(file, value)
+    kind = _find_kind(file, value)
     return OtherToolFile(kind, _WHY[kind]) if kind else None
 
 
@@ -86,9 +86,9 @@ def find_kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
     resources: set[str] = set()
     for file in files:
         if file.name in _KUSTOMIZATIONS:
-            for body in _bodies(file):
-                inputs.update(_absolute(file, name) for name in _named_inputs(body))
-                resources.update(_absolute(file, as_text(name)) for name in as_list(body.get("resources")))
+            for body in _read_bodies(file):
+                inputs.update(_resolve_name(file, name) for name in _list_named_inputs(body))
+                resources.update(_resolve_name(file, as_text(name)) for name in as_list(body.get("resources")))
     recognised = OtherToolFile(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
     return dict.fromkeys(sorted(inputs - resources), recognised)
 
@@ -98,16 +98,16 @@ def make_absolute(file: Path) -> str:
     return os.path.abspath(file)  # noqa: PTH100 - absolute() keeps `..`
 
 
-def _kind_of(file: Path, value: Json) -> Unneeded | None:
+def _find_kind(file: Path, value: Json) -> Unneeded | None:
     if isinstance(value, dict):
-        return _of_object(file, value)
+        return _find_kind_of_object(file, value)
     if not isinstance(value, list) or any(_may_be_manifest(item) for item in value):
         return None
     is_patch = bool(value) and all(dig(item, "op") and dig(item, "path") for item in value)
     return Unneeded.KUSTOMIZE_INPUT if is_patch else Unneeded.NO_MANIFEST
 
 
-def _of_object(file: Path, body: JsonObject) -> Unneeded | None:
+def _find_kind_of_object(file: Path, body: JsonObject) -> Unneeded | None:
     group, slash, _ = as_text(body.get("apiVersion")).partition("/")
     if slash and (kind := _GROUPS.get(group)):
         return kind
@@ -142,12 +142,12 @@ def _has_chart(folder: Path) -> bool:
     return os.path.lexists(folder / "Chart.yaml")
 
 
-def _bodies(file: Path) -> Iterator[JsonObject]:
+def _read_bodies(file: Path) -> Iterator[JsonObject]:
     with suppress(OSError):
         yield from (piece.value for piece in read_pieces(file.read_bytes()) if isinstance(piece.value, dict))
 
 
-def _named_inputs(body: JsonObject) -> Iterator[str]:
+def _list_named_inputs(body: JsonObject) -> Iterator[str]:
     """The paths of the patches and of the data in a kustomization."""
     for field in ("patches", "patchesJson6902", "replacements"):
         yield from (as_text(dig(item, "path")) for item in as_list(body.get(field)))
@@ -159,6 +159,6 @@ def _named_inputs(body: JsonObject) -> Iterator[str]:
             yield as_text(item).rpartition("=")[2]
 
 
-def _absolute(kustomization: Path, name: str) -> str:
+def _resolve_name(kustomization: Path, name: str) -> str:
     """The absolute path of a file that a kustomization names; a text with several lines is an inline patch."""
     return make_absolute(kustomization.parent / name) if name and "\n" not in name and "\0" not in name else ""

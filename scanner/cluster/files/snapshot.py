@@ -91,27 +91,27 @@ class _StoredObject:
 
     kind: Kind
     namespace: str
-    written: _SnapshotDocument
+    document: _SnapshotDocument
 
     @property
     def family(self) -> tuple[str, str]:
         """The key that all versions of the object's kind share."""
-        return _family(self.kind)
+        return _get_family(self.kind)
 
     @property
     def name(self) -> str:
         """The name of the object."""
-        return self.written.name
+        return self.document.name
 
     @property
     def source(self) -> str:
         """The place of the document."""
-        return self.written.source
+        return self.document.source
 
     @property
     def body(self) -> JsonObject:
         """The object as the server would store it, decoded."""
-        document = self.written.body
+        document = self.document.body
         metadata = as_object(document.get("metadata"))
         changed = {key: value for key, value in metadata.items() if key != "namespace"}
         if self.namespace:
@@ -152,7 +152,7 @@ class SnapshotCluster:
         texts = bytearray()
         for document in _read(places, unread):
             self._generated += document.generates_name
-            written.append(_written(document, texts))
+            written.append(_add_document(document, texts))
             if any(language.reads(document.body) for language in self._languages):
                 self.policies.append(document)
             if is_definition(document.body):
@@ -161,18 +161,21 @@ class SnapshotCluster:
         self._folder = name_folders(places)
         self._default_namespace = default_namespace
         self._version = kubernetes_version or format_minor(NEWEST)
-        custom, broken = _definitions(self._definitions)
-        of_languages = _language_kinds(self._languages, {document.api_version for document in written})
+        custom, broken = _read_definitions(self._definitions)
+        of_languages = _list_language_kinds(self._languages, {document.api_version for document in written})
         relabelled = (
             *(kind for definition in custom if definition.relabels for kind in definition.kinds),
             *of_languages,
         )
-        self._relabelled = frozenset(map(_family, relabelled))
-        self._kinds = _served(custom, of_languages)
+        self._relabelled = frozenset(map(_get_family, relabelled))
+        self._kinds = _list_served(custom, of_languages)
         objects, refused, copies = self._store(written)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         of_others = [item for item in unread if item.other_tool is None]
-        self._outside = (*(_outside(item.gap, item.other_tool) for item in unread if item.other_tool), *copies)
+        self._outside = (
+            *(_report_other_tool(item.gap, item.other_tool) for item in unread if item.other_tool),
+            *copies,
+        )
         self._gaps = (*(item.gap for item in of_others), *broken, *refused)
         self._concerns = {**{item.gap: item.concerns for item in of_others if item.concerns}, **refused}
 
@@ -205,12 +208,14 @@ class SnapshotCluster:
             self._gaps,
             kinds_of_gaps=self._concerns,
             outside=self._outside,
-            unlabelled=self._unlabelled(described),
-            namespaces=tuple(_namespace(*item) for item in self._namespace_labels.items() if item[0] not in described),
-            notes=(_generated_note(self._generated),) if self._generated else (),
+            unlabelled=self._find_unlabelled(described),
+            namespaces=tuple(
+                _make_namespace(*item) for item in self._namespace_labels.items() if item[0] not in described
+            ),
+            notes=(_note_generated_names(self._generated),) if self._generated else (),
         )
 
-    def _unlabelled(self, described: Collection[str]) -> dict[str, frozenset[Kind]]:
+    def _find_unlabelled(self, described: Collection[str]) -> dict[str, frozenset[Kind]]:
         """The namespaces whose labels are not known, each with the kinds of its objects."""
         kinds: defaultdict[str, set[Kind]] = defaultdict(set)
         for stored in (stored for family in self._objects.values() for stored in family if stored.namespace):
@@ -229,19 +234,19 @@ class SnapshotCluster:
 
     def has_lines(self) -> bool:
         """Return whether some file has more than one line; a file that cannot be read any more counts as one that has."""
-        files = {stored.written.file for stored in chain.from_iterable(self._objects.values())}
+        files = {stored.document.file for stored in chain.from_iterable(self._objects.values())}
         return any(has_lines(Path(file)) for file in files if file != "-")
 
     def list_places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
         """The files and lines of the objects, and of some of their fields; those of standard input have none."""
-        paths = {stored.written.file for family in self._objects.values() for stored in family}
-        shown = {path: _shown(Path(path)) for path in paths if path != "-"}
+        paths = {stored.document.file for family in self._objects.values() for stored in family}
+        shown = {path: _show_path(Path(path)) for path in paths if path != "-"}
         wanted: defaultdict[str, list[tuple[tuple[ObjectName, ...], WantedLines]]] = defaultdict(list)
         for stored in chain.from_iterable(self._objects.values()):
-            written = stored.written
+            written = stored.document
             if written.file not in shown:
                 continue
-            names = _names(stored)
+            names = _list_names(stored)
             if of_object := [path for name in names for path in fields.get(name, ())]:
                 wanted[written.file].append((names, WantedLines(written.line, written.items, of_object)))
             else:
@@ -277,24 +282,24 @@ class SnapshotCluster:
         written in a version that cannot be offered in this one.
         """
         query = parse_selector(selector)
-        family = self._objects.get(_family(kind), ())
-        wanted = [stored for stored in family if _selected(stored, kind, namespace, query)]
+        family = self._objects.get(_get_family(kind), ())
+        wanted = [stored for stored in family if _is_selected(stored, kind, namespace, query)]
         withheld: list[_StoredObject] = []
-        offered = self._offered(wanted, kind, withheld)
+        offered = self._convert_objects(wanted, kind, withheld)
         for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": bodies}))
         if withheld:
-            raise ListFailed("failed", _inconvertible(withheld, kind))
+            raise ListFailed("failed", _explain_inconvertible(withheld, kind))
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """The metadata of the objects of a kind by namespace and name, 500 a page; it is the same in every version."""
-        objects = self._objects.get(_family(kind), ())
-        selected = (stored for stored in objects if _selected(stored, kind, namespace, parse_selector("")))
+        objects = self._objects.get(_get_family(kind), ())
+        selected = (stored for stored in objects if _is_selected(stored, kind, namespace, parse_selector("")))
         bodies = ({"metadata": stored.body["metadata"]} for stored in selected)
         for number, items in enumerate(iter(lambda: list(islice(bodies, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": items}))
 
-    def _offered(
+    def _convert_objects(
         self, wanted: Iterable[_StoredObject], kind: Kind, withheld: list[_StoredObject]
     ) -> Iterator[JsonObject]:
         """The objects in a version. Those that only a server can convert are added to `withheld`."""
@@ -316,9 +321,9 @@ class SnapshotCluster:
         copies: list[OutOfScope] = []
         for document in documents:
             concerns = (document.api_version.rpartition("/")[0], document.kind)
-            kind = kinds.get(_written_kind(document, self._languages))
+            kind = kinds.get(_find_written_kind(document, self._languages))
             if kind is None:
-                gaps[_unknown(document, self._kinds)] = concerns
+                gaps[_report_unknown_kind(document, self._kinds)] = concerns
                 continue
             namespace = document.namespace or self._default_namespace if kind.namespaced else ""
             stored_object = _StoredObject(kind, namespace, document)
@@ -327,10 +332,10 @@ class SnapshotCluster:
             )
             if first is stored_object:
                 continue
-            if first.written.text == document.text:
-                copies.append(_copy(document, first.written))
+            if first.document.text == document.text:
+                copies.append(_report_copy(document, first.document))
             else:
-                gaps[_repeated(stored_object, first)] = concerns
+                gaps[_report_repeated(stored_object, first)] = concerns
         ordered = sorted(
             stored.values(),
             key=lambda stored_object: (stored_object.family, stored_object.namespace, stored_object.name),
@@ -338,33 +343,33 @@ class SnapshotCluster:
         return tuple(ordered), gaps, tuple(copies)
 
 
-def _copy(document: _SnapshotDocument, first: _SnapshotDocument) -> OutOfScope:
+def _report_copy(document: _SnapshotDocument, first: _SnapshotDocument) -> OutOfScope:
     return OutOfScope(Unneeded.REPEATED, document.source, f"this document is equal to {first.source}, which is read")
 
 
-def _outside(gap: Gap, recognised: OtherToolFile) -> OutOfScope:
+def _report_other_tool(gap: Gap, recognised: OtherToolFile) -> OutOfScope:
     return OutOfScope(recognised.kind, gap.where, recognised.why)
 
 
-def _namespace(name: str, labels: Mapping[str, str]) -> JsonObject:
+def _make_namespace(name: str, labels: Mapping[str, str]) -> JsonObject:
     """The Namespace of a name with the labels that the user describes."""
     metadata: JsonObject = {"name": name, "labels": {**labels, _NAME_LABEL: name}}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def _generated_note(number: int) -> str:
+def _note_generated_names(number: int) -> str:
     objects = "1 object has" if number == 1 else f"{number:,} objects have"
     return f"{objects} a generateName and no name: Assay evaluates each under a name that a server could generate, such as PREFIXxxxxx"
 
 
-def _names(stored: _StoredObject) -> tuple[ObjectName, ...]:
+def _list_names(stored: _StoredObject) -> tuple[ObjectName, ...]:
     """The names of an object: that of its kind, and those of the same kind in other groups."""
     group, kind = stored.family
     groups = group, *_OTHER_GROUPS.get((group, kind), ())
     return tuple(ObjectName(each, kind, stored.namespace, stored.name) for each in groups)
 
 
-def _shown(path: Path) -> str:
+def _show_path(path: Path) -> str:
     """The path in the working directory, which is that of a checkout in CI, or the absolute path of another file."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - absolute() keeps `..`
     here = Path.cwd()
@@ -382,12 +387,14 @@ def _read(places: Iterable[Path], unread: list[UnreadDocument]) -> Iterator[File
     for place in places:
         for item in stream_documents(place, read):
             if isinstance(item, UnreadDocument):
-                unread.append(replace(item, gap=replace(item.gap, where=_inside(place, item.gap.where)), text=""))
+                unread.append(
+                    replace(item, gap=replace(item.gap, where=_remove_folder(place, item.gap.where)), text="")
+                )
             else:
-                yield replace(item, source=_inside(place, item.source))
+                yield replace(item, source=_remove_folder(place, item.source))
 
 
-def _written(document: FileDocument, texts: bytearray) -> _SnapshotDocument:
+def _add_document(document: FileDocument, texts: bytearray) -> _SnapshotDocument:
     """Add a document to the texts."""
     metadata = as_object(document.body.get("metadata"))
     start = len(texts)
@@ -407,23 +414,23 @@ def _written(document: FileDocument, texts: bytearray) -> _SnapshotDocument:
     )
 
 
-def _inside(place: Path, source: str) -> str:
+def _remove_folder(place: Path, source: str) -> str:
     """The path relative to the given folder, because two scans of one cluster may have its files in different places."""
     return source.removeprefix(f"{place}{os.sep}")
 
 
-def _definitions(documents: Iterable[FileDocument]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
+def _read_definitions(documents: Iterable[FileDocument]) -> tuple[tuple[Definition, ...], tuple[Gap, ...]]:
     definitions: list[Definition] = []
     gaps: list[Gap] = []
     for document in documents:
         try:
             definitions.append(read_definition(document.body))
         except BrokenDefinition as error:
-            gaps.append(_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
+            gaps.append(_make_gap(document, f"this CustomResourceDefinition defines no kind: {error}"))
     return tuple(definitions), tuple(gaps)
 
 
-def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple[Kind, ...]:
+def _list_served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
     taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
     defined = {kind: None for definition in custom for kind in definition.kinds}
@@ -431,13 +438,13 @@ def _served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple
     return (*builtin, *sort_by_registration(k for k in added if (k.group, k.version, k.kind) not in taken))
 
 
-def _language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:
+def _list_language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:
     """The custom kinds of policy languages in the groups of the documents, because these kinds need no definitions."""
     groups = {api_version.partition("/")[0] for api_version in api_versions}
     return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
 
 
-def _written_kind(document: _SnapshotDocument, languages: Iterable[Language]) -> tuple[str, str]:
+def _find_written_kind(document: _SnapshotDocument, languages: Iterable[Language]) -> tuple[str, str]:
     """The apiVersion and kind of a document; every version of an admission policy or of its binding counts as v1."""
     if document.api_version.startswith(f"{manifest.GROUP}/"):
         body = document.body
@@ -446,32 +453,32 @@ def _written_kind(document: _SnapshotDocument, languages: Iterable[Language]) ->
     return document.api_version, document.kind
 
 
-def _selected(stored: _StoredObject, kind: Kind, namespace: str, query: LabelQuery) -> bool:
+def _is_selected(stored: _StoredObject, kind: Kind, namespace: str, query: LabelQuery) -> bool:
     if namespace and kind.namespaced and stored.namespace != namespace:
         return False
     return not query.terms or query.matches(text_map(dig(stored.body, "metadata", "labels")))
 
 
-def _family(kind: Kind) -> tuple[str, str]:
+def _get_family(kind: Kind) -> tuple[str, str]:
     return _COHABITANTS.get((kind.group, kind.kind), (kind.group, kind.kind))
 
 
-def _unknown(document: _SnapshotDocument, kinds: Iterable[Kind]) -> Gap:
+def _report_unknown_kind(document: _SnapshotDocument, kinds: Iterable[Kind]) -> Gap:
     api_version, name = document.api_version, document.kind
     served = sorted({kind.api_version for kind in kinds if kind.kind == name})
     advice = "add its CustomResourceDefinition to the files"
     if served:
         advice = f"write it as {' or '.join(served)}, or {advice}"
-    return _gap(document, f"no kind {name} in version {api_version} is known: {advice}")
+    return _make_gap(document, f"no kind {name} in version {api_version} is known: {advice}")
 
 
-def _repeated(repeated: _StoredObject, first: _StoredObject) -> Gap:
+def _report_repeated(repeated: _StoredObject, first: _StoredObject) -> Gap:
     name = f"{repeated.namespace}/{repeated.name}" if repeated.namespace else repeated.name
     why = f"{repeated.kind.kind} {name} is already in {first.source}, which is used: remove or rename one of them"
     return Gap(GapKind.DOCUMENT, repeated.source, why)
 
 
-def _inconvertible(withheld: Sequence[_StoredObject], kind: Kind) -> str:
+def _explain_inconvertible(withheld: Sequence[_StoredObject], kind: Kind) -> str:
     written = ", ".join(sorted({stored.kind.api_version for stored in withheld}))
     example = withheld[0].source
     return (
@@ -480,5 +487,5 @@ def _inconvertible(withheld: Sequence[_StoredObject], kind: Kind) -> str:
     )
 
 
-def _gap(document: FileDocument | _SnapshotDocument, why: str) -> Gap:
+def _make_gap(document: FileDocument | _SnapshotDocument, why: str) -> Gap:
     return Gap(GapKind.DOCUMENT, document.source, why)

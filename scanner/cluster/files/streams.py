@@ -41,7 +41,7 @@ class Piece:
 def read_pieces(data: bytes) -> Iterator[Piece]:
     """Every document that is not empty. An invalid document has a fault instead of a value."""
     number = 0
-    for value, line in _values(data):
+    for value, line in _read_values(data):
         if value is None:
             continue
         number += 1
@@ -55,7 +55,7 @@ _Value: TypeAlias = "tuple[Json | MalformedDocument, int]"
 """A value or its error, and the line where it begins, from 1."""
 
 
-def _values(data: bytes) -> Iterator[_Value]:
+def _read_values(data: bytes) -> Iterator[_Value]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -69,57 +69,60 @@ def _values(data: bytes) -> Iterator[_Value]:
             1,
         )
         return
-    yield from _json_stream(data, text) if text.lstrip().startswith("{") else _yaml_stream(text)
+    yield from _read_json(data, text) if text.lstrip().startswith("{") else _read_yaml(text)
 
 
-def _json_stream(data: bytes, text: str) -> Iterator[_Value]:
+def _read_json(data: bytes, text: str) -> Iterator[_Value]:
     try:
         value: Json = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
-        yield from _json_objects(text)
+        yield from _read_json_objects(text)
         return
-    yield _sound(value, exact=not _LARGE_INTEGER.search(data)), _line(text, _after_blanks(text, 0))
+    yield _check_encodable(value, exact=not _LARGE_INTEGER.search(data)), _count_line(text, _skip_blanks(text, 0))
 
 
-def _line(text: str, position: int) -> int:
+def _count_line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _json_objects(text: str) -> Iterator[_Value]:
+def _read_json_objects(text: str) -> Iterator[_Value]:
     """JSON values in sequence, and YAML from the first piece that is not JSON."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-    position = _after_blanks(text, 0)
+    position = _skip_blanks(text, 0)
     count = 0
     while position < len(text):
-        line = _line(text, position)
+        line = _count_line(text, position)
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            yield from _rest(text, position, error, count)
+            yield from _read_rest(text, position, error, count)
             return
-        yield _sound(value, exact=False), line
+        yield _check_encodable(value, exact=False), line
         count += 1
-        position = _after_blanks(text, position)
+        position = _skip_blanks(text, position)
 
 
-def _after_blanks(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     blanks = _BLANK.match(text, position)
     return blanks.end() if blanks else position
 
 
-def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[_Value]:
+def _read_rest(text: str, position: int, error: Exception, count: int) -> Iterator[_Value]:
     """The rest of a text that is not JSON: YAML, unless its beginning is no valid YAML either."""
     if count > 1:
-        yield _json_fault(error), _line(text, position)
+        yield _explain_json_error(error), _count_line(text, position)
         return
     first = True
     lines = text.count("\n", 0, position)
-    for value, line in _yaml_stream(text[position:], line_offset=lines):
-        yield _json_fault(error) if first and count == 0 and isinstance(value, MalformedDocument) else value, line
+    for value, line in _read_yaml(text[position:], line_offset=lines):
+        yield (
+            _explain_json_error(error) if first and count == 0 and isinstance(value, MalformedDocument) else value,
+            line,
+        )
         first = False
 
 
-def _json_fault(error: Exception) -> MalformedDocument:
+def _explain_json_error(error: Exception) -> MalformedDocument:
     if isinstance(error, json.JSONDecodeError):
         return MalformedDocument(f"not JSON: {error.msg}", error.lineno, error.colno)
     if isinstance(error, RecursionError):
@@ -131,29 +134,29 @@ def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[_Value]:
-    for first_line, chunk in _chunks(text):
+def _read_yaml(text: str, line_offset: int = 0) -> Iterator[_Value]:
+    for first_line, chunk in _split_chunks(text):
         lines = line_offset + first_line
-        yield _yaml_value(chunk, lines), lines + _lines_before(chunk) + 1
+        yield _read_yaml_value(chunk, lines), lines + _count_lines_before(chunk) + 1
 
 
-def _lines_before(chunk: str) -> int:
+def _count_lines_before(chunk: str) -> int:
     """The number of lines before the first field of a document: separators, comments and blank lines."""
     return next((number for number, line in enumerate(chunk.splitlines()) if not _NO_FIELD.match(line)), 0)
 
 
-def _yaml_value(chunk: str, line_offset: int) -> Json | MalformedDocument:
+def _read_yaml_value(chunk: str, line_offset: int) -> Json | MalformedDocument:
     if _BAD_SEPARATOR.match(chunk):
         return MalformedDocument(
             "invalid YAML document separator: begin the document on the next line", line_offset + 1, 1
         )
     try:
-        return _sound(load(chunk, line_offset=line_offset), exact=True)
+        return _check_encodable(load(chunk, line_offset=line_offset), exact=True)
     except MalformedDocument as error:
         return error
 
 
-def _chunks(text: str) -> Iterator[tuple[int, str]]:
+def _split_chunks(text: str) -> Iterator[tuple[int, str]]:
     """Pieces that begin with a separator line (the first may not), each with the number of lines before it."""
     start = 0
     lines: list[str] = []
@@ -165,10 +168,10 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     yield start, "\n".join((*lines, ""))
 
 
-def _sound(value: Json, *, exact: bool) -> Json | MalformedDocument:
+def _check_encodable(value: Json, *, exact: bool) -> Json | MalformedDocument:
     """The value, if it can be encoded. With `exact`, its scalars are already as a server reads them."""
     try:
-        read = value if exact else _as_read(value)
+        read = value if exact else _convert_as_server(value)
         orjson.dumps({"items": [read]})
     except BadScalar as error:
         return MalformedDocument(str(error))
@@ -177,7 +180,7 @@ def _sound(value: Json, *, exact: bool) -> Json | MalformedDocument:
     return read
 
 
-def _as_read(value: Json) -> Json:
+def _convert_as_server(value: Json) -> Json:
     """The value as Go decodes it: integers beyond int64 are floats, lone surrogates replacement characters."""
     match value:
         case str():
@@ -187,8 +190,8 @@ def _as_read(value: Json) -> Json:
         case int() if not isinstance(value, bool):
             return convert_to_json(value)
         case Mapping():
-            return {_SURROGATE.sub("\ufffd", key): _as_read(item) for key, item in value.items()}
+            return {_SURROGATE.sub("\ufffd", key): _convert_as_server(item) for key, item in value.items()}
         case Sequence():
-            return [_as_read(item) for item in value]
+            return [_convert_as_server(item) for item in value]
         case _:
             return value

@@ -32,9 +32,9 @@ class Reviewer:
 
     def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
-        self._session.add_secrets(*_secrets(question))
+        self._session.add_secrets(*_list_secrets(question))
         try:
-            answer = self._session.review(_REVIEWS, _review(question))
+            answer = self._session.review(_REVIEWS, _make_review(question))
         except (NoResponse, ClusterError) as error:
             raise AuthorizerFailed(f"the authorizer check failed: {error}") from error
         status = answer.body().get("status")
@@ -66,12 +66,12 @@ def may_create_reviews(session: ApiSession) -> bool:
     return allowed
 
 
-def _secrets(question: Question) -> Iterator[str]:
+def _list_secrets(question: Question) -> Iterator[str]:
     """The extra values of the user under names of secrets."""
     return (value for key, values in question.subject.extra if names_secret(key) for value in values)
 
 
-def _review(question: Question) -> JsonObject:
+def _make_review(question: Question) -> JsonObject:
     subject = question.subject
     extra: JsonObject = {key: list(values) for key, values in subject.extra}
     spec = {
@@ -79,7 +79,7 @@ def _review(question: Question) -> JsonObject:
         "uid": subject.uid,
         "groups": list(subject.groups),
         "extra": extra,
-        **_attributes(question),
+        **_make_attributes(question),
     }
     return {
         "apiVersion": _VERSION,
@@ -88,7 +88,7 @@ def _review(question: Question) -> JsonObject:
     }
 
 
-def _attributes(question: Question) -> JsonObject:
+def _make_attributes(question: Question) -> JsonObject:
     if question.path:
         return {"nonResourceAttributes": {"path": question.path, "verb": question.verb}}
     named = {

@@ -75,11 +75,11 @@ class LiveCluster:
         """
         self._chunk_size = chunk_size
         self._kind_timeout = kind_timeout
-        self._ahead = Prefetcher(self._list, concurrency)
+        self._prefetcher = Prefetcher(self._list, concurrency)
         self._requester: UserInfo | None = None
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
-        self._several: frozenset[tuple[str, str]] = frozenset()
+        self._kinds_in_versions: frozenset[tuple[str, str]] = frozenset()
         self._session = ApiSession(
             kubeconfig=kubeconfig,
             context=context,
@@ -102,8 +102,8 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, its server, and kube-system's UID and the version if they may be read."""
-        version = self._optional("/version", "gitVersion")
-        system = self._optional("/api/v1/namespaces/kube-system", "metadata", "uid")
+        version = self._read_optional("/version", "gitVersion")
+        system = self._read_optional("/api/v1/namespaces/kube-system", "metadata", "uid")
         self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
             name=self._session.cluster,
@@ -114,7 +114,7 @@ class LiveCluster:
 
     def now(self) -> datetime | None:
         """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
-        return parse_date(self._answer(lambda: self._session.get("/version")).date)
+        return parse_date(self._request(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
         """The user of the credentials; empty if the server does not report it.
@@ -122,7 +122,7 @@ class LiveCluster:
         Raises ClusterError if the server does not answer, or does not name the user.
         """
         if self._requester is None:
-            answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
+            answer = self._request(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")
             if not as_text(dig(info, "username")) and answer.status not in _NOT_SERVED:
                 raise ClusterError(
@@ -148,7 +148,7 @@ class LiveCluster:
 
     def schemas(self) -> ServedSchemas:
         """The merge schemas in the server's OpenAPI documents."""
-        return ServedSchemas(self._session, lambda: self._several)
+        return ServedSchemas(self._session, lambda: self._kinds_in_versions)
 
     def dry_runs(self) -> DryRuns:
         """Dry-run writes with the same credentials."""
@@ -156,7 +156,7 @@ class LiveCluster:
 
     def discover(self) -> Discovery:
         """Every served kind, and a gap for each group-version that cannot be read. Raises ClusterError when discovery fails."""
-        roots = {path: self._root(path) for path in ("/api", "/apis")}
+        roots = {path: self._read_root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
         answered = {path: root for path, root in roots.items() if root}
@@ -165,11 +165,11 @@ class LiveCluster:
         modern = [discovery.read_aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
         names, nameless = discovery.list_legacy_group_versions(core, groups)
-        parts = (*modern, *(self._group_version(name) for name in names))
+        parts = (*modern, *(self._read_group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
         versions = Counter((kind.group, kind.kind) for kind in kinds)
-        self._several = frozenset(name for name, number in versions.items() if number > 1)
+        self._kinds_in_versions = frozenset(name for name, number in versions.items() if number > 1)
         return Discovery(kinds, (*gaps, *discovery.report_missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
@@ -178,26 +178,26 @@ class LiveCluster:
         Raises ListFailed when the list is forbidden or fails, UsageError for a malformed selector.
         """
         parse_selector(selector)
-        return self._ahead.pages(WantedList(kind, namespace, selector))
+        return self._prefetcher.pages(WantedList(kind, namespace, selector))
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """The metadata of the objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
 
         A server that cannot leave out the rest of the objects sends whole objects. Raises ListFailed like `pages`.
         """
-        return self._paged(kind, namespace, {}, metadata_only=True)
+        return self._make_list(kind, namespace, {}, metadata_only=True)
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
-        self._ahead.expect(WantedList(*wanted) for wanted in lists)
+        self._prefetcher.expect(WantedList(*wanted) for wanted in lists)
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
-        self._ahead.while_waiting(beat)
+        self._prefetcher.while_waiting(beat)
 
     def pause(self) -> AbstractContextManager[None]:
         """A block without prefetching; it starts when the current requests have ended."""
-        return self._ahead.pause()
+        return self._prefetcher.pause()
 
     def allows(self, need: Permission) -> bool:
         """Return whether this user has a permission. Raises ClusterError without an answer."""
@@ -205,35 +205,35 @@ class LiveCluster:
 
     def object_counts(self) -> ServerCounts:
         """The API server's own counts of stored objects, or the reason why there are none."""
-        return read_object_counts(self._session, self._username)
+        return read_object_counts(self._session, self._get_username)
 
     def _list(self, wanted: WantedList) -> Iterator[Page]:
         if wanted.namespace and wanted.kind.resource == "namespaces":
-            return self._namespace(wanted)
+            return self._get_namespace(wanted)
         narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
-        return self._paged(wanted.kind, wanted.namespace, narrowed)
+        return self._make_list(wanted.kind, wanted.namespace, narrowed)
 
-    def _paged(
+    def _make_list(
         self, kind: Kind, namespace: str, narrowed: Mapping[str, str], *, metadata_only: bool = False
     ) -> PagedList:
         return PagedList(
             self._session,
             kind,
-            _list_path(kind, namespace),
+            _make_list_path(kind, namespace),
             {"limit": str(self._chunk_size), **narrowed},
             time_limit=TimeLimit(self._kind_timeout),
-            username=self._username,
-            list_kind=self._list_kind,
+            username=self._get_username,
+            list_kind=self._get_list_kind,
             metadata_only=metadata_only,
         )
 
-    def _list_kind(self, kind: Kind) -> str:
+    def _get_list_kind(self, kind: Kind) -> str:
         """The kind of a kind's lists, if the response did not have the usual one."""
         if kind not in self._list_kinds:
             self._list_kinds[kind] = read_list_kind(self._session, kind)
         return self._list_kinds[kind]
 
-    def _namespace(self, wanted: WantedList) -> Iterator[Page]:
+    def _get_namespace(self, wanted: WantedList) -> Iterator[Page]:
         """One Namespace as a list, which needs a permission in that namespace only."""
         kind, name = wanted.kind, wanted.namespace
         try:
@@ -243,7 +243,7 @@ class LiveCluster:
                 "failed", f"cannot get namespace {name}: {error}. Scan again when this is fixed"
             ) from error
         if answer.status == _FORBIDDEN:
-            raise ListFailed("forbidden", str(MissingRight("get", f"namespaces/{name}", "", self._username())))
+            raise ListFailed("forbidden", str(MissingRight("get", f"namespaces/{name}", "", self._get_username())))
         if answer.status == _NOT_FOUND:
             yield Page(kind, 1, b'{"items":[]}')
             return
@@ -253,13 +253,13 @@ class LiveCluster:
             raise ListFailed("failed", why)
         yield Page(kind, 1, b'{"items":[%b]}' % answer.data)
 
-    def _username(self) -> str:
+    def _get_username(self) -> str:
         try:
             return self.requester().username or "these credentials"
         except ClusterError:
             return "these credentials"
 
-    def _group_version(self, name: str) -> Discovery:
+    def _read_group_version(self, name: str) -> Discovery:
         """The kinds of a group-version in the older form of discovery; a gap if its server does not respond."""
         path = f"/apis/{name}" if "/" in name else f"/api/{name}"
         try:
@@ -272,9 +272,9 @@ class LiveCluster:
         why = f"the server answered {answer.status}: {answer.message()}, so the kinds it serves are unknown"
         return Discovery((), (discovery.make_gap(name, why),))
 
-    def _root(self, path: str) -> JsonObject:
+    def _read_root(self, path: str) -> JsonObject:
         """A root document of discovery, or an empty object."""
-        answer = self._answer(lambda: self._session.get(path, accept=discovery.ACCEPT))
+        answer = self._request(lambda: self._session.get(path, accept=discovery.ACCEPT))
         if answer.status == _NOT_FOUND:
             return {}
         if answer.status == _FORBIDDEN:
@@ -290,9 +290,9 @@ class LiveCluster:
             )
         return body
 
-    def _optional(self, path: str, *needed: str) -> JsonObject:
+    def _read_optional(self, path: str, *needed: str) -> JsonObject:
         """The object at a path if it has a text at `needed`; empty if it does not exist or may not be read."""
-        answer = self._answer(lambda: self._session.get(path))
+        answer = self._request(lambda: self._session.get(path))
         if answer.status in (_FORBIDDEN, _NOT_FOUND):
             return {}
         body = answer.body()
@@ -303,7 +303,7 @@ class LiveCluster:
             )
         return body
 
-    def _answer(self, ask: Callable[[], HttpResponse]) -> HttpResponse:
+    def _request(self, ask: Callable[[], HttpResponse]) -> HttpResponse:
         """The response, unless it rejects the credentials. Raises ClusterError."""
         try:
             answer = ask()
@@ -318,10 +318,10 @@ class LiveCluster:
                 "Log in again, or choose others with --kubeconfig or --context"
             )
         if answer.status == _FORBIDDEN and f'User "{ANONYMOUS}"' in answer.message():
-            raise ClusterError(self._anonymous())
+            raise ClusterError(self._explain_anonymous())
         return answer
 
-    def _anonymous(self) -> str:
+    def _explain_anonymous(self) -> str:
         """The reason why requests are anonymous. Rights for the anonymous user are no remedy: every client would have them."""
         if self._session.as_user == ANONYMOUS:
             return f"{ANONYMOUS} may not read what {self._session.server} serves: name another user with --as"
@@ -331,7 +331,7 @@ class LiveCluster:
         )
 
 
-def _list_path(kind: Kind, namespace: str) -> str:
+def _make_list_path(kind: Kind, namespace: str) -> str:
     if not namespace or not kind.namespaced:
         return kind.path
     return f"{kind.path.removesuffix(kind.plural)}namespaces/{quote(namespace, safe='')}/{kind.plural}"
@@ -385,11 +385,11 @@ def parse_object_counts(metrics: bytes) -> dict[str, int]:
     grouped = [
         (resource + b"." + group if group else resource, value) for group, resource, value in _BY_GROUP.findall(metrics)
     ]
-    counts = {resource.decode(errors="replace"): _count(value) for resource, value in (*named, *grouped)}
+    counts = {resource.decode(errors="replace"): _parse_count(value) for resource, value in (*named, *grouped)}
     return {resource: count for resource, count in counts.items() if count >= 0}
 
 
-def _count(value: bytes) -> int:
+def _parse_count(value: bytes) -> int:
     """A count, which may be written as `1e+06`; -1 if it is not known."""
     try:
         return int(float(value))

@@ -93,7 +93,7 @@ def report_missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_v
 def read_aggregated_kinds(answer: JsonObject) -> Discovery:
     """The listable kinds of an aggregated document, in its order: a group's preferred version first."""
     groups = as_list(answer.get("items"))
-    return _joined(discovery for group in groups for discovery in _aggregated_group(group, alone=len(groups) == 1))
+    return _join(discovery for group in groups for discovery in _read_aggregated_group(group, alone=len(groups) == 1))
 
 
 def list_legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
@@ -120,7 +120,7 @@ def read_legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
     if as_text(answer.get("groupVersion")) not in ("", group_version):
         return Discovery((), (make_gap(group_version, f"the response is for another group version, {_UNKNOWN}"),))
     items = [item for item in as_list(answer.get("resources")) if "/" not in as_text(dig(item, "name"))]
-    return _served(group, version, [_legacy_entry(item) for item in items])
+    return _select_listable(group, version, [_read_legacy_entry(item) for item in items])
 
 
 def make_gap(group_version: str, why: str) -> Gap:
@@ -128,7 +128,7 @@ def make_gap(group_version: str, why: str) -> Gap:
     return Gap(GapKind.DISCOVERY, group_version, why)
 
 
-def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
+def _read_aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
     """The core group, which has no name and a document of its own."""
     name = as_text(dig(group, "metadata", "name"))
     versions = as_list(dig(group, "versions"))
@@ -137,13 +137,15 @@ def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
         return
     for version in versions:
         if as_text(dig(version, "freshness")) == "Stale":
-            yield Discovery((), (make_gap(_group_version(name, version), _STALE),))
+            yield Discovery((), (make_gap(_name_group_version(name, version), _STALE),))
         else:
             items = [item for item in as_list(dig(version, "resources")) if not _is_parent_only(item)]
-            yield _served(name, as_text(dig(version, "version")), [_aggregated_entry(item) for item in items])
+            yield _select_listable(
+                name, as_text(dig(version, "version")), [_read_aggregated_entry(item) for item in items]
+            )
 
 
-def _served(group: str, version: str, entries: Iterable[_ResourceEntry]) -> Discovery:
+def _select_listable(group: str, version: str, entries: Iterable[_ResourceEntry]) -> Discovery:
     """The listable kinds among the resources of a group-version, and a gap if the list must be incomplete."""
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
@@ -172,13 +174,13 @@ def _is_group_version(name: str) -> bool:
     return _are_segments(*name.split("/", 1))
 
 
-def _aggregated_entry(item: Json) -> _ResourceEntry:
+def _read_aggregated_entry(item: Json) -> _ResourceEntry:
     scope = {"Namespaced": True, "Cluster": False}.get(as_text(dig(item, "scope")))
     kind = as_text(dig(item, "responseKind", "kind"))
     return _ResourceEntry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
 
 
-def _legacy_entry(item: Json) -> _ResourceEntry:
+def _read_legacy_entry(item: Json) -> _ResourceEntry:
     namespaced = dig(item, "namespaced")
     scope = namespaced if isinstance(namespaced, bool) else None
     return _ResourceEntry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
@@ -191,13 +193,13 @@ def _is_parent_only(item: Json) -> bool:
     )
 
 
-def _joined(parts: Iterable[Discovery]) -> Discovery:
+def _join(parts: Iterable[Discovery]) -> Discovery:
     parts = tuple(parts)
     return Discovery(
         tuple(kind for part in parts for kind in part.kinds), tuple(gap for part in parts for gap in part.gaps)
     )
 
 
-def _group_version(group: str, version: Json) -> str:
+def _name_group_version(group: str, version: Json) -> str:
     name = as_text(dig(version, "version"))
     return f"{group}/{name}" if group else name

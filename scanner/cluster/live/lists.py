@@ -120,25 +120,25 @@ def read_envelope(
     try:
         read = run_with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
-        return _unreadable(data)
+        return _read_unreadable(data)
     except (msgspec.MsgspecError, RecursionError):
         return None
     items = read.items or []
     stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    page = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind), quoted)))
+    page = _make_envelope(read, len(items), tuple(_find_faults(items, names, kind, _get_item_kind(read, kind), quoted)))
     return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
-def _unreadable(data: bytes) -> Envelope | None:
+def _read_unreadable(data: bytes) -> Envelope | None:
     try:
         read = run_with_room(lambda: _COUNTER.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
+    return _make_envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
 
 
-def _envelope(read: _TypedList | _UnreadableList, count: int, faults: tuple[str, ...]) -> Envelope:
+def _make_envelope(read: _TypedList | _UnreadableList, count: int, faults: tuple[str, ...]) -> Envelope:
     metadata = read.metadata
     return Envelope(
         read.version, read.kind, metadata.version or "", metadata.token or "", metadata.remaining, count, faults
@@ -149,12 +149,12 @@ def _is_metadata_only(api_version: str, kind: str) -> bool:
     return (api_version, kind) == (METADATA_ONLY[0], f"{METADATA_ONLY[1]}List")
 
 
-def _item_kind(read: _TypedList, kind: Kind) -> tuple[str, str]:
+def _get_item_kind(read: _TypedList, kind: Kind) -> tuple[str, str]:
     """The apiVersion and the kind of the items of a list."""
     return METADATA_ONLY if _is_metadata_only(read.version, read.kind) else (kind.api_version, kind.kind)
 
 
-def _faults(
+def _find_faults(
     items: Sequence[_Object],
     names: Sequence[str],
     kind: Kind,
@@ -234,20 +234,20 @@ class PagedList:
         self._clock = clock
         namespace = _NAMESPACE.search(path)
         self._namespace = namespace[1] if namespace else ""
-        self._narrowed = "labelSelector" in query
+        self._has_selector = "labelSelector" in query
         self._most = int(query["limit"])
         self._limit = self._most
         self._number = 0
         self._token = ""
         self._tokens = {""}
         self._version = ""
-        self._seam = ""
-        self._seen = RepeatDetector()
+        self._inconsistency = ""
+        self._repeats = RepeatDetector()
         self._announced: int | None = None
-        self._begun_again = False
+        self._has_restarted = False
         self._expiries = 0
         self._doubts = 0
-        self._ended = False
+        self._has_ended = False
 
     def __iter__(self) -> PagedList:
         """The list itself: it can be read once."""
@@ -255,22 +255,22 @@ class PagedList:
 
     def __next__(self) -> Page:
         """The next page."""
-        if self._ended:
+        if self._has_ended:
             raise StopIteration
         started = self._clock()
-        data, read, inconsistency = self._certain()
+        data, read, inconsistency = self._get_certain_page()
         self._number += 1
-        self._version, self._seam = read.resource_version, ""
+        self._version, self._inconsistency = read.resource_version, ""
         self._doubts = self._expiries = 0
-        self._announced = self._still_announced(read)
+        self._announced = self._count_announced(read)
         self._token = read.token
         self._tokens.add(read.token)
-        self._seen.add(read.names)
-        self._ended = not read.token
+        self._repeats.add(read.names)
+        self._has_ended = not read.token
         self._limit = min(self._limit * 2, self._most)
         return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
 
-    def _certain(self) -> tuple[bytes, Envelope, str]:
+    def _get_certain_page(self) -> tuple[bytes, Envelope, str]:
         """The bytes of a page, its metadata, and the reason why it shows another moment than the pages before it.
 
         A page that cannot be the requested one is requested again. If that does not help, it ends the list, unless its
@@ -282,11 +282,11 @@ class PagedList:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            read = read_envelope(answer.data, self._kind, self._namespace, self._quoted)
-            fault = self._fault(read)
-            doubt = "" if read is None or fault else self._doubt(read)
+            read = read_envelope(answer.data, self._kind, self._namespace, self._quote)
+            fault = self._find_fault(read)
+            doubt = "" if read is None or fault else self._find_doubt(read)
             if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
-                return answer.data, read, "; ".join(filter(None, (self._seam or self._leap(read), doubt)))
+                return answer.data, read, "; ".join(filter(None, (self._inconsistency or self._find_leap(read), doubt)))
             self._doubts += 1
             if self._doubts > _DOUBTS:
                 self._fail(fault)
@@ -310,12 +310,12 @@ class PagedList:
             self._fail(f"{error} for the one object after page {self._number}, so the list ends there")
         self._limit = max(self._limit // _SMALLER, 1)
 
-    def _fault(self, read: Envelope | None) -> str:
+    def _find_fault(self, read: Envelope | None) -> str:
         """The reason why a response is no page of this list, or an empty string. A retry may help."""
         if read is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
         if not self._is_list_of_kind(read):
-            returned = self._quoted(f"{read.api_version} {read.kind}".strip()) or "a list without a kind"
+            returned = self._quote(f"{read.api_version} {read.kind}".strip()) or "a list without a kind"
             return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
         if len(read.token) > _LONGEST_TOKEN:
             return (
@@ -323,10 +323,10 @@ class PagedList:
             )
         if read.token and read.token in self._tokens:
             return f"the server repeats pages after page {self._number}. Scan again, and report this to its operators"
-        if not read.token and (self._missing(read) > 0 or read.remaining):
+        if not read.token and (self._count_missing(read) > 0 or read.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
         if read.stray:
-            return f"page {self._number + 1} holds objects of namespace {self._quoted(read.stray)} instead of {self._namespace}. Scan again"
+            return f"page {self._number + 1} holds objects of namespace {self._quote(read.stray)} instead of {self._namespace}. Scan again"
         return ""
 
     def _is_list_of_kind(self, read: Envelope) -> bool:
@@ -338,22 +338,22 @@ class PagedList:
     def _is_list_kind(self, name: str) -> bool:
         return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
 
-    def _doubt(self, read: Envelope) -> str:
+    def _find_doubt(self, read: Envelope) -> str:
         """The reason why a readable page may lack objects, or an empty string. A retry may help."""
         doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
         if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
-        if repeated := self._seen.find_repeats(read.names):
+        if repeated := self._repeats.find_repeats(read.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
-        if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
+        if read.token and read.remaining is not None and not self._has_selector and read.count != self._limit:
             announced = f"{self._limit} were asked for and more are announced"
             doubts.append(f"page {self._number + 1} has {read.count} objects, although {announced}")
-        elif (missing := self._missing(read)) != 0:
+        elif (missing := self._count_missing(read)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
         return "; ".join(doubts)
 
-    def _missing(self, read: Envelope) -> int:
+    def _count_missing(self, read: Envelope) -> int:
         """The number of announced objects that are neither on a page nor announced for later pages."""
         if self._announced is None:
             return 0
@@ -361,20 +361,20 @@ class PagedList:
         remaining = read.remaining if read.token else 0
         return min(rest, 0) if remaining is None else rest - remaining
 
-    def _still_announced(self, read: Envelope) -> int | None:
+    def _count_announced(self, read: Envelope) -> int | None:
         """The number of objects that must follow a page. With a selector, the server's number is too high."""
-        if self._narrowed:
+        if self._has_selector:
             return None
         if read.remaining is not None or self._announced is None:
             return read.remaining
         return max(self._announced - read.count, 0)
 
-    def _leap(self, read: Envelope) -> str:
+    def _find_leap(self, read: Envelope) -> str:
         """The reason why a page without an expired token shows another moment, or an empty string."""
         version = read.resource_version
         if version == self._version or not self._number or not version:
             return ""
-        shown, before = self._quoted(version), self._quoted(self._version)
+        shown, before = self._quote(version), self._quote(self._version)
         return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
 
     def _go_on(self, answer: HttpResponse) -> None:
@@ -382,22 +382,22 @@ class PagedList:
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
-        self._announced, self._seen = None, RepeatDetector()
-        if self._expiries > _EXPIRIES or (self._begun_again and not token):
+        self._announced, self._repeats = None, RepeatDetector()
+        if self._expiries > _EXPIRIES or (self._has_restarted and not token):
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:
             self._token = token
-            self._seam = f"{expired} and was continued at a later moment"
+            self._inconsistency = f"{expired} and was continued at a later moment"
         else:
-            self._token, self._tokens, self._begun_again = "", {""}, True
-            self._seam = f"{expired} and was started again"
+            self._token, self._tokens, self._has_restarted = "", {""}, True
+            self._inconsistency = f"{expired} and was started again"
 
     def _reject_refusal(self, answer: HttpResponse) -> None:
         match answer.status:
             case 200:
                 return
             case 403:
-                raise ListFailed("forbidden", self._forbidden(answer))
+                raise ListFailed("forbidden", self._explain_forbidden(answer))
             case 401:
                 self._fail("the server no longer accepts the credentials. Log in, then scan again")
             case 404:
@@ -405,12 +405,12 @@ class PagedList:
             case status:
                 self._fail(f"the server answered {status}: {answer.message()}. Scan again when this is fixed")
 
-    def _forbidden(self, answer: HttpResponse) -> str:
+    def _explain_forbidden(self, answer: HttpResponse) -> str:
         named = _USER.search(answer.message())
         who = named[1] if named else self._username()
         return str(MissingRight("list", self._kind.resource, self._namespace, who))
 
-    def _quoted(self, text: str) -> str:
+    def _quote(self, text: str) -> str:
         return self._session.quote(text, QUOTED)
 
     def _fail(self, why: str) -> NoReturn:

@@ -45,32 +45,32 @@ class ServedSchemas:
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
         if kind not in self._schemas:
-            self._schemas[kind] = self._schema(kind)
+            self._schemas[kind] = self._find_schema(kind)
         return self._schemas[kind]
 
-    def _schema(self, kind: Kind) -> Schema | None:
+    def _find_schema(self, kind: Kind) -> Schema | None:
         path = f"/openapi/v3/apis/{kind.group}/{kind.version}" if kind.group else f"/openapi/v3/api/{kind.version}"
         if path not in self._known:
             self._known[path] = self._read(path, builtin=(kind.group, kind.kind) in self._compiled)
         schema = self._known[path].get((kind.group, kind.version, kind.kind))
         if schema is None or schema.custom is None or (kind.group, kind.kind) not in self._several():
             return schema
-        return replace(schema, custom=replace(schema.custom, versions=self._versions_of(kind)))
+        return replace(schema, custom=replace(schema.custom, versions=self._find_versions(kind)))
 
     def conversion(self, kind: Kind) -> Conversion:
         """The conversion in the definition of a kind. An aggregated API server, whose kinds have none, converts as it likes."""
-        answer = self._definition(kind)
+        answer = self._get_definition(kind)
         if answer is not None and answer.status == _NOT_FOUND:
             return "server"
-        versions = self._versions_of(kind)
+        versions = self._find_versions(kind)
         return "unknown" if versions is None else find_conversion(versions)
 
-    def _versions_of(self, kind: Kind) -> DefinedVersions | None:
+    def _find_versions(self, kind: Kind) -> DefinedVersions | None:
         """The versions of a custom kind, None if its definition cannot be read."""
-        answer = self._definition(kind)
+        answer = self._get_definition(kind)
         return read_versions(answer.body()) if answer is not None and answer.status == _OK else None
 
-    def _definition(self, kind: Kind) -> HttpResponse | None:
+    def _get_definition(self, kind: Kind) -> HttpResponse | None:
         """The response to the request for the definition of a kind, which is sent once; None without one."""
         name = (kind.plural, kind.group)
         if name not in self._definitions:

@@ -53,19 +53,19 @@ def make_roles(needs: Iterable[Permission], name: str, subject: str = "") -> Ite
 
     `subject` is `user:NAME`, `group:NAME` or `serviceaccount:NAMESPACE:NAME`. Raises UsageError for any other.
     """
-    to = _subject(subject) if subject else None
+    to = _make_subject(subject) if subject else None
     by_namespace: dict[str, list[Permission]] = {}
     for need in needs:
         by_namespace.setdefault(need.namespace, []).append(need)
     for namespace, wanted in sorted(by_namespace.items()):
         kind = "Role" if namespace else "ClusterRole"
-        yield _document(kind, name, namespace, {"rules": _rules(wanted)})
+        yield _make_document(kind, name, namespace, {"rules": _make_rules(wanted)})
         if to:
             reference: JsonObject = {"apiGroup": _RBAC, "kind": kind, "name": name}
-            yield _document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
+            yield _make_document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
 
 
-def _rules(needs: Sequence[Permission]) -> list[Json]:
+def _make_rules(needs: Sequence[Permission]) -> list[Json]:
     """One rule for all needs with the same group, verb and object, and one for each URL."""
     grouped: dict[tuple[str, str, str], set[str]] = {}
     urls = [need for need in needs if need.url]
@@ -84,12 +84,12 @@ def _rules(needs: Sequence[Permission]) -> list[Json]:
     return [*by_resource, *({"nonResourceURLs": [need.url], "verbs": [need.verb]} for need in urls)]
 
 
-def _document(kind: str, name: str, namespace: str, rest: JsonObject) -> JsonObject:
+def _make_document(kind: str, name: str, namespace: str, rest: JsonObject) -> JsonObject:
     metadata: JsonObject = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **rest}
 
 
-def _subject(text: str) -> JsonObject:
+def _make_subject(text: str) -> JsonObject:
     kind, _, name = text.partition(":")
     namespace, _, account = name.partition(":")
     match kind.lower():

@@ -60,13 +60,13 @@ class Destinations:
     def find_refusal(self, host: str, address: Address) -> str:
         """The reason to send no request to a host at an address, or an empty string."""
         for form in list_forms(address):
-            if never := _never(form):
+            if never := _explain_never(form):
                 return never
-            if not _is_public(form) and not self._named(host, form):
-                return f"which is {_range_of(form)}: name it with {OPTION} to allow it"
+            if not _is_public(form) and not self._is_named(host, form):
+                return f"which is {_name_range(form)}: name it with {OPTION} to allow it"
         return ""
 
-    def _named(self, host: str, address: Address) -> bool:
+    def _is_named(self, host: str, address: Address) -> bool:
         return host in self.hosts or any(address in allowed for allowed in self.ranges)
 
 
@@ -78,7 +78,7 @@ def parse_destinations(texts: Iterable[str]) -> Destinations:
         try:
             ranges.append(ipaddress.ip_network(text.strip("[]"), strict=False))
         except ValueError:
-            hosts.append(_host(text))
+            hosts.append(_read_host(text))
     return Destinations(tuple(ranges), frozenset(hosts))
 
 
@@ -100,7 +100,7 @@ def list_forms(address: Address) -> Iterator[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         yield address
     elif any(address in same for same in _SAME) and int(address) > 1:  # :: and ::1 are themselves
-        yield _last_bits(address)
+        yield _get_last_bits(address)
     else:
         yield address
         if address.sixtofour:
@@ -109,11 +109,11 @@ def list_forms(address: Address) -> Iterator[Address]:
             yield from address.teredo
 
 
-def _last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+def _get_last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
 
 
-def _never(address: Address) -> str:
+def _explain_never(address: Address) -> str:
     """The reason why no option allows an address, or an empty string."""
     if address in _METADATA:
         return "the metadata service of a cloud, to which a scan sends no request"
@@ -129,13 +129,13 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_reserved and not any(address in part for part in _NOT_PUBLIC)
 
 
-def _range_of(address: Address) -> str:
+def _name_range(address: Address) -> str:
     if address.is_loopback:
         return "this machine"
     return "link-local" if address.is_link_local else "not public"
 
 
-def _host(text: str) -> str:
+def _read_host(text: str) -> str:
     host = canonicalize_host(text)
     if not _HOST.fullmatch(host):
         raise UsageError(f"{OPTION} {text}: write a range (10.0.0.0/8), an address, or the name of a host without port")

@@ -75,13 +75,13 @@ class HttpClient:
         self._hosts = frozenset(hosts)
         self._ranges = tuple(map(ipaddress.ip_network, ranges))
         self._lookup = lookup
-        self._known: dict[tuple[Call, bool], OutsideResponse | EvaluationError] = {}
+        self._responses: dict[tuple[Call, bool], OutsideResponse | EvaluationError] = {}
         self._images: dict[str, Value | EvaluationError] = {}
         self._registries = Registries(self._get)
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
         """See Network."""
-        got = self._once(call)
+        got = self._request_once(call)
         return got.status, got.body
 
     def image(self, reference: str, /) -> Value:
@@ -99,55 +99,55 @@ class HttpClient:
     def _get(self, url: str, headers: Mapping[str, str]) -> OutsideResponse:
         """A request to a registry, to which Kyverno's block list does not apply."""
         try:
-            return self._once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
+            return self._request_once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
         except Unavailable:
             raise
         except EvaluationError as error:
             why = str(error).replace("request failed: ", "")
             raise EvaluationError(f"failed to get image data: {why}") from None
 
-    def _once(self, call: Call, *, registry: bool = False) -> OutsideResponse:
+    def _request_once(self, call: Call, *, registry: bool = False) -> OutsideResponse:
         """The response to a request, which is sent once. Raises EvaluationError, the same for equal requests."""
         key = call, registry
-        if key not in self._known:
-            if len(self._known) >= _REQUESTS:
+        if key not in self._responses:
+            if len(self._responses) >= _REQUESTS:
                 raise Unavailable(f"more than {_REQUESTS:,} different requests would be made in one scan")
             try:
-                self._known[key] = self._followed(call, registry=registry)
+                self._responses[key] = self._follow_redirects(call, registry=registry)
             except EvaluationError as error:
-                self._known[key] = error
-        response = self._known[key]
+                self._responses[key] = error
+        response = self._responses[key]
         if isinstance(response, EvaluationError):
             raise response
         return response
 
-    def _followed(self, call: Call, *, registry: bool) -> OutsideResponse:
+    def _follow_redirects(self, call: Call, *, registry: bool) -> OutsideResponse:
         """The response after all redirects, within the time of one request."""
         deadline = Deadline(self._seconds)
         for _ in range(_REDIRECTS):
-            got = self._made(call, deadline, registry=registry)
+            got = self._send(call, deadline, registry=registry)
             if got.status not in _ELSEWHERE or "location" not in got.headers:
                 return got
-            call = _redirected(call, got)
+            call = _redirect(call, got)
         raise EvaluationError(
-            f"request failed: request failed: {_host(call.url)}: stopped after {_REDIRECTS} redirects"
+            f"request failed: request failed: {_get_host(call.url)}: stopped after {_REDIRECTS} redirects"
         )
 
-    def _made(self, call: Call, deadline: Deadline, *, registry: bool) -> OutsideResponse:
+    def _send(self, call: Call, deadline: Deadline, *, registry: bool) -> OutsideResponse:
         try:
-            received = self._received(call, self._target(call.url, deadline, registry=registry), deadline)
+            received = self._receive(call, self._find_target(call.url, deadline, registry=registry), deadline)
         except ResponseTooLarge:
             why = f"the response is larger than {_BYTES >> 20} MiB"
-            raise EvaluationError(f"request failed: {_host(call.url)}: {why}") from None
+            raise EvaluationError(f"request failed: {_get_host(call.url)}: {why}") from None
         except (HTTPError, OSError, UnicodeError, ValueError) as error:
-            why = self._reason(error, deadline)
-            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {why}") from None
+            why = self._explain_error(error, deadline)
+            raise EvaluationError(f"request failed: request failed: {_get_host(call.url)}: {why}") from None
         headers = {name.lower(): value for name, value in received.headers.items()}
         return OutsideResponse(received.status, headers, received.data)
 
-    def _received(self, call: Call, target: _ConnectionTarget, deadline: Deadline) -> RawResponse:
+    def _receive(self, call: Call, target: _ConnectionTarget, deadline: Deadline) -> RawResponse:
         kind = {"Content-Type": "application/json"} if call.data else {}
-        with self._pool(call) as pool:
+        with self._make_pool(call) as pool:
             return fetch(
                 set_connection_classes(pool),
                 call.method,
@@ -160,7 +160,7 @@ class HttpClient:
                 addresses=target.addresses,
             )
 
-    def _reason(self, error: Exception, deadline: Deadline) -> str:
+    def _explain_error(self, error: Exception, deadline: Deadline) -> str:
         """The reason of a failure, without the URL, which may contain a secret."""
         match error:
             case _ if not deadline.seconds_left:
@@ -174,7 +174,7 @@ class HttpClient:
             case _:
                 return type(error).__name__
 
-    def _pool(self, call: Call) -> urllib3.PoolManager:
+    def _make_pool(self, call: Call) -> urllib3.PoolManager:
         if not call.bundle:
             return urllib3.PoolManager()
         try:
@@ -183,7 +183,7 @@ class HttpClient:
             raise EvaluationError("request failed: the CA bundle holds no certificate") from None
         return urllib3.PoolManager(ssl_context=context)
 
-    def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _ConnectionTarget:
+    def _find_target(self, url: str, deadline: Deadline, *, registry: bool) -> _ConnectionTarget:
         """The addresses to connect to. Raises for an invalid URL, and for hosts that Kyverno or a scan does not contact."""
         try:
             parsed = parse_url(url)
@@ -198,12 +198,12 @@ class HttpClient:
             raise Unavailable(
                 f"it sends a request to {host}, the metadata service of a cloud, to which a scan sends no request"
             )
-        addresses = self._addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
+        addresses = self._find_addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
         for address in addresses:
             self._reject(host, address, registry=registry)
         return _ConnectionTarget(host, tuple(map(str, addresses)))
 
-    def _addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
+    def _find_addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
         name = canonicalize_host(host) if parse_address(canonicalize_host(host)) else host
         try:
             texts = resolve_addresses(name, port, deadline, self._lookup)
@@ -228,10 +228,10 @@ class HttpClient:
             raise Unavailable(f"it sends a request to {named}, {why}")
 
 
-def _redirected(call: Call, got: OutsideResponse) -> Call:
+def _redirect(call: Call, got: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
     url = urljoin(call.url, got.headers["location"])
-    before, after = canonicalize_host(_host(call.url)), canonicalize_host(_host(url))
+    before, after = canonicalize_host(_get_host(call.url)), canonicalize_host(_get_host(url))
     same = after == before or after.endswith(f".{before}")
     headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
     if got.status in _AS_IT_WAS:
@@ -239,7 +239,7 @@ def _redirected(call: Call, got: OutsideResponse) -> Call:
     return replace(call, method="GET", url=url, headers=headers, data="")
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     try:
         return parse_url(url).host or ""
     except LocationParseError:

@@ -86,7 +86,7 @@ def fetch(
             redirect=False,
             preload_content=False,
         )
-        return RawResponse(response.status, response.headers, _body(response, most))
+        return RawResponse(response.status, response.headers, _read_body(response, most))
     finally:
         _CURRENT.deadline, _CURRENT.addresses = Deadline(), ()
 
@@ -99,7 +99,7 @@ def set_connection_classes(pool: urllib3.PoolManager) -> urllib3.PoolManager:
 
 def resolve_addresses(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
     """The addresses of a host, in the order of attempts. Raises OSError, and TimeoutError after the deadline."""
-    lookup = lookup or _looked_up
+    lookup = lookup or _look_up
     if deadline.seconds_left == math.inf or _is_address(host):
         return tuple(lookup(host, port))
     answers: SimpleQueue[tuple[str, ...] | OSError | UnicodeError] = SimpleQueue()
@@ -121,7 +121,7 @@ def resolve_addresses(host: str, port: int, deadline: Deadline, lookup: Lookup |
     return answer
 
 
-def _looked_up(host: str, port: int) -> Iterable[str]:
+def _look_up(host: str, port: int) -> Iterable[str]:
     """The addresses from the operating system, each once."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return dict.fromkeys(str(info[4][0]) for info in infos)
@@ -135,7 +135,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
+def _read_body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
     body = BytesIO()  # returns its own buffer, where a join of the parts would be a second copy
     while part := response.read1(_PART, decode_content=True):
         body.write(part)
@@ -145,7 +145,7 @@ def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
     return body.getvalue()
 
 
-def _rest(limit: float | None) -> float | None:
+def _compute_wait(limit: float | None) -> float | None:
     """The time for the next wait: the given limit, but not beyond the deadline. Raises TimeoutError."""
     left = _CURRENT.deadline.seconds_left
     if left <= 0:
@@ -168,7 +168,7 @@ class _Source(RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int | None:
         """See RawIOBase. Raises TimeoutError."""
-        self._socket.settimeout(_rest(self._limit))
+        self._socket.settimeout(_compute_wait(self._limit))
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -195,8 +195,8 @@ class _WithinDeadline(HTTPConnection):
             addresses = _CURRENT.addresses or resolve_addresses(
                 self._dns_host.strip("[]"), self.port, _CURRENT.deadline
             )
-            connected = self._connected(addresses)
-            connected.settimeout(_rest(self.timeout))
+            connected = self._connect(addresses)
+            connected.settimeout(_compute_wait(self.timeout))
         except socket.gaierror as error:
             raise NameResolutionError(self.host, self, error) from error
         except TimeoutError as error:
@@ -205,11 +205,11 @@ class _WithinDeadline(HTTPConnection):
             raise NewConnectionError(self, f"Failed to establish a new connection: {error}") from error
         return connected
 
-    def _connected(self, addresses: Iterable[str]) -> socket.socket:
+    def _connect(self, addresses: Iterable[str]) -> socket.socket:
         trouble: OSError = OSError("the host has no address")
         for address in addresses:
             try:
-                connected = socket.create_connection((address, self.port), _rest(self.timeout))
+                connected = socket.create_connection((address, self.port), _compute_wait(self.timeout))
             except OSError as error:
                 trouble = error
                 continue
@@ -220,7 +220,7 @@ class _WithinDeadline(HTTPConnection):
 
     def _tunnel(self) -> None:
         super()._tunnel()
-        self.sock.settimeout(_rest(self.timeout))
+        self.sock.settimeout(_compute_wait(self.timeout))
 
     def send(self, data: Any) -> None:
         """Send bytes in parts, each within the deadline."""
@@ -231,7 +231,7 @@ class _WithinDeadline(HTTPConnection):
             super().send(data)
             return
         for start in range(0, len(parts), _SENT_AT_ONCE):
-            self.sock.settimeout(_rest(self.timeout))
+            self.sock.settimeout(_compute_wait(self.timeout))
             super().send(bytes(parts[start : start + _SENT_AT_ONCE]))
 
 

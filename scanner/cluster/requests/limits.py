@@ -126,10 +126,10 @@ def count_failure(retry: Retry, *, late: bool = False) -> Retry | None:
 
 def compute_pause(retry: Retry, retry_after: str = "") -> float:
     """Seconds to wait before the next attempt: the server's Retry-After, up to a limit, or our own pause."""
-    return min(_seconds_of(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
+    return min(_parse_retry_after(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
 
 
-def _seconds_of(retry: Retry, retry_after: str) -> float:
+def _parse_retry_after(retry: Retry, retry_after: str) -> float:
     """The seconds of a Retry-After header, or those until the date in it; 0 without either."""
     if seconds := _SECONDS.fullmatch(retry_after):
         return float(seconds[1])

@@ -104,10 +104,10 @@ class HttpResponse:
 
     def message(self) -> str:
         """The message of an error response, in one line."""
-        message = as_text(self.body().get("message"))[:_LONGEST] or self._beginning()
+        message = as_text(self.body().get("message"))[:_LONGEST] or self._quote_beginning()
         return " ".join(message.split()) or "without a message"
 
-    def _beginning(self) -> str:
+    def _quote_beginning(self) -> str:
         """The beginning of a body that is no Status. It is cut last: a part of a secret might not be recognised."""
         return self.secrets.mask(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
 
@@ -166,7 +166,7 @@ class ApiSession:
         self._clock = clock
         self._failure: tuple[float, str] | None = None
         self._secrets = OwnSecrets()
-        self._login = self._logged_in()
+        self._login = self._log_in()
         self._as_user = as_user or self._login.credentials.as_user
         self._as_groups = as_groups or self._login.credentials.as_groups
         self._pace = pace or RateLimiter(0, 0)
@@ -241,7 +241,7 @@ class ApiSession:
         request = _HttpRequest(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
         with time_limit.count_time():
-            return self._persist(request, make_retry(), time_limit, settles=_says_the_same)
+            return self._persist(request, make_retry(), time_limit, settles=_is_same_answer)
 
     def _persist(
         self,
@@ -254,34 +254,34 @@ class ApiSession:
         """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
         before: _Outcome | None = None
         while True:
-            outcome = self._tried(request, time_limit)
+            outcome = self._try(request, time_limit)
             if isinstance(outcome, HttpResponse) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome
             before = outcome
             more = count_failure(retry, late=isinstance(outcome, _ResponseLate))
             if more is None or (pause := compute_pause(more, _retry_after(outcome))) >= time_limit.seconds_left:
-                return _settled(outcome)
+                return _return_or_raise(outcome)
             retry = more
             self._sleep(pause)
 
-    def _tried(self, request: _HttpRequest, time_limit: TimeLimit) -> _Outcome:
+    def _try(self, request: _HttpRequest, time_limit: TimeLimit) -> _Outcome:
         """The response, after reading rejected credentials again, or the reason why there is none."""
-        login = self._login if self._clock() < self._login.until else self._renewed(self._login)
+        login = self._login if self._clock() < self._login.until else self._renew(self._login)
         try:
-            answer = self._once(login, request, time_limit)
+            answer = self._send(login, request, time_limit)
             if answer.status != _UNAUTHORIZED:
                 return answer
-            return self._once(self._renewed(login), request, time_limit)
+            return self._send(self._renew(login), request, time_limit)
         except (_ConnectionLost, _ResponseLate) as trouble:
             return trouble
 
-    def _logged_in(self) -> _Login:
+    def _log_in(self) -> _Login:
         credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
         self._secrets.add(*credentials.list_secrets())
         until = self._clock() + credentials.lifetime
         return _Login(credentials, make_pool(credentials), choose_encoding(credentials), until)
 
-    def _renewed(self, refused: _Login) -> _Login:
+    def _renew(self, refused: _Login) -> _Login:
         """The login after a rejected or expired one; of several threads, one reads the credentials.
 
         A failure is the answer to all of them, for some time: a plugin that hangs would hang again for every list.
@@ -292,21 +292,21 @@ class ApiSession:
             if self._failure and self._clock() < self._failure[0]:
                 raise ClusterError(self._failure[1])
             try:
-                self._login = self._logged_in()
+                self._login = self._log_in()
             except ClusterError as error:
                 self._failure = self._clock() + _REMEMBERED, str(error)
                 raise
             return self._login
 
-    def _once(self, login: _Login, request: _HttpRequest, time_limit: TimeLimit) -> HttpResponse:
+    def _send(self, login: _Login, request: _HttpRequest, time_limit: TimeLimit) -> HttpResponse:
         self._pace.wait()
         with self._lock:
             self.requests += 1
         deadline = Deadline(min(self._seconds or math.inf, time_limit.seconds_left), clock=self._clock)
         try:
-            received = self._received(login, request, deadline)
+            received = self._receive(login, request, deadline)
         except (HTTPError, OSError, ResponseTooLarge) as error:
-            raise self._explained(error, login, time_limit, deadline) from error
+            raise self._explain_error(error, login, time_limit, deadline) from error
         self._reached = True
         headers = received.headers
         return HttpResponse(
@@ -318,19 +318,19 @@ class ApiSession:
             self._secrets,
         )
 
-    def _received(self, login: _Login, request: _HttpRequest, deadline: Deadline) -> RawResponse:
+    def _receive(self, login: _Login, request: _HttpRequest, deadline: Deadline) -> RawResponse:
         seconds = None if deadline.seconds_left == math.inf else max(deadline.seconds_left, _AT_LEAST)
         return fetch(
             login.pool,
             request.method,
             f"{login.root}{request.path}",
-            headers=self._headers(login, request),
+            headers=self._make_headers(login, request),
             body=request.body,
             timeout=make_timeout(seconds),
             deadline=deadline,
         )
 
-    def _headers(self, login: _Login, request: _HttpRequest) -> urllib3.HTTPHeaderDict:
+    def _make_headers(self, login: _Login, request: _HttpRequest) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
@@ -347,8 +347,8 @@ class ApiSession:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> NoResponse:
-        server, reason = remove_password(login.root), self._secrets.mask(_reason(error))
+    def _explain_error(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> NoResponse:
+        server, reason = remove_password(login.root), self._secrets.mask(_find_reason(error))
         match error:
             case ResponseTooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
@@ -372,7 +372,7 @@ class ApiSession:
                 return _ConnectionLost(f"the connection to {server} broke ({reason})")
 
 
-def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
+def _is_same_answer(before: _Outcome | None, now: _Outcome) -> bool:
     """Return whether two attempts have the same Status with reason InternalError. Errors of etcd have no reason."""
     if not (isinstance(before, HttpResponse) and isinstance(now, HttpResponse)):
         return False
@@ -380,7 +380,7 @@ def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
     return same and now.status == _INTERNAL and now.body().get("reason") == "InternalError"
 
 
-def _settled(outcome: _Outcome) -> HttpResponse:
+def _return_or_raise(outcome: _Outcome) -> HttpResponse:
     if isinstance(outcome, HttpResponse):
         return outcome
     raise outcome
@@ -390,7 +390,7 @@ def _retry_after(outcome: _Outcome) -> str:
     return outcome.retry_after if isinstance(outcome, HttpResponse) else ""
 
 
-def _reason(error: BaseException) -> str:
+def _find_reason(error: BaseException) -> str:
     """The innermost cause of a transport error, without the names of objects in memory."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
@@ -405,10 +405,10 @@ def _reason(error: BaseException) -> str:
 def digest_server(configuration: Any) -> str:
     """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
     url = remove_password(str(configuration.host)).rstrip("/")
-    return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
+    return hashlib.sha256(_read_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
 
 
-def _authority(configuration: Any) -> bytes:
+def _read_authority(configuration: Any) -> bytes:
     """The CA certificates of the configuration in PEM; empty if the system's certificates are used, or none."""
     if data := getattr(configuration, "ca_cert_data", None):
         return str(data).encode()

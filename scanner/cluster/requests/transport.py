@@ -27,13 +27,13 @@ _UNTIL_ANSWERED: Final = 75.0
 
 def make_pool(credentials: Credentials) -> urllib3.PoolManager:
     """The pool of connections to the server of the credentials. Raises ClusterError for certificates or proxies that fail."""
-    settings = _tls(credentials.configuration)
-    proxy = _proxy(credentials)
+    settings = _make_tls_arguments(credentials.configuration)
+    proxy = _find_proxy(credentials)
     try:
         if not proxy:
             return set_connection_classes(urllib3.PoolManager(**settings))
         if proxy.startswith("socks"):
-            return _socks(proxy, settings)
+            return _make_socks_pool(proxy, settings)
         auth = parse_url(proxy).auth
         headers = make_headers(proxy_basic_auth=auth) if auth else None
         return set_connection_classes(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
@@ -49,11 +49,11 @@ def choose_encoding(credentials: Credentials) -> str:
     kubectl requests compression unless the kubeconfig has `disable-compression`. So does a scan, except on loopback. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
     server's time and none of ours; that pays on links of up to about a gigabit a second, and not on loopback.
     """
-    near = _host(str(credentials.configuration.host)) in _LOOPBACK
+    near = _get_host(str(credentials.configuration.host)) in _LOOPBACK
     return "identity" if credentials.uncompressed or near else "gzip"
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     """The host of a URL; empty for an invalid URL, which the first request reports."""
     try:
         return parse_url(url).host or ""
@@ -68,7 +68,7 @@ def make_timeout(seconds: float | None) -> urllib3.Timeout:
     return urllib3.Timeout(total=seconds)
 
 
-def _tls(configuration: Any) -> dict[str, Any]:
+def _make_tls_arguments(configuration: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "maxsize": _CONNECTIONS,
         "cert_reqs": ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE,
@@ -87,21 +87,21 @@ def _tls(configuration: Any) -> dict[str, Any]:
     return settings
 
 
-def _proxy(credentials: Credentials) -> str:
+def _find_proxy(credentials: Credentials) -> str:
     configuration = credentials.configuration
     proxy = str(configuration.proxy or "")
     if not proxy or credentials.own_proxy:
         return proxy
     from kubernetes.client.rest import should_bypass_proxies  # half a second, only needed here
 
-    if _host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
+    if _get_host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
         configuration.host, configuration.no_proxy or ""
     ):
         return ""
     return proxy
 
 
-def _socks(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
+def _make_socks_pool(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
     try:
         from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks, which few have
     except ImportError as error:

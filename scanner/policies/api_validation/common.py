@@ -285,7 +285,7 @@ def metadata_faults(document: JsonObject) -> Iterator[str]:
     prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
     if prefix:
         # The server adds characters to the prefix, so the prefix may end in a character that may not end a name.
-        yield from each("metadata.generateName", prefix, names.check_subdomain(_completed(prefix)))
+        yield from each("metadata.generateName", prefix, names.check_subdomain(_complete(prefix)))
     if name:
         yield from each("metadata.name", name, names.check_subdomain(name))
     else:
@@ -296,7 +296,7 @@ def metadata_faults(document: JsonObject) -> Iterator[str]:
     yield from _finalizer_faults(texts(dig(metadata, "finalizers")))
 
 
-def _completed(prefix: str) -> str:
+def _complete(prefix: str) -> str:
     return f"{prefix[:-1]}a" if prefix.endswith("-") and len(prefix) > 1 else prefix
 
 
@@ -320,7 +320,7 @@ def _owner_faults(owners: Sequence[Json]) -> Iterator[str]:
         if (version, kind) == ("v1", "Event"):
             yield invalid_json(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if dig(owner, "controller") is True and controller:
-            yield invalid_json(path, owners, _two_controllers(controller, f"{kind}/{name}"))
+            yield invalid_json(path, owners, _write_two_controllers(controller, f"{kind}/{name}"))
         elif dig(owner, "controller") is True:
             controller = f"{kind}/{name}"
 
@@ -330,7 +330,7 @@ def _has_version(text: str) -> bool:
     return bool(text.rpartition("/")[2]) and text.count("/") <= _IN_A_GROUP
 
 
-def _two_controllers(first: str, second: str) -> str:
+def _write_two_controllers(first: str, second: str) -> str:
     return f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
 
 

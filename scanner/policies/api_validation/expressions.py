@@ -19,19 +19,22 @@ from scanner.policies.api_validation.fields import Faults
 
 def make_compile_check(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
     """A function from the path of an expression to its compile error, empty for none, by the rules of a release."""
-    compiled = compile_policy(_trimmed(policy), rules, plugin, new=True)
+    compiled = compile_policy(_trim(policy), rules, plugin, new=True)
     shown = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
         for index, annotation in enumerate(policy.audit_annotations)
     }
     errors = {
-        path: _fault(path, expression, shown.get(path, expression.text)) for path, expression in compiled.expressions()
+        path: _find_fault(path, expression, shown.get(path, expression.text))
+        for path, expression in compiled.expressions()
     }
-    errors |= {path: _fault(path, expression, expression.text) for path, expression in _conditions(policy, rules)}
+    errors |= {
+        path: _find_fault(path, expression, expression.text) for path, expression in _compile_conditions(policy, rules)
+    }
     return lambda path: errors.get(path, "")
 
 
-def _trimmed(policy: Policy) -> Policy:
+def _trim(policy: Policy) -> Policy:
     return replace(
         policy,
         match_conditions=tuple(
@@ -45,7 +48,7 @@ def _trimmed(policy: Policy) -> Policy:
     )
 
 
-def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
+def _compile_conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]]:
     """Match conditions, in an environment without variables."""
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1))
     environment = environment.remove_variable("variables").extend(cel.AUTHORIZATION).require_results(cel.BOOL)
@@ -55,7 +58,7 @@ def _conditions(policy: Policy, rules: Minor) -> Iterator[tuple[str, Expression]
         yield f"spec.matchConditions[{index}].expression", expression
 
 
-def _fault(path: str, expression: Expression, shown: str) -> str:
+def _find_fault(path: str, expression: Expression, shown: str) -> str:
     if expression.fault.startswith("program instantiation failed: "):
         return f"{path}: Internal error: {expression.fault}"
     return f"{path}: Invalid value: {quote(shown)}: {expression.fault}" if expression.fault else ""

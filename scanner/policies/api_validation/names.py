@@ -64,7 +64,7 @@ _PARTS = 2
 
 def check_subdomain(value: str, unit: str = "characters") -> Iterator[str]:
     """The errors of a DNS subdomain, the form of names of objects and API groups (`IsDNS1123Subdomain`)."""
-    if _size(value) > _LONGEST:
+    if _write_size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
     if not _SUBDOMAIN.fullmatch(value):
         yield _SUBDOMAIN_RULE
@@ -72,7 +72,7 @@ def check_subdomain(value: str, unit: str = "characters") -> Iterator[str]:
 
 def check_dns_1035_label(value: str) -> Iterator[str]:
     """The errors of a DNS label that begins with a letter, the form of API versions (`IsDNS1035Label`)."""
-    if _size(value) > _LONGEST_PART:
+    if _write_size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
     if not _DNS_1035.fullmatch(value):
         yield _DNS_1035_RULE
@@ -90,7 +90,7 @@ def check_qualified_name(value: str) -> Iterator[str]:
     name = parts[-1]
     if not name:
         yield "name part must be non-empty"
-    if _size(name) > _LONGEST_PART:
+    if _write_size(name) > _LONGEST_PART:
         yield f"name part must be no more than {_LONGEST_PART} bytes"
     if not _QUALIFIED.fullmatch(name):
         yield f"name part {_QUALIFIED_RULE}"
@@ -98,7 +98,7 @@ def check_qualified_name(value: str) -> Iterator[str]:
 
 def check_label_value(value: str) -> Iterator[str]:
     """The errors of the value of a label (`IsValidLabelValue`)."""
-    if _size(value) > _LONGEST_PART:
+    if _write_size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
     if value and not _QUALIFIED.fullmatch(value):
         yield _LABEL_RULE
@@ -112,7 +112,7 @@ def check_path_segment(value: str) -> Iterator[str]:
     yield from (f"may not contain '{mark}'" for mark in "/%" if mark in value)
 
 
-def _size(value: str) -> int:
+def _write_size(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
 
 

@@ -61,7 +61,7 @@ class Mutator:
         if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
             return None
         pairs = zip(compiled.policy.mutations, compiled.mutations, strict=True)
-        return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
+        return FastForm(tuple(_make_test(mutation, expression, schema) for mutation, expression in pairs))
 
 
 def make_evaluator(schemas: Schemas | None, rules: Minor) -> Mutator:
@@ -74,7 +74,7 @@ def get_mutator(bound: BoundPolicy) -> Mutator | None:
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
 
 
-def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> ObjectTest:
+def _make_test(mutation: Mutation, expression: Expression, schema: Schema) -> ObjectTest:
     program = expression.program
     if program is None:
         raise TypeError

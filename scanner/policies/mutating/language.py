@@ -77,12 +77,12 @@ def find_ambiguous_order(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], 
             expression.reads("object") for expression in bound_policy.compiled.mutations
         ):
             continue
-        others = [other.name for other in conditional if any(_both(policy, other, kind) for kind in kinds)]
+        others = [other.name for other in conditional if any(_may_both_match(policy, other, kind) for kind in kinds)]
         if others:
-            yield Health(HealthKind.NOTE, policy.name, "", _detail(others), policy.language)
+            yield Health(HealthKind.NOTE, policy.name, "", _write_detail(others), policy.language)
 
 
-def _both(first: Policy, other: Policy, kind: Kind) -> bool:
+def _may_both_match(first: Policy, other: Policy, kind: Kind) -> bool:
     """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
     return _is_native(kind) and _matches(first, kind) and _matches(other, kind)
 
@@ -96,7 +96,7 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _detail(others: list[str]) -> str:
+def _write_detail(others: list[str]) -> str:
     return (
         "Kubernetes 1.37 shows its mutations the object in one of two forms, depending on whether a policy with match "
         f"conditions ({', '.join(others)}) runs before it: what it makes of lists and maps of the object may differ "

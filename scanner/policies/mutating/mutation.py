@@ -88,9 +88,9 @@ def predict(
     after = run.convert_to_stored(last.after if again else between)
     changes = compute_patch(before, after)
     converges = not changes or run.is_settled(after)
-    outcomes = _outcomes(run, first, last, changes, converges=converges)
+    outcomes = _list_outcomes(run, first, last, changes, converges=converges)
     if not changes and first.has_patched:
-        outcomes = _validated(run, last, outcomes)
+        outcomes = _validate(run, last, outcomes)
     return Prediction(tuple(map(CheckResult, compiled.checks, outcomes)), after)
 
 
@@ -103,7 +103,7 @@ def get_run(
     compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
 ) -> PolicyRun:
     """An invocation, ready to run; the same object for the same request of the latest resource. Raises SchemaUnknown."""
-    return _RUNS.of(compiled, request, param, schemas, rules)
+    return _RUNS.get(compiled, request, param, schemas, rules)
 
 
 def compute_patch(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
@@ -111,14 +111,14 @@ def compute_patch(before: JsonObject, after: JsonObject) -> tuple[Change, ...]:
     return find_changes(before, after)  # type: ignore[arg-type]
 
 
-def _schema_of(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
+def _find_schema(schemas: Schemas, kind: Kind, rules: Minor) -> Schema:
     schema = schemas.schema(kind)
     if schema is None:
         raise SchemaUnknown(f"{kind.api_version}/{kind.kind}")
     return schema if MISSING_KEYS.holds(rules) else replace(schema, needs_all_keys=True)
 
 
-def _requested_schema(schemas: Schemas, request: Request, schema: Schema, rules: Minor) -> Schema:
+def _find_requested_schema(schemas: Schemas, request: Request, schema: Schema, rules: Minor) -> Schema:
     """The schema of the version of the request: a custom resource is converted back to it. Raises SchemaUnknown."""
     original, matched = request.original, request.matched
     if schema.builtin or original.api_version == matched.api_version:
@@ -130,10 +130,10 @@ def _requested_schema(schemas: Schemas, request: Request, schema: Schema, rules:
             definition=f"{matched.plural}.{matched.group}",
             webhook=versions is not None,
         )
-    return _schema_of(schemas, original, rules)
+    return _find_schema(schemas, original, rules)
 
 
-def _bare(param: Resource | None, schemas: Schemas) -> Resource | None:
+def _make_bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     """The param as mutations read it: a param of a built-in kind is an informer's, like a Namespace (`read_typed_namespace`)."""
     schema = schemas.schema(param.kind) if param else None
     if param is None or schema is None or not schema.builtin:
@@ -202,10 +202,10 @@ class PolicyRun:
     def run_mutations(self, body: JsonObject) -> MutationPass:
         """Run every mutation once, beginning with an object."""
         if id(body) not in self._passes:
-            self._passes[id(body)] = body, self._mutated(body)
+            self._passes[id(body)] = body, self._mutate_all(body)
         return self._passes[id(body)][1]
 
-    def _mutated(self, body: JsonObject) -> MutationPass:
+    def _mutate_all(self, body: JsonObject) -> MutationPass:
         steps: list[tuple[Outcome, JsonObject]] = []
         patches, ended = 0, False
         for index in range(len(self.compiled.mutations)):
@@ -274,13 +274,13 @@ class PolicyRun:
 
     def _step(self, index: int, body: JsonObject) -> tuple[Outcome, JsonObject]:
         try:
-            return Passed(), self._mutation(index, body)
+            return Passed(), self._mutate(index, body)
         except _Undecided as unknown:
             return Skipped(SkipReason.NOT_AUDITABLE, str(unknown)), body
         except PatchFault as fault:
             return make_refusal(self.compiled.policy, fault), body
 
-    def _mutation(self, index: int, body: JsonObject) -> JsonObject:
+    def _mutate(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
         given = self.request.resource.body
         request = self.request if body is given else self.request._replace(current=body)
@@ -289,16 +289,19 @@ class PolicyRun:
             raise _Undecided("the expression asks the authorizer")
         if not WRAPPED_OBJECTS.holds(self.rules):
             with cel.record_lists_anew() as made:
-                value = _evaluated(expression, activation, self.request)
+                value = _evaluate(expression, activation, self.request)
             if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
-            data = RequestData(_sources(activation), made=made)
+            data = RequestData(_list_sources(activation), made=made)
         else:
             data = RequestData(
-                _sources(activation), wrapped=self._wrapped(body), request=activation["request"], rebuilds=True
+                _list_sources(activation),
+                wrapped=self._list_wrapped(body),
+                request=activation["request"],
+                rebuilds=True,
             )
             with wrap_values(lambda part: bool(data.find_go_types(part))):
-                value = _evaluated(expression, activation, self.request)
+                value = _evaluate(expression, activation, self.request)
         if is_large_value(value):
             raise _Undecided(TOO_LARGE)
         if self.compiled.policy.mutations[index].patch_type == "JSONPatch":
@@ -317,7 +320,7 @@ class PolicyRun:
         """Return whether the policy reads the object in the version of the request."""
         return self.request.original.api_version == self.request.matched.api_version
 
-    def _wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
+    def _list_wrapped(self, body: JsonObject) -> Iterator[tuple[Schema, object]]:
         """The values that 1.37 wraps: the object only if the policy has conditions, others of compiled-in kinds always.
 
         A server also wraps the object if it evaluated a policy with conditions before this one; the order of policies is random
@@ -341,7 +344,7 @@ class _LatestRuns:
         self._metadata: Json = None
         self._runs: dict[tuple[int, int, int], tuple[Resource | None, PolicyRun]] = {}
 
-    def of(
+    def get(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, schemas: Schemas, rules: Minor
     ) -> PolicyRun:
         # The views of an object in several versions have the same metadata.
@@ -352,10 +355,10 @@ class _LatestRuns:
         key = (id(compiled), id(request), id(param))
         _, run = self._runs.get(key, (None, None))
         if run is None or run.schemas is not schemas or run.rules != rules:
-            schema = _schema_of(schemas, request.matched, rules)
+            schema = _find_schema(schemas, request.matched, rules)
             fault = explain_unreturnable(request.original, request.matched) if schema.builtin else ""
-            requested = _requested_schema(schemas, request, schema, rules)
-            run = PolicyRun(compiled, request, _bare(param, schemas), schema, requested, schemas, rules, fault)
+            requested = _find_requested_schema(schemas, request, schema, rules)
+            run = PolicyRun(compiled, request, _make_bare(param, schemas), schema, requested, schemas, rules, fault)
             # The param is kept as well: while it exists, no other object has its id.
             self._runs[key] = param, run
         return run
@@ -364,7 +367,7 @@ class _LatestRuns:
 _RUNS = _LatestRuns()
 
 
-def _sources(activation: dict[str, object]) -> tuple[object, ...]:
+def _list_sources(activation: dict[str, object]) -> tuple[object, ...]:
     return tuple(activation[name] for name in activation if name != "variables")
 
 
@@ -372,7 +375,7 @@ class _Undecided(Exception):
     """A mutation reads data that this scan does not have."""
 
 
-def _evaluated(expression: Expression, activation: dict[str, object], request: Request) -> cel.Value:
+def _evaluate(expression: Expression, activation: dict[str, object], request: Request) -> cel.Value:
     """The value of a mutation's expression, which has a budget of its own."""
     if expression.program is None:
         raise PatchFault(expression.fault)
@@ -397,7 +400,7 @@ def is_left(mutation: Mutation, schema: Schema, live: JsonObject, value: cel.Val
     return is_patched(live, value) if mutation.patch_type == "JSONPatch" else is_configured(schema, live, value)
 
 
-def _outcomes(
+def _list_outcomes(
     run: PolicyRun, first: MutationPass, last: MutationPass, changes: tuple[Change, ...], *, converges: bool
 ) -> Iterator[Outcome]:
     """One outcome for each mutation. Their patches, in order, are the policy's change of the stored object."""
@@ -409,14 +412,14 @@ def _outcomes(
         after = run.store_first_pass(body)
         patch = changes if is_alone else (*compute_patch(before, after), *(more if index == heir else ()))
         before = after
-        decided = _decided(outcome, last.steps[index][0])
+        decided = _decide(outcome, last.steps[index][0])
         if isinstance(decided, Passed) and changes and patch:
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
             yield decided
 
 
-def _validated(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+def _validate(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """The outcomes of mutations that leave the stored object unchanged: the server may refuse what it would not store."""
     for outcome, (_, body) in zip(outcomes, last.steps, strict=True):
         errors = run.find_wrong_types(body) if isinstance(outcome, Passed) else ()
@@ -424,7 +427,7 @@ def _validated(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) 
         yield Errored(text, would_deny=True, always=True, reason="Invalid", code=INVALID) if text else outcome
 
 
-def _decided(first: Outcome, last: Outcome) -> Outcome:
+def _decide(first: Outcome, last: Outcome) -> Outcome:
     """The outcome of a mutation: an error that denies, or else that of the pass in which it was applied.
 
     The server drops an error that failurePolicy ignores, and keeps what the other pass made of the object.

@@ -93,7 +93,9 @@ def find_differences(
 ) -> Iterator[Health]:
     """A health entry for each expression that 1.37 could evaluate differently."""
     for bound_policy in bound:
-        yield from _of_policy(bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind)))
+        yield from _find_differences_of_policy(
+            bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind))
+        )
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:
@@ -101,7 +103,9 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+def _find_differences_of_policy(
+    bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]
+) -> Iterator[Health]:
     places: dict[str, str] = {}
     for kind in kinds:
         for path, differences in evaluator.differences(bound_policy.compiled, kind).items():
@@ -126,8 +130,8 @@ def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: It
 def read_status(policy: Policy) -> Iterator[Health]:
     """The health entries from `status.typeChecking`, `status.conditions` and `status.observedGeneration` of a policy."""
     name = policy.name
-    if _stale(policy):
-        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
+    if _is_stale(policy):
+        yield Health(HealthKind.STALE_STATUS, name, "", _write_generations(policy.manifest), policy.language)
     else:
         warnings = as_list(dig(policy.manifest, "status", "typeChecking", "expressionWarnings"))
         for item in warnings:
@@ -140,14 +144,14 @@ def read_status(policy: Policy) -> Iterator[Health]:
             yield Health(HealthKind.CONDITION, name, "", f"{what} ({message})" if message else what, policy.language)
 
 
-def _stale(policy: Policy) -> bool:
+def _is_stale(policy: Policy) -> bool:
     """Return whether the status is about another generation; a file that was never on a server has neither."""
     generation = dig(policy.manifest, "metadata", "generation")
     observed = dig(policy.manifest, "status", "observedGeneration")
     return isinstance(generation, int) and observed != generation
 
 
-def _generations(manifest: JsonObject) -> str:
+def _write_generations(manifest: JsonObject) -> str:
     generation = dig(manifest, "metadata", "generation")
     observed = dig(manifest, "status", "observedGeneration")
     if not isinstance(observed, int):

@@ -123,22 +123,22 @@ class Workers:
         """
         queue: deque[_Task | T] = deque()
         jobs = iter(items)
-        while (item := self._next(jobs, queue)) is not None:
+        while (item := self._take_next(jobs, queue)) is not None:
             queue.append(self._start(item) if isinstance(item, Job) else item)
-            yield from _done(queue)
-        yield from _done(queue)
+            yield from _take_done(queue)
+        yield from _take_done(queue)
         while queue:
             self._wait()
-            yield from _done(queue)
+            yield from _take_done(queue)
 
     def evaluate_page(self, job: Job, evaluated: AbstractSet[str]) -> PageResult:
         """Evaluate a page in this process, without the objects whose identity is in `evaluated`."""
         return evaluate_page(self._page_evaluator, job.page, job.plan, evaluated)
 
-    def _next(self, jobs: Iterator[Job | T], queue: deque[_Task | T]) -> Job | T | None:
+    def _take_next(self, jobs: Iterator[Job | T], queue: deque[_Task | T]) -> Job | T | None:
         """The next item, once a worker has no page and the number of finished pages is within its limit."""
         while self._workers:
-            if self._idle_worker() and (len(queue) < self._count + _AHEAD or _is_done(queue[0])):
+            if self._find_idle_worker() and (len(queue) < self._count + _AHEAD or _is_done(queue[0])):
                 break
             self._wait()
         return next(jobs, None)
@@ -148,14 +148,14 @@ class Workers:
         self._bytes += len(job.page.data)
         if self._count and not self._workers and self._bytes > self._fork_after_bytes:
             self._fork_all()
-        idle = self._idle_worker()
+        idle = self._find_idle_worker()
         if idle is None:
             return _Task(job, self.evaluate_page(job, frozenset()))
         task = _Task(job)
         self._send(idle, task)
         return task
 
-    def _idle_worker(self) -> _Worker | None:
+    def _find_idle_worker(self) -> _Worker | None:
         return next((worker for worker in self._workers if worker.task is None), None)
 
     def _fork_all(self) -> None:
@@ -179,7 +179,7 @@ class Workers:
             args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._packed),
             daemon=True,
         )
-        with _forking(), theirs:
+        with _delay_interrupts(), theirs:
             process.start()
         return _Worker(process, ours)
 
@@ -238,7 +238,7 @@ class Workers:
             )
 
 
-def _done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:
+def _take_done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:
     while queue and _is_done(queue[0]):
         item = queue.popleft()
         if not isinstance(item, _Task):
@@ -261,7 +261,7 @@ def _end(worker: _Worker) -> str:
 
 
 @contextmanager
-def _forking() -> Iterator[None]:
+def _delay_interrupts() -> Iterator[None]:
     """A block that delays interrupts: a new worker would handle them as its own.
 
     Python warns of forks beside other threads. Assay runs none here; threads of a program that embeds Assay are its own.

@@ -78,7 +78,7 @@ def serve(
         freeze_heap()
         with suppress(EOFError, OSError):
             while True:
-                _answer(parent, page_evaluator, plans, packed)
+                _answer_parent(parent, page_evaluator, plans, packed)
         code = 0
     finally:
         os._exit(code)
@@ -107,7 +107,9 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], packed: Packed) -> None:
+def _answer_parent(
+    parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], packed: Packed
+) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
     result = evaluate_page(page_evaluator, page, plans[kind])

@@ -54,7 +54,7 @@ class Relay:
     def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's answer to a question. Raises AuthorizerFailed."""
         if question not in self._answers:
-            self._answers[question] = self._decision(question)
+            self._answers[question] = self._decide(question)
         return self._answers[question]
 
     def schema(self, kind: Kind) -> Schema | None:
@@ -74,7 +74,7 @@ class Relay:
         except AssayError as error:
             return error
 
-    def _decision(self, question: Question) -> AuthorizerAnswer:
+    def _decide(self, question: Question) -> AuthorizerAnswer:
         answer = self._ask_parent(question) if self._parent else self._decider and self._decider.decide(question)
         if not isinstance(answer, AuthorizerAnswer):
             raise AuthorizerFailed("the authorizer was not asked")
