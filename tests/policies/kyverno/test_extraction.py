@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from scanner.api import Auditor, KyvernoContext
-from scanner.audit.redact import MASK
+from scanner.audit.sensitive_fields import MASK
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import Errored, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import Kind
