@@ -174,6 +174,24 @@ def test_a_patch_release_decides_unless_the_language_excludes_it(language: str, 
     assert ((CauseKind.SERVER,) if decides else ()) == comparison.list_deciding(finding)
 
 
+@pytest.mark.parametrize(
+    ("language", "releases", "expected"),
+    [
+        pytest.param("ValidatingPolicy", ("1.18", "1.19"), (CauseKind.KYVERNO,), id="Kyverno's policy"),
+        pytest.param("ValidatingPolicy", ("1.18", "1.18"), (), id="the same release"),
+        pytest.param("ValidatingPolicy", ("", "1.19"), (), id="not known before"),
+        pytest.param("ValidatingAdmissionPolicy", ("1.18", "1.19"), (), id="another policy"),
+    ],
+)
+def test_the_release_of_kyverno_decides_about_its_policies(
+    language: str, releases: tuple[str, str], expected: tuple[CauseKind, ...]
+) -> None:
+    """It decides about no other policy, and a release that is not known is no other one."""
+    finding = Coordinates(language, "replicas", "strict", "", "", "shop")
+    comparison = Comparison(*(replace(BEFORE, kyverno=release) for release in releases))
+    assert (expected, expected) == (comparison.changes(finding), comparison.deciding(finding))
+
+
 OTHER = "ValidatingAdmissionPolicy", "other"
 
 

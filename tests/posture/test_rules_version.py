@@ -6,7 +6,7 @@ import pytest
 
 from scanner.posture.history.rule_digests import RulesPart, RulesVersion, list_changed_parts
 
-NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
+NOW = RulesVersion("ab", "v1.36.0", "0.2.0", "1.19")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
         (NOW, ()),
         (NOW._replace(policy_set_digest="cd"), (RulesPart.RULES,)),
         (NOW._replace(server="v1.35.0", assay="0.1.0"), (RulesPart.SERVER, RulesPart.ASSAY)),
+        (NOW._replace(kyverno="1.18"), (RulesPart.KYVERNO,)),
+        (NOW._replace(kyverno=""), ()),
         (NOW._replace(policy_set_digest=""), None),
         (None, None),
     ],

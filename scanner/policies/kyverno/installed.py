@@ -41,15 +41,15 @@ def installed_release(namespace: str, context: BindingContext) -> Release:
     try:
         found = sorted(filter(_is_kyvernos, (resource.body for resource in listed)), key=_is_not_admission)
     except (ListFailed, ValueError) as error:
-        return newest_for(f"the Deployments in namespace {namespace} cannot be read: {error}")
+        return newest_for(f"The Deployments in namespace {namespace} cannot be read: {error}")
     if not found and context.files:
         return Release(NEWEST)
     if not found:
-        return newest_for(f"namespace {namespace} has no Deployment of Kyverno")
+        return newest_for(f"Namespace {namespace} has no Deployment of Kyverno")
     version = next((version for deployment in found for version in _versions(deployment)), "")
     if not version:
         return newest_for(
-            f"the Deployments of Kyverno in namespace {namespace} have neither a tag nor a label with a version"
+            f"The Deployments of Kyverno in namespace {namespace} have neither a tag nor a label with a version"
         )
     return release_of(version)
 

@@ -77,18 +77,18 @@ def release_of(version: str) -> Release:
     """The rules for a version of Kyverno, such as `v1.18.2`: those of the nearest release that Assay supports."""
     minor = minor_of(version)
     if minor is None:
-        return newest_for(f"{version!r} names no release of Kyverno")
+        return newest_for(f"Kyverno has no release {version!r}")
     if minor > NEWEST:
-        return newest_for(f"Kyverno {format_minor(minor)} is newer than Assay supports")
+        return Release(NEWEST, f"Kyverno {format_minor(minor)} is newer than Assay supports. {_applied(NEWEST)}.")
     if minor < OLDEST:
-        return Release(OLDEST, _note(f"Kyverno {format_minor(minor)} is older than Assay supports", OLDEST))
+        return Release(OLDEST, f"Kyverno {format_minor(minor)} is older than Assay supports. {_applied(OLDEST)}.")
     return Release(minor)
 
 
 def newest_for(why: str) -> Release:
-    """The rules of the newest release, with the reason why the installed one does not decide."""
-    return Release(NEWEST, _note(why, NEWEST))
+    """The rules of the newest release, with the reason why the installed one is not known."""
+    return Release(NEWEST, f"{why}. {_applied(NEWEST)}: name another release with --kyverno-version.")
 
 
-def _note(why: str, rules: Minor) -> str:
-    return f"{why}. Assay applied the rules of Kyverno {format_minor(rules)}."
+def _applied(rules: Minor) -> str:
+    return f"Assay applied the rules of Kyverno {format_minor(rules)}"

@@ -18,7 +18,7 @@ from tests.policies.kyverno.test_scanned import KYVERNO, TEAM
 from tests.scan.fakes import FakeCluster, Recorded, forbidden, scanned
 
 DIGEST: Final = f"sha256:{'a' * 64}"
-NEWEST: Final = "Assay applied the rules of Kyverno 1.19."
+NEWEST: Final = "Assay applied the rules of Kyverno 1.19: name another release with --kyverno-version."
 
 
 def controller(
@@ -88,18 +88,18 @@ def test_the_admission_controller_decides() -> None:
 @pytest.mark.parametrize(
     ("why", "documents"),
     [
-        ("namespace kyverno has no Deployment of Kyverno", ()),
+        ("Namespace kyverno has no Deployment of Kyverno", ()),
         (
-            "namespace kyverno has no Deployment of Kyverno",
+            "Namespace kyverno has no Deployment of Kyverno",
             (controller("web:v1.17.0", component="web", container="web"),),
         ),
-        ("namespace kyverno has no Deployment of Kyverno", (controller("kyverno:v1.17.0", namespace="team"),)),
+        ("Namespace kyverno has no Deployment of Kyverno", (controller("kyverno:v1.17.0", namespace="team"),)),
         (
-            "the Deployments of Kyverno in namespace kyverno have neither a tag nor a label with a version",
+            "The Deployments of Kyverno in namespace kyverno have neither a tag nor a label with a version",
             (controller(),),
         ),
         (
-            "the Deployments of Kyverno in namespace kyverno have neither a tag nor a label with a version",
+            "The Deployments of Kyverno in namespace kyverno have neither a tag nor a label with a version",
             (controller(version="latest"),),
         ),
     ],
@@ -113,7 +113,7 @@ def test_the_newest_release_decides_if_the_installed_one_is_not_known(why: str, 
 def test_without_the_right_the_newest_release_decides() -> None:
     """A scan is complete without the right."""
     scan = scan_of(controller("kyverno:v1.17.0"), refused={"kyverno/deployments.apps": forbidden("deployments")})
-    note = f"the Deployments in namespace kyverno cannot be read: cannot list deployments: forbidden. {NEWEST}"
+    note = f"The Deployments in namespace kyverno cannot be read: cannot list deployments: forbidden. {NEWEST}"
     assert ("1.19", note, ()) == (scan.start.method.kyverno_release, scan.start.method.kyverno_note, scan.gaps)
 
 
