@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select, update
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
+from scanner.model.resource import api_group_of
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import FILES, Coverage, CoverageState, Scope
@@ -83,7 +84,7 @@ class EarlierScan:
         self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
         self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
         for api_version, kind, sets in read_sets_of_scan(connection, number):
-            self._examined[_group(api_version), kind].append(sets.examined)
+            self._examined[api_group_of(api_version), kind].append(sets.examined)
             for checks, ids in sets.sets:
                 for check in (check for check, reason in checks if reason in NOT_EVALUATED):
                     self._not_evaluated[check].append(ids)
@@ -122,7 +123,7 @@ class EarlierScan:
 
     def has_examined(self, api_version: str, kind: str, object_id: int) -> bool:
         """Return whether the scan examined an object."""
-        return any(object_id in ids for ids in self._examined.get((_group(api_version), kind), ()))
+        return any(object_id in ids for ids in self._examined.get((api_group_of(api_version), kind), ()))
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
@@ -323,10 +324,6 @@ def _read_coverage(connection: Connection, number: int) -> Iterator[Coverage]:
         yield Coverage(api_version, kind, CoverageState(state), objects=objects)
 
 
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
-
-
 def read_circumstances(connection: Connection, scan: int) -> Circumstances:
     """The circumstances of a scan, by its number."""
     own = SCANS.c
@@ -353,6 +350,7 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
     documents = {(row.language, row.name): row.document for row in of_policies}
     documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
 
+    # A comparison asks for few policies and bindings, and decoding one takes long.
     @cache
     def policy_of(key: PolicyKey) -> Policy | None:
         return codec.from_text(Policy, documents[key]) if key in documents else None

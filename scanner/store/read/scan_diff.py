@@ -20,6 +20,7 @@ from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Workload
+from scanner.model.resource import api_group_of
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import OwnerOf
@@ -321,14 +322,12 @@ def _make_scope_test(connection: Connection, number: int) -> Callable[[UnseenFin
     wanted = select(coverage.api_version, coverage.kind).where(
         coverage.scan == number, coverage.state != CoverageState.SKIPPED.value
     )
-    kinds = frozenset((_group(row.api_version), row.kind) for row in connection.execute(wanted))
+    kinds = frozenset((api_group_of(row.api_version), row.kind) for row in connection.execute(wanted))
     some = bool(scope.kinds or scope.skip_kinds)
     reach = compute_listing_reach(scope, (), ())
-    return lambda finding: reach.selects(finding) and (not some or (_group(finding.api_version), finding.kind) in kinds)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
+    return lambda finding: (
+        reach.selects(finding) and (not some or (api_group_of(finding.api_version), finding.kind) in kinds)
+    )
 
 
 class _ListedProblems:

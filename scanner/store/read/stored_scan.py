@@ -231,6 +231,7 @@ class SqlScan(StoredScan):
         with as_store_error(self.address), self.engine.connect() as connection:
             yield connection
 
+    # A frozen dataclass without slots has a dictionary, in which `cached_property` keeps its value.
     @cached_property
     def _place(self) -> ScanPlace | None:
         """The scan in history."""

@@ -247,7 +247,7 @@ class Library:
         """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
         with self._lock:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
-                self._reader.check()
+                self._reader.check_schema()
                 self._checked = monotonic()
             if self._ended:
                 raise StoreError("The application ends.")
