@@ -64,6 +64,7 @@ from scanner.store.history.causes import (
     read_circumstances,
 )
 from scanner.store.history.resolution import Resolution, UnseenFinding, compute_listing_reach
+from scanner.store.history.sightings import read_unchecked
 from scanner.store.read.findings import MOVED, SHORT, Times, read_scan_ends, read_verdicts
 from scanner.store.read.kept_labels import KeptLabels, read_object_owners
 from scanner.store.read.recorded_objects import read_workloads
@@ -71,7 +72,7 @@ from scanner.store.read.stored_scan import ScanRow, read_scan_row
 from scanner.store.rows import codec
 from scanner.store.rows.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.rows.interning import CHUNK, chunks
-from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
+from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.shared_rows import read_owners, read_rows
 from scanner.store.rows.tables import (
     BINDINGS,
@@ -87,7 +88,6 @@ from scanner.store.rows.tables import (
     SCAN_POLICIES,
     SCANS,
     SINGLE_SCAN_EVENTS,
-    UNCHECKED,
 )
 
 _LATEST: Final = FINDINGS.alias()
@@ -273,8 +273,8 @@ class _ComparedSides:
         return cls(
             cluster=now.cluster,
             period=period,
-            unchecked_before=_read_unchecked(connection, before.number),
-            unchecked=_read_unchecked(connection, now.number),
+            unchecked_before=read_unchecked(connection, before.number),
+            unchecked=read_unchecked(connection, now.number),
             in_scope=_make_scope_test(connection, now.number),
             explanation=_Explanation(earlier),
             times=times,
@@ -302,11 +302,6 @@ def _find_moved(connection: Connection, cluster: int, period: Period) -> frozens
         select(later.fingerprint).where(*still_open, later.fingerprint.in_(moved))
     ).scalars()
     return frozenset(map(bytes, open_moved))
-
-
-def _read_unchecked(connection: Connection, number: int) -> RowIdSet:
-    """The findings that a scan left open without checking them."""
-    return unpack_row_ids(connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar())
 
 
 def _read_gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
