@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Select, select, update
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
@@ -277,17 +277,8 @@ class Causes:
 
     def list_places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
         """The places of rows of findings, with the ids of the rows."""
-        check, of_object = CHECKS.c, OBJECTS.c
-        described = (
-            select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
-            .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
-            .add_columns(of_object.namespace, of_object.name)
-            .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-            .join(CHECKS, check.id == FINDINGS.c.check)
-            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-            .join(OBJECTS, of_object.id == FINDINGS.c.object)
-        )
-        chosen = described.where(is_among(self._connection, FINDINGS.c.id, numbers))
+        located = select_located(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
+        chosen = located.where(is_among(self._connection, FINDINGS.c.id, numbers))
         for number, check_id, object_id, check_kind, *columns in self._connection.execute(chosen):
             yield number, locate_finding(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
 
@@ -307,6 +298,20 @@ class Causes:
         merged = SCANS.c.cluster == self._cluster, SCANS.c.revision < before
         newest = select(SCANS.c.revision).where(*merged).order_by(SCANS.c.revision.desc()).limit(1)
         return self._connection.execute(newest).scalar() or 0
+
+
+def select_located(*columns: ColumnElement[Any]) -> Select[Any]:
+    """The query of some columns of findings, followed by the kind of the check, the place of the object, and the invocation."""
+    check, identity = CHECKS.c, OBJECTS.c
+    return (
+        select(*columns)
+        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+        .add_columns(identity.namespace, identity.name)
+        .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
+        .join(CHECKS, check.id == FINDINGS.c.check)
+        .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+        .join(OBJECTS, identity.id == FINDINGS.c.object)
+    )
 
 
 def _read_gaps(connection: Connection, number: int) -> Iterator[Gap]:

@@ -17,7 +17,7 @@ from scanner.model.scans.scan import Scope
 from scanner.posture.history.causes import Comparison, Coordinates, coordinates_of
 from scanner.posture.history.continuations import LocatedFinding, Pair, continuations
 from scanner.store.database.engine import is_among, select_numbers
-from scanner.store.history.causes import Causes
+from scanner.store.history.causes import Causes, select_located
 from scanner.store.history.evaluated_sets import read_sets_of_scan
 from scanner.store.history.later_scans import LaterScans
 from scanner.store.history.merge import History, InsertedRows, ScanPosition
@@ -326,15 +326,8 @@ def find_continuations(
     if not gone or not come:
         return
     ends = RowIdSet(gone)
-    check, of_object = CHECKS.c, OBJECTS.c
     ordered = (
-        select(FINDINGS.c.problem, FINDINGS.c.id, FINDINGS.c.object)
-        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
-        .add_columns(of_object.namespace, of_object.name)
-        .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-        .join(CHECKS, check.id == FINDINGS.c.check)
-        .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-        .join(OBJECTS, of_object.id == FINDINGS.c.object)
+        select_located(FINDINGS.c.problem, FINDINGS.c.id, FINDINGS.c.object)
         .where(FINDINGS.c.problem.is_not(None), FINDINGS.c.id.in_(select_numbers(connection, chain(gone, come))))
         .order_by(FINDINGS.c.problem, FINDINGS.c.id)
         .execution_options(yield_per=CHUNK)
