@@ -49,6 +49,11 @@ class Kind:
         return f"{prefix}/{self.plural}"
 
 
+def api_group_of(api_version: str) -> str:
+    """The group of an apiVersion such as `apps/v1`; empty for the core group."""
+    return api_version.rpartition("/")[0]
+
+
 METADATA_ONLY: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 """The apiVersion and the kind of an object, of any kind, whose metadata alone was requested. A list of them names no other kind."""
 
@@ -136,12 +141,9 @@ def build_user_info(
 ) -> UserInfo:
     """The user info in a request, with the groups that a server adds."""
     explicit = groups or tuple(_list_account_groups(username))
-    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(explicit) else (_group_of_all(username),)
+    common_group = UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
+    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(explicit) else (common_group,)
     return UserInfo(username, uid, (*explicit, *added), extra)
-
-
-def _group_of_all(username: str) -> str:
-    return UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
 
 
 def _list_account_groups(username: str) -> Iterator[str]:

@@ -234,6 +234,7 @@ def _parse_field(text: str, cron_field: _CronField) -> tuple[set[int], bool]:
         if len(steps) > 1:
             raise ValueError(f"{cron_field.name} {part!r} has more than one step")
         step = _parse_number(steps[0], cron_field) if steps else 1
+        # `5/15` means every fifteenth from 5 on, as in robfig/cron.
         if steps and "-" not in expression:
             high = cron_field.high
         _reject_outside(part, low, high, step, cron_field)

@@ -26,6 +26,7 @@ class Requirement:
         """Return whether labels satisfy this requirement."""
         if self.operator == "In":
             return labels.get(self.key) in self.values
+        # An object without the label satisfies NotIn, as upstream.
         if self.operator == "NotIn":
             return labels.get(self.key) not in self.values
         return (self.key in labels) == (self.operator == "Exists")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
@@ -55,7 +55,6 @@ class SqlReader:
         self._engine = engine
         self._address = address
         self._clock = clock
-        self._beat = datetime.min.replace(tzinfo=UTC)
 
     @property
     def address(self) -> str:
@@ -130,7 +129,7 @@ class SqlReader:
             return scans.read_object_counts(connection, clean(scan_id))
 
     def check_schema(self) -> None:
-        """Raise StoreError unless the database answers and has the schema of this version."""
+        """Check the database again. Raises as `open_reader` does."""
         with as_store_error(self._address):
             check_schema(self._engine, self._address)
 
@@ -250,11 +249,6 @@ class SqlReader:
         """The specs of the bindings of a policy by their names and digests, as scans recorded them."""
         with self._reading() as connection:
             return rules.read_binding_specs(connection, policy, digests)
-
-    def check(self) -> None:
-        """Check the schema of the database again. Raises as `open_reader` does."""
-        with as_store_error(self._address):
-            check_schema(self._engine, self._address)
 
     def read_scan(self, scan_id: str) -> SqlScan:
         """A finished scan, by its full id. Raises UsageError for an unknown id."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
@@ -18,7 +18,7 @@ from scanner.model.scans.notification import Notification, NotificationState
 from scanner.model.scans.place import PlacedObject
 from scanner.model.scans.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart
 from scanner.store.catalog import clusters, notifications, places, runs
-from scanner.store.catalog.scans import find_abandoned_scans, mark_failed
+from scanner.store.catalog.scans import mark_dead_scans_failed
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import Clock, clock_of
 from scanner.store.database.engine import (
@@ -36,6 +36,11 @@ from scanner.store.upkeep.schema import UpgradeResult, migrate, prepare_schema
 
 class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
+
+    def __init__(self, engine: Engine, address: Address, clock: Clock) -> None:
+        """Use a database with the current schema."""
+        super().__init__(engine, address, clock)
+        self._beat = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime | None:
         """The time of the database's clock; None for a file, which has none."""
@@ -79,7 +84,7 @@ class SqlStore(SqlReader):
         from scanner.store.history import writer
 
         with as_store_error(self._address):
-            self._mark_dead_scans_failed()
+            mark_dead_scans_failed(self._engine, self._clock())
             writer.begin(self._engine, self._address, start, self._clock())
 
     def pack(self, result: PageResult) -> PageResult:
@@ -159,13 +164,6 @@ class SqlStore(SqlReader):
         with as_store_error(self._address), writing(self._engine) as connection:
             share_texts(connection)
             places.write_places(connection, scan_id, objects)
-
-    def _mark_dead_scans_failed(self) -> None:
-        with self._engine.connect() as connection:
-            dead = find_abandoned_scans(connection, self._clock())
-        if dead:
-            with writing(self._engine) as connection:
-                mark_failed(connection, dead)
 
 
 def open_store(url: str, clock: Clock | None = None) -> SqlStore:

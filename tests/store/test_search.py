@@ -29,12 +29,12 @@ EDGE = ClusterIdentity("edge", "e1", "v1.36.0")
 
 def names(hits: Hits[Any], field: str = "name") -> list[str]:
     """A field of the hits, in their order."""
-    return [getattr(hit, field) for hit in hits.found]
+    return [getattr(hit, field) for hit in hits.first]
 
 
 def clusters(hits: Hits[Any]) -> list[list[str]]:
     """The names of the clusters of each hit, in their order."""
-    return [[cluster.name for cluster in hit.clusters] for hit in hits.found]
+    return [[cluster.name for cluster in hit.clusters] for hit in hits.first]
 
 
 def record_pods(
@@ -98,7 +98,7 @@ def test_exact_names_come_first_among_many(store: SqlStore) -> None:
     found = store.search("web", 2).objects
 
     assert ["web", "web0"] == [*names(found)[:1], "web0"]
-    assert (2, True) == (len(found.found), found.more)
+    assert (2, True) == (len(found.first), found.more)
 
 
 def test_a_list_is_cut(store: SqlStore) -> None:
@@ -106,7 +106,7 @@ def test_a_list_is_cut(store: SqlStore) -> None:
     Round((finding("web-1"), finding("web-2"))).record(store, 1)
 
     assert [(1, True), (2, False)] == [
-        (len(hits.found), hits.more) for hits in (store.search("web", limit).objects for limit in (1, 2))
+        (len(hits.first), hits.more) for hits in (store.search("web", limit).objects for limit in (1, 2))
     ]
 
 
@@ -124,7 +124,7 @@ def test_an_object_that_is_gone_is_marked(store: SqlStore) -> None:
     Round((finding("web-2"),)).record(store, 2)
     found = store.search("web").objects
 
-    assert {"web-1": False, "web-2": True} == {hit.name: hit.present for hit in found.found}
+    assert {"web-1": False, "web-2": True} == {hit.name: hit.present for hit in found.first}
 
 
 def test_a_workload_has_the_clusters_of_its_objects(store: SqlStore) -> None:
@@ -196,7 +196,7 @@ def test_ids_are_found_by_their_beginnings(store: SqlStore) -> None:
 
     assert [[stored.id], [stored.problem], [check], ["scan-1"]] == [names(hits, "id") for hits in found]
     assert ["replicas"] * 3 == [names(hits, "policy")[0] for hits in found[:3]]
-    assert {"prod"} == {hit.cluster.name for hits in found for hit in hits.found}
+    assert {"prod"} == {hit.cluster.name for hits in found for hit in hits.first}
 
 
 @pytest.mark.parametrize("asked", ["", " ", "***", "p-zz", "c-", "abc", "x" * 9_000, "p-" + "0" * 13])

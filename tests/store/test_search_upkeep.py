@@ -83,7 +83,7 @@ def test_databases_of_older_versions_are_searched(path: Path, tmp_path: Path) ->
     with open_reader(url, clock) as store:
         hits, [word] = store.search("replicas"), store.search_words(1, "replicas")
 
-    assert [("replicas",), (1,)] == [tuple(hit.name for hit in hits.policies.found), tuple(word.verdicts)]
+    assert [("replicas",), (1,)] == [tuple(hit.name for hit in hits.policies.first), tuple(word.verdicts)]
     assert [] == problems_of(url)
 
 

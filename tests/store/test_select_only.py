@@ -57,7 +57,7 @@ def test_a_role_that_may_only_read_reads_everything(written: str) -> None:
         assert (["failed", "complete"], "a") == (states, shown.finding.name)
         assert shown == reader.find_finding(shown.id).stored
         assert (1, 1) == (len(reader.list_runs()), len(reader.clusters()))
-        assert ["a"] == [hit.name for hit in reader.search("a").objects.found]
+        assert ["a"] == [hit.name for hit in reader.search("a").objects.first]
         assert frozenset({1}) == reader.search_words(1, "replicas")[0].verdicts
 
 

@@ -82,7 +82,7 @@ class Method:
     workers: int = 1
     chunk_size: int = 0
     schema_version: str = ""
-    ladder: int = 0
+    ladder: int = 0  # databases have this name in the text of a method
     without_counts: str = ""
     policy_files: tuple[str, ...] = ()
     without_cluster_policies: bool = False

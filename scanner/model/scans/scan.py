@@ -337,9 +337,9 @@ class PageResult:
     """The results of one page of objects, which the store commits together.
 
     `identities` name the evaluated objects, by UID or else as `namespace/name`, and are not stored; `repeated` counts objects
-    that were skipped because an earlier page had them, `excluded` those in namespaces that the user excluded. `budget_use` has, by policy, the largest share of the cost budget (0 to
-    1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
-    evaluated because no param exists for them.
+    that were skipped because an earlier page had them, `excluded` those in namespaces that the user excluded. `budget_use` has,
+    by policy, the largest share of the cost budget (0 to 1) that an evaluation used, if its cost was counted. `without_param`
+    counts, by binding, the matched objects that were not evaluated because no param exists for them.
 
     `examined` has the examined objects in the order of the list (`audit.population`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one

@@ -97,14 +97,19 @@ def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
 
     Raises UsageError with the identities of the clusters if there are several.
     """
-    rows = [row for row in stored_clusters(connection) if text in {row.name, row.identity, *row.marks.values()}]
-    chosen = [row for row in rows if row.identity == text] or rows
+    chosen = match_clusters(stored_clusters(connection), text)
     if len(chosen) > 1:
         identities = ", ".join(row.identity for row in chosen)
         raise UsageError(
             f"--cluster-name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
         )
     return chosen[0] if chosen else None
+
+
+def match_clusters(clusters: Iterable[StoredCluster], text: str) -> list[StoredCluster]:
+    """The clusters that a text names: the one with the identity, else all with the name or a value of a mark."""
+    rows = [row for row in clusters if text in {row.name, row.identity, *row.marks.values()}]
+    return [row for row in rows if row.identity == text] or rows
 
 
 def choose_cluster(connection: Connection, name: str | None, newest: Scan | None) -> StoredCluster:

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import Connection, Engine, Row, Select, delete, func, select, update
 
 from scanner.model.resource import UserInfo
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import ClusterIdentity, ObjectCount, Scan, ScanState, Scope
 from scanner.store.catalog.runs import ScanProcess
+from scanner.store.database.engine import writing
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import find_summed_scans, sum_report, sum_scan
 from scanner.store.rows.logical_rows import SCANS_ENDED
@@ -108,7 +109,16 @@ def correct_state(scan: Scan, dead: Sequence[AbandonedScan]) -> Scan:
     return replace(scan, state=ScanState.FAILED, finished_at=ended) if ended else scan
 
 
-def mark_failed(connection: Connection, dead: Sequence[AbandonedScan]) -> None:
+def mark_dead_scans_failed(engine: Engine, now: datetime) -> None:
+    """Mark the abandoned scans as failed, in a transaction that begins only if there are any."""
+    with engine.connect() as connection:
+        dead = find_abandoned_scans(connection, now)
+    if dead:
+        with writing(engine) as connection:
+            _mark_failed(connection, dead)
+
+
+def _mark_failed(connection: Connection, dead: Sequence[AbandonedScan]) -> None:
     """Mark scans as failed at their last heartbeat, and delete their staged pages."""
     numbers = [scan.number for scan in dead]
     running = SCANS.c.state == ScanState.RUNNING.value
@@ -165,7 +175,7 @@ def find_newest_comparable(
         .where(*(column == value for column, value in zip(same, wanted, strict=False)))
         .where(*([scan.pruned_at.is_(None)] if with_report else []), *([] if previews else [~scan.preview]))
         .order_by(scan.revision.desc())
-        .execution_options(yield_per=1)
+        .execution_options(yield_per=1)  # usually the first row is the answer
     )
     with connection.execute(earlier) as rows:
         return next((row.revision for row in rows if mode_of(row.method) == mode_of(method)), None)

@@ -93,6 +93,7 @@ def make_engine(address: Address) -> Engine:
             engine = _make_postgresql_engine(address)
             event.listen(engine, "begin", _begin_snapshot)
             return engine
+        # Without an isolation level the driver begins no transactions: `_begin_transaction` does.
         arguments = {"timeout": _WAIT, "isolation_level": None}
         engine = keep_own_connections(create_sharing_engine(address.url, connect_args=arguments))
     event.listen(engine, "connect", _prepare_connection)

@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Select, select, update
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
+from scanner.model.resource import api_group_of
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import FILES, Coverage, CoverageState, Scope
@@ -90,7 +91,7 @@ class EarlierScan:
         self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
         self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
         for api_version, kind, sets in read_sets_of_scan(connection, number):
-            self._examined[_group(api_version), kind].append(sets.examined)
+            self._examined[api_group_of(api_version), kind].append(sets.examined)
             for checks, ids in sets.sets:
                 for check in (check for check, reason in checks if reason in NOT_EVALUATED):
                     self._not_evaluated[check].append(ids)
@@ -129,7 +130,7 @@ class EarlierScan:
 
     def has_examined(self, api_version: str, kind: str, object_id: int) -> bool:
         """Return whether the scan examined an object."""
-        return any(object_id in ids for ids in self._examined.get((_group(api_version), kind), ()))
+        return any(object_id in ids for ids in self._examined.get((api_group_of(api_version), kind), ()))
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
@@ -285,17 +286,8 @@ class Causes:
 
     def list_places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
         """The places of rows of findings, with the ids of the rows."""
-        check, of_object = CHECKS.c, OBJECTS.c
-        described = (
-            select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
-            .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
-            .add_columns(of_object.namespace, of_object.name)
-            .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-            .join(CHECKS, check.id == FINDINGS.c.check)
-            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-            .join(OBJECTS, of_object.id == FINDINGS.c.object)
-        )
-        chosen = described.where(is_among(self._connection, FINDINGS.c.id, numbers))
+        located = select_located(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
+        chosen = located.where(is_among(self._connection, FINDINGS.c.id, numbers))
         for number, check_id, object_id, check_kind, *columns in self._connection.execute(chosen):
             yield number, locate_finding(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
 
@@ -317,6 +309,20 @@ class Causes:
         return self._connection.execute(newest).scalar() or 0
 
 
+def select_located(*columns: ColumnElement[Any]) -> Select[Any]:
+    """The query of some columns of findings, followed by the kind of the check, the place of the object, and the invocation."""
+    check, identity = CHECKS.c, OBJECTS.c
+    return (
+        select(*columns)
+        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+        .add_columns(identity.namespace, identity.name)
+        .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
+        .join(CHECKS, check.id == FINDINGS.c.check)
+        .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+        .join(OBJECTS, identity.id == FINDINGS.c.object)
+    )
+
+
 def _read_gaps(connection: Connection, number: int) -> Iterator[Gap]:
     wanted = select(GAPS.c.kind, GAPS.c.where, GAPS.c.why).where(GAPS.c.scan == number)
     for kind, where, why in connection.execute(wanted):
@@ -330,10 +336,6 @@ def _read_coverage(connection: Connection, number: int) -> Iterator[Coverage]:
     )
     for api_version, kind, state, objects in connection.execute(wanted):
         yield Coverage(api_version, kind, CoverageState(state), objects=objects)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 def read_circumstances(connection: Connection, scan: int) -> Circumstances:
@@ -362,6 +364,7 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
     documents = {(row.language, row.name): row.document for row in of_policies}
     documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
 
+    # A comparison asks for few policies and bindings, and decoding one takes long.
     @cache
     def policy_of(key: PolicyKey) -> Policy | None:
         return codec.from_text(Policy, documents[key]) if key in documents else None

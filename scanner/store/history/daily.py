@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
-from scanner.model.scans.scan import Scope
 from scanner.posture.history.daily import TimeToFix
 from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.rows.closing_sums import forget_sums, sum_rows
@@ -25,11 +24,6 @@ KEPT_DAYS: Final = 400
 """The least number of days for which daily tallies are kept."""
 
 _Key: TypeAlias = tuple[str, str, str, str, bool]
-
-
-def covers_a_day(scope: Scope) -> bool:
-    """Return whether a complete scan with this scope stands for its cluster's day."""
-    return not scope.is_limited
 
 
 def day_of(moment: datetime) -> str:

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, bindparam, case, func, select, update
 
 from scanner.model.outcome import CheckKind, GapKind
+from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import Scope
 from scanner.posture.history.causes import CircumstanceChanges, Coordinates, coordinates_of
 from scanner.posture.history.continuations import LocatedFinding, Pair, pair_continuations
 from scanner.store.database.engine import is_among, select_numbers
-from scanner.store.history.causes import Causes
+from scanner.store.history.causes import Causes, select_located
 from scanner.store.history.evaluated_sets import read_sets_of_scan
 from scanner.store.history.later_scans import LaterScans
 from scanner.store.history.merge import History, InsertedRows, ScanPosition
@@ -325,15 +326,8 @@ def find_continuations(
     if not gone or not come:
         return
     ends = RowIdSet(gone)
-    check, of_object = CHECKS.c, OBJECTS.c
     ordered = (
-        select(FINDINGS.c.problem, FINDINGS.c.id, FINDINGS.c.object)
-        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
-        .add_columns(of_object.namespace, of_object.name)
-        .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-        .join(CHECKS, check.id == FINDINGS.c.check)
-        .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-        .join(OBJECTS, of_object.id == FINDINGS.c.object)
+        select_located(FINDINGS.c.problem, FINDINGS.c.id, FINDINGS.c.object)
         .where(FINDINGS.c.problem.is_not(None), FINDINGS.c.id.in_(select_numbers(connection, chain(gone, come))))
         .order_by(FINDINGS.c.problem, FINDINGS.c.id)
         .execution_options(yield_per=CHUNK)
@@ -349,7 +343,7 @@ def find_continuations(
 def _build_located_finding(
     number: int, object_id: int, check: str, api_version: str, kind: str, namespace: str, name: str, *invocation: str
 ) -> LocatedFinding:
-    place = api_version.rpartition("/")[0], kind, namespace, name
+    place = api_group_of(api_version), kind, namespace, name
     language, policy, binding, param_namespace, param_name = invocation
     invoked = language, policy, binding, param_namespace, param_name
     return LocatedFinding(number, object_id, place, coordinates_of(invoked, check, (api_version, *place[1:])))
@@ -359,6 +353,7 @@ def join_rows(connection: Connection, pairs: Sequence[tuple[int, int]], now: int
     """Let rows continue others at a revision: they have the history of the rows that end, which are not resolved."""
     finding = FINDINGS.c
     wanted = select(finding.id, finding.fingerprint, finding.first, finding.opened, finding.reopened)
+    # Parameters with names of their own: SQLAlchemy reserves those of the columns in an update.
     names = "row", "of", "begin", "opening", "times"
     joined = update(FINDINGS).where(finding.id == bindparam("row")).values(event=CONTINUED, continues=bindparam("of"))
     # A finding that was known before the one that it continues keeps its first scan.
@@ -390,7 +385,7 @@ class GoneObjects:
         self._base = base
         merged = select(SCANS.c.number).where(SCANS.c.cluster == cluster, SCANS.c.revision > base)
         self._meanwhile = [
-            (api_version.rpartition("/")[0], kind, sets.examined)
+            (api_group_of(api_version), kind, sets.examined)
             for scan in connection.execute(merged).scalars().all()
             for api_version, kind, sets in read_sets_of_scan(connection, scan)
         ]
@@ -437,4 +432,4 @@ def find_kind_ids(connection: Connection, kinds: Interner, listed: StagedList) -
     [number] = kinds.intern([(listed.api_version, listed.kind)])
     group, kind = listed.group_kind
     rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version).where(KINDS.c.kind == kind)).all()
-    return number, [row.id for row in rows if row.api_version.rpartition("/")[0] == group]
+    return number, [row.id for row in rows if api_group_of(row.api_version) == group]

@@ -69,7 +69,7 @@ class EvaluatedSets:
         for page in pages:
             kind.add(page)
         rows = RowSets(ids)
-        everything = rows.translate((1 << len(ids)) - 1)
+        everything = rows.translate((1 << len(ids)) - 1)  # a bit for each object of the list
         stored: defaultdict[StoredSet, list[CheckIds]] = defaultdict(list)
         for bits, keys in kind.finish().group_keys().items():
             stored[rows.translate(bits)] += (self._find_check_ids(key) for key in keys)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
+from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import ListVersion, ScanEnd, Scope
 from scanner.posture.history.causes import Circumstances
 from scanner.store.history.causes import EarlierScan, FindingPlace
@@ -121,7 +122,7 @@ def _read_versions(connection: Connection, number: int) -> dict[GroupKind, str]:
 
 
 def _group_kind(api_version: str, kind: str) -> GroupKind:
-    return api_version.rpartition("/")[0], kind
+    return api_group_of(api_version), kind
 
 
 # The resource versions of the newest lists of a cluster: a list that is older than an earlier one is not believed.
@@ -201,5 +202,5 @@ def write_versions(
         )
 
 
-def _key(listed: ListVersion) -> tuple[str, str]:
-    return listed.api_version.rpartition("/")[0], listed.kind
+def _key(listed: ListVersion) -> GroupKind:
+    return _group_kind(listed.api_version, listed.kind)

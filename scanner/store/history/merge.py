@@ -190,6 +190,7 @@ class History:
         bound = [(name, columns) for name, place, columns in rows if place not in assumed]
         numbers: list[int] = []
         for start in range(0, len(bound), CHUNK):
+            # Reversed, so that the first of equal fingerprints stays in the dictionary.
             portion = dict(reversed(bound[start : start + CHUNK]))
             numbers += self._merge(portion, self._read_latest_rows(list(portion)))
         if not assumed:
@@ -334,7 +335,8 @@ class History:
         if history.id in self._seen:
             return None
         if history.until != OPEN:
-            return self._reopened_row(history)
+            row = self._new_row(history.fingerprint, "reopened")
+            return row._replace(first=history.first, reopened=history.reopened + 1)
         if _content(stored) != _content(columns):
             return self._changed_row(history)
         return None
@@ -401,10 +403,6 @@ class History:
             problem_opened=now,
             moved_to=None,
         )
-
-    def _reopened_row(self, latest: HistoryColumns) -> HistoryColumns:
-        """The row of a finding that begins a new episode."""
-        return self._new_row(latest.fingerprint, "reopened")._replace(first=latest.first, reopened=latest.reopened + 1)
 
     def _changed_row(self, latest: HistoryColumns) -> HistoryColumns:
         """The row of a finding that goes on with other content. If its object has another workload, the clocks of its problem go on."""

@@ -116,7 +116,7 @@ class PopulationWriter:
         known = self._read_known_workloads(listed.same_kinds, derived)
         newer = dict(self._read_newer(listed, listed.newer)) if listed.newer else {}
         ended = dict(self._read_ended(listed, listed.newer)) if listed.newer else {}
-        ids = array("I", bytes(4 * len(tops)))
+        ids = array("I", bytes(4 * len(tops)))  # zeros, in the order of the list: the database sorts the objects
         changes = _Changes()
         current = NONE
         for step in plan_steps(

@@ -60,7 +60,7 @@ def _read_clocks(connection: Connection, cluster: int, come: Sequence[int], now:
     )
     own_clocks = FINDINGS.c.problem_first, FINDINGS.c.problem_opened
     fresh = select(FINDINGS.c.id, FINDINGS.c.problem, *own_clocks, *carried).where(inserted).subquery()
-    was_open = FINDINGS.c.until >= now
+    was_open = FINDINGS.c.until >= now  # also rows that this scan has ended
     earlier = (
         select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
         .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event.not_in(SINGLE_SCAN_EVENTS))

@@ -19,6 +19,7 @@ from functools import partial
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import GroupKind
+from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 from scanner.posture.history.causes import Coordinates, coordinates_of
 from scanner.store.rows.row_ids import RowIdSet
@@ -73,7 +74,7 @@ class Reach:
             return self._selects_rules(missing) and self._reaches_namespace(
                 missing.api_version, missing.kind, missing.namespace, missing.name
             )
-        if (_group(missing.api_version), missing.kind) not in self.kinds:
+        if (api_group_of(missing.api_version), missing.kind) not in self.kinds:
             return False
         policy = missing.language, missing.policy
         if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
@@ -89,7 +90,7 @@ class Reach:
         if {missing.coordinates.policy_key, missing.coordinates.binding_key} <= self.read:
             return False
         if (self.scope.kinds or self.scope.skip_kinds) and (
-            _group(missing.api_version),
+            api_group_of(missing.api_version),
             missing.kind,
         ) not in self.kinds:
             return False
@@ -101,13 +102,13 @@ class Reach:
         """Return whether the cluster does not serve a kind any more: all of its objects are gone."""
         if self.nothing or self.unread or self.scope.kinds or not self.served:
             return False
-        return (_group(api_version), kind) not in self.served
+        return (api_group_of(api_version), kind) not in self.served
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
         if self.nothing or self.unread:
             return False
-        if (_group(api_version), kind) not in self.kinds and not self.is_unserved(api_version, kind):
+        if (api_group_of(api_version), kind) not in self.kinds and not self.is_unserved(api_version, kind):
             return False
         return self._reaches_namespace(api_version, kind, namespace, name)
 
@@ -171,7 +172,7 @@ def compute_listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iter
 def _find_complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[GroupKind]:
     listed: dict[GroupKind, bool] = {}
     for line in coverage:
-        key = (_group(line.api_version), line.kind)
+        key = (api_group_of(line.api_version), line.kind)
         complete = line.state is CoverageState.LISTED and not any(_concerns(gap, line) for gap in gaps)
         listed[key] = listed.get(key, True) and complete
     return frozenset(key for key, complete in listed.items() if complete)
@@ -185,10 +186,6 @@ def _concerns(gap: Gap, line: Coverage) -> bool:
 
 def _selects(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 class Resolution(StrEnum):

@@ -39,6 +39,11 @@ def read_merged_scans(connection: Connection, cluster: int, *, after: int, befor
             yield MergedScan(revision, unpack_row_ids(data))
 
 
+def read_unchecked(connection: Connection, scan: int) -> RowIdSet:
+    """The ids of the findings that a scan, by its number, left open without checking them."""
+    return unpack_row_ids(connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == scan)).scalar())
+
+
 def group_by_last_seen(
     connection: Connection, cluster: int, numbers: Sequence[int], *, before: int
 ) -> dict[int, list[int]]:

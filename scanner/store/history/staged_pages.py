@@ -22,7 +22,7 @@ from scanner.audit.object_sets import ObjectSets, SetKey
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.population import GroupKind, PopulationMember
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, api_group_of
 from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.posture.workloads import Workloads
@@ -132,6 +132,7 @@ class _Lists:
     def _find_evidence(self, finding: Finding) -> tuple[int | None, int | None]:
         """The positions of the evidence and of the excerpt. Findings of one object share evidence."""
         evidence = finding.evidence
+        # The name and the namespace are part of the key: the text is a template for them.
         key = (id(evidence), finding.name, finding.namespace)
         positions = self._evidence_positions.get(key)
         if positions is None:
@@ -266,7 +267,7 @@ class StagedList:
     @property
     def group_kind(self) -> GroupKind:
         """Group and kind of the objects."""
-        return self.api_version.rpartition("/")[0], self.kind
+        return api_group_of(self.api_version), self.kind
 
     def read_pages(self) -> Iterator[StagedPage]:
         """The findings and tallies of each page, once: the space of a page is free for others when the next one is read."""

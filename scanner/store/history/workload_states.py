@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, func, select
 
 from scanner.model.population import GroupKind
+from scanner.model.resource import api_group_of
 from scanner.posture.workloads import Workloads
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.history.resolution import WorkloadState
@@ -69,7 +70,7 @@ class WorkloadStates:
         self._scan = scan
         self._workload_ids = Interner(connection, WORKLOADS)
         rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)).all()
-        self._kinds: Final = {row.id: (row.api_version.rpartition("/")[0], row.kind) for row in rows}
+        self._kinds: Final = {row.id: (api_group_of(row.api_version), row.kind) for row in rows}
         self._versions: defaultdict[GroupKind, set[str]] = defaultdict(set)
         for row in rows:
             self._versions[self._kinds[row.id]].add(row.api_version)
@@ -169,7 +170,7 @@ class WorkloadStates:
         """The API versions of a kind that no scan evaluated: those under which objects have named it as their controller."""
         top = WORKLOADS.c
         rows = self._connection.execute(select(top.api_version).where(top.kind == kind[1]).distinct()).scalars()
-        versions = {api_version for api_version in rows if api_version.rpartition("/")[0] == kind[0]}
+        versions = {api_version for api_version in rows if api_group_of(api_version) == kind[0]}
         self._versions[kind] = versions
         return versions
 
@@ -209,7 +210,7 @@ class WorkloadStates:
 
 
 def _top_of(api_version: str, kind: str, namespace: str, name: str) -> _Top:
-    return _Top(api_version.rpartition("/")[0], kind, namespace, name)
+    return _Top(api_group_of(api_version), kind, namespace, name)
 
 
 def read_workload_kinds(connection: Connection, scan_id: str) -> frozenset[GroupKind]:
@@ -223,4 +224,4 @@ def read_workload_kinds(connection: Connection, scan_id: str) -> frozenset[Group
         .where(finding.cluster == cluster, finding.until == OPEN)
         .distinct()
     )
-    return frozenset((api_version.rpartition("/")[0], kind) for api_version, kind in connection.execute(wanted))
+    return frozenset((api_group_of(api_version), kind) for api_version, kind in connection.execute(wanted))

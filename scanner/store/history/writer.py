@@ -5,7 +5,7 @@ Source of truth: the Protocol `Store` in `scanner.scan.edges`. Each function is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,12 +14,14 @@ import orjson
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from scanner.errors import StoreError
-from scanner.model.policy import Binding, Policy
+from scanner.model.outcome import Gap
+from scanner.model.policy import Binding, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN_READING
-from scanner.model.resource import Kind, UserInfo
+from scanner.model.resource import Kind, UserInfo, api_group_of
 from scanner.model.scans.scan import Emptiness, PageResult, Scan, ScanEnd, ScanStart, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.posture.problem_ids import CONTINUATION_RULES
+from scanner.posture.workloads import Workloads
 from scanner.store.catalog.check_names import CheckNames
 from scanner.store.catalog.clusters import register
 from scanner.store.catalog.rules import write_rules
@@ -29,16 +31,16 @@ from scanner.store.catalog.waivers import write_waived_checks, write_waivers
 from scanner.store.database.address import Address
 from scanner.store.database.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.history.causes import Causes
-from scanner.store.history.daily import covers_a_day, record_day
+from scanner.store.history.daily import record_day
 from scanner.store.history.damage import accept_damage, damage_error, find_damage, note_acceptance
 from scanner.store.history.endings import Endings, GoneObjects, MergedLists, SimulatedRequest, find_kind_ids
 from scanner.store.history.later_scans import LaterScans, OlderList, find_older_lists, write_versions
 from scanner.store.history.ledger import Ledger, write_unchecked
 from scanner.store.history.merge import History, ScanPosition
-from scanner.store.history.population import ListedObjects, PopulationWriter, RecordedList
-from scanner.store.history.resolution import compute_reach
+from scanner.store.history.population import IntervalInForce, ListedObjects, PopulationWriter, RecordedList
+from scanner.store.history.resolution import Reach, compute_reach
 from scanner.store.history.sightings import select_open_findings
-from scanner.store.history.staged_pages import StagedLists, StagedPage, pack
+from scanner.store.history.staged_pages import StagedList, StagedLists, StagedPage, pack
 from scanner.store.history.workload_states import ListedWorkloads
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import ScanSums, sum_report, sum_scan
@@ -162,7 +164,7 @@ def finish(engine: Engine, scan_id: str, end: ScanEnd) -> Scan:
         closed = (
             _record_failure(connection, running, end)
             if end.state is ScanState.FAILED
-            else _merge(connection, running, end, older)
+            else _Merge(connection, running, end, older).run()
         )
         connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == running.number))
         opinion = codec.to_text(end.opinion) if end.opinion else ""
@@ -196,80 +198,122 @@ def _read_running_scan(connection: Connection, scan_id: str) -> _RunningScan:
 
 def _add_gaps(end: ScanEnd, older: Collection[OlderList]) -> ScanEnd:
     """The end of a scan with a gap for each list that is older than an earlier one; such a metadata list proves no workload gone."""
-    kinds = {(each.list_version.api_version.rpartition("/")[0], each.list_version.kind) for each in older}
+    kinds = {(api_group_of(each.list_version.api_version), each.list_version.kind) for each in older}
     state = ScanState.INCOMPLETE if end.state is ScanState.COMPLETE else end.state
     gaps = *end.gaps, *(each.gap for each in older)
     return replace(end, state=state, gaps=gaps, metadata_kinds=end.metadata_kinds - kinds)
 
 
-def _merge(
-    connection: Connection, running: _RunningScan, end: ScanEnd, older: Collection[OlderList] = ()
-) -> dict[str, int | str]:
-    revision = _find_newest_revision(connection, running.cluster) + 1
-    bindings = _read_bindings(connection, running.number)
-    previews = frozenset(binding.key for binding in bindings if binding.assumed)
-    names = CheckNames(connection, running.cluster, running.number, revision)
-    position = ScanPosition(running.cluster, revision, running.base)
-    causes = Causes(connection, running.number, running.cluster, revision)
-    sums = ScanSums(connection, running.number)
-    history = History(connection, position, names, causes, sums, previews)
-    ledger = Ledger()
-    scope = codec.from_text(Scope, running.scope)
-    used = [binding.key for binding in bindings]
-    lists = StagedLists(connection, running.number)
-    workloads = lists.collect_workloads(end.controllers)
-    population = PopulationWriter(connection, running.cluster, revision, workloads, sums)
-    nothing = any(each.list_version.rules for each in older) or (
-        bool(end.emptiness) and end.emptiness is not _read_earlier_emptiness(connection, running.number, revision)
-    )
-    reach = compute_reach(scope, used, end, end.gaps, nothing=nothing)
-    gone = GoneObjects(connection, reach, running.cluster, running.base)
-    later = LaterScans(connection, running.number, end.lists, causes.circumstances)
-    for listed in lists:
-        kind, same_kinds = find_kind_ids(connection, history.kinds, listed)
-        newer = later.find_newer_lists(listed.api_version, listed.kind)
-        objects = population.record(
-            ListedObjects(listed.read_objects, kind, same_kinds, gone.make_list_test(listed), newer)
+class _Merge:
+    """The merge of one scan: its lists page by page, then the findings that it did not find again, then its record."""
+
+    def __init__(
+        self, connection: Connection, running: _RunningScan, end: ScanEnd, older: Collection[OlderList]
+    ) -> None:
+        """The connection is in a transaction that writes history; `older` are lists that show an earlier state."""
+        self._connection = connection
+        self._running = running
+        self._end = end
+        self._older = older
+        self._scope = codec.from_text(Scope, running.scope)
+        self._revision = _find_newest_revision(connection, running.cluster) + 1
+        bindings = _read_bindings(connection, running.number)
+        self._bindings = [binding.key for binding in bindings]
+        self._previews = frozenset(binding.key for binding in bindings if binding.assumed)
+        names = CheckNames(connection, running.cluster, running.number, self._revision)
+        self._position = ScanPosition(running.cluster, self._revision, running.base)
+        self._causes = Causes(connection, running.number, running.cluster, self._revision)
+        self._sums = ScanSums(connection, running.number)
+        self._history = History(connection, self._position, names, self._causes, self._sums, self._previews)
+        self._ledger = Ledger()
+        self._later = LaterScans(connection, running.number, end.lists, self._causes.circumstances)
+        # A scan that suddenly has nothing to evaluate, or whose rules are of an earlier state, proves no finding fixed.
+        self._resolves_nothing = any(each.list_version.rules for each in older) or (
+            bool(end.emptiness)
+            and end.emptiness is not _read_earlier_emptiness(connection, running.number, self._revision)
         )
-        _merge_pages(listed.read_pages(), objects, history, ledger)
-        ledger.sets[listed.api_version, listed.kind] = history.sets.write(objects.ids, listed.read_sets())
-    for listed in lists.list_namespaces():
-        kind, same_kinds = find_kind_ids(connection, history.kinds, listed)
-        newer = later.find_newer_lists(listed.api_version, listed.kind)
-        population.record(ListedObjects(listed.read_objects, kind, same_kinds, gone.make_label_test(scope), newer))
-    for kind, same_kinds, is_gone in gone.list_unserved_kinds():
-        population.record(ListedObjects(lambda: iter(()), kind, same_kinds, is_gone))
-    population.close()
-    ledger.gaps.update(end.gaps)
-    request = SimulatedRequest(scope.operation, running.requester)
-    reach = compute_reach(scope, used, end, ledger.gaps, causes.circumstances.policies, nothing=nothing)
-    listed_workloads = ListedWorkloads(
-        kinds=reach.kinds,
-        metadata_kinds=end.metadata_kinds,
-        controllers=workloads,
-        is_examined=population.has_recorded,
-        is_unserved=lambda kind: reach.is_unserved(f"{kind[0]}/", kind[1]),
-    )
-    Endings(connection, position, history, causes).write(MergedLists(reach, request, listed_workloads, later))
-    history.close()
-    counted = ledger.write(connection, running.number, end, _read_earlier_owners(connection, running.number))
-    write_unchecked(connection, running.cluster, running.number, history.unchecked)
-    write_waived_checks(connection, running.cluster, running.number, revision)
-    if end.state is ScanState.COMPLETE and covers_a_day(scope):
-        record_day(connection, running.cluster, running.number, end.finished_at, previews)
-    write_versions(connection, running.number, revision, end, older)
-    for part in REVISION_PARTS:
-        sums.read(part, part.table.c.cluster == running.cluster, part.table.c[part.revision] == revision)
-    sums.write()
-    changed_rules = ",".join(causes.changed_rules)
-    return {
-        "revision": revision,
-        "changed_rules": changed_rules,
-        "unchecked": history.unchecked.count,
-        "emptiness": end.emptiness.value,
-        **asdict(history.changes),
-        **counted,
-    }
+
+    def run(self) -> dict[str, int | str]:
+        """Merge the scan into history. Returns columns of its row."""
+        lists = StagedLists(self._connection, self._running.number)
+        workloads = lists.collect_workloads(self._end.controllers)
+        population = PopulationWriter(self._connection, self._running.cluster, self._revision, workloads, self._sums)
+        self._merge_lists(lists, population)
+        population.close()
+        self._ledger.gaps.update(self._end.gaps)
+        self._end_findings(population, workloads)
+        self._history.close()
+        return self._write_record()
+
+    def _merge_lists(self, lists: StagedLists, population: PopulationWriter) -> None:
+        """Record the objects of all lists, and merge the findings of their pages."""
+        gone = GoneObjects(
+            self._connection, self._compute_reach(self._end.gaps), self._running.cluster, self._running.base
+        )
+        for listed in lists:
+            objects = population.record(self._list_objects(listed, gone.make_list_test(listed)))
+            self._merge_pages(listed.read_pages(), objects)
+            sets = self._history.sets.write(objects.ids, listed.read_sets())
+            self._ledger.sets[listed.api_version, listed.kind] = sets
+        for listed in lists.list_namespaces():
+            population.record(self._list_objects(listed, gone.make_label_test(self._scope)))
+        for kind, same_kinds, is_gone in gone.list_unserved_kinds():
+            population.record(ListedObjects(lambda: iter(()), kind, same_kinds, is_gone))
+
+    def _compute_reach(self, gaps: Iterable[Gap], policies: Iterable[PolicyKey] = ()) -> Reach:
+        return compute_reach(self._scope, self._bindings, self._end, gaps, policies, nothing=self._resolves_nothing)
+
+    def _list_objects(self, listed: StagedList, is_gone: Callable[[IntervalInForce], bool]) -> ListedObjects:
+        kind, same_kinds = find_kind_ids(self._connection, self._history.kinds, listed)
+        newer = self._later.find_newer_lists(listed.api_version, listed.kind)
+        return ListedObjects(listed.read_objects, kind, same_kinds, is_gone, newer)
+
+    def _merge_pages(self, pages: Iterable[StagedPage], objects: RecordedList) -> None:
+        """Merge the pages of a list, given all its objects in their order."""
+        history = self._history
+        start = 0
+        for page in pages:
+            checks, kinds = history.checks.intern(page.checks), history.kinds.intern(page.kinds)
+            self._ledger.add(page, checks, kinds)
+            place = slice(start, start + page.objects)
+            history.merge(page, checks, kinds, RecordedList(objects.ids[place], objects.workloads[place]))
+            start += page.objects
+
+    def _end_findings(self, population: PopulationWriter, workloads: Workloads) -> None:
+        """End the findings that the scan did not find again. Gaps of pages are known now, so its reach may be smaller."""
+        reach = self._compute_reach(self._ledger.gaps, self._causes.circumstances.policies)
+        listed_workloads = ListedWorkloads(
+            kinds=reach.kinds,
+            metadata_kinds=self._end.metadata_kinds,
+            controllers=workloads,
+            is_examined=population.has_recorded,
+            is_unserved=lambda kind: reach.is_unserved(f"{kind[0]}/", kind[1]),
+        )
+        request = SimulatedRequest(self._scope.operation, self._running.requester)
+        endings = Endings(self._connection, self._position, self._history, self._causes)
+        endings.write(MergedLists(reach, request, listed_workloads, self._later))
+
+    def _write_record(self) -> dict[str, int | str]:
+        """Write what the scan records besides findings and objects. Returns columns of its row."""
+        connection, cluster, number, end = self._connection, self._running.cluster, self._running.number, self._end
+        counted = self._ledger.write(connection, number, end, _read_earlier_owners(connection, number))
+        write_unchecked(connection, cluster, number, self._history.unchecked)
+        write_waived_checks(connection, cluster, number, self._revision)
+        # A scan of a chosen part alone does not stand for the day of its cluster.
+        if end.state is ScanState.COMPLETE and not self._scope.is_limited:
+            record_day(connection, cluster, number, end.finished_at, self._previews)
+        write_versions(connection, number, self._revision, end, self._older)
+        for part in REVISION_PARTS:
+            self._sums.read(part, part.table.c.cluster == cluster, part.table.c[part.revision] == self._revision)
+        self._sums.write()
+        return {
+            "revision": self._revision,
+            "changed_rules": ",".join(self._causes.changed_rules),
+            "unchecked": self._history.unchecked.count,
+            "emptiness": end.emptiness.value,
+            **asdict(self._history.changes),
+            **counted,
+        }
 
 
 def _read_earlier_emptiness(connection: Connection, number: int, revision: int) -> Emptiness:
@@ -278,17 +322,6 @@ def _read_earlier_emptiness(connection: Connection, number: int, revision: int) 
     this = select(SCANS.c.cluster).where(SCANS.c.number == number).scalar_subquery()
     wanted = select(SCANS.c.emptiness).where(SCANS.c.cluster == this, SCANS.c.revision == before)
     return Emptiness(connection.execute(wanted).scalar() or "")
-
-
-def _merge_pages(pages: Iterable[StagedPage], objects: RecordedList, history: History, ledger: Ledger) -> None:
-    """Merge the pages of a list, given all its objects in their order."""
-    start = 0
-    for page in pages:
-        checks, kinds = history.checks.intern(page.checks), history.kinds.intern(page.kinds)
-        ledger.add(page, checks, kinds)
-        place = slice(start, start + page.objects)
-        history.merge(page, checks, kinds, RecordedList(objects.ids[place], objects.workloads[place]))
-        start += page.objects
 
 
 def _record_failure(connection: Connection, running: _RunningScan, end: ScanEnd) -> dict[str, int | str]:

@@ -19,6 +19,7 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
 from scanner.model.population import NOTHING_KEPT, GroupKind, KeptMetadata, KeptOfObject, Pairs
+from scanner.model.resource import api_group_of
 from scanner.model.scans.census import OwnerOf
 from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import CHUNK, chunks
@@ -71,7 +72,7 @@ class KeptLabels:
         kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
         wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
         for number, api_version, kind in self.connection.execute(wanted):
-            kinds[_group(api_version), kind].append(number)
+            kinds[api_group_of(api_version), kind].append(number)
         return kinds
 
     @cached_property
@@ -87,8 +88,10 @@ class KeptLabels:
             self._rows = {0: NOTHING_KEPT}
         if len(self._equal) > _MOST:
             self._equal = {((), ()): NOTHING_KEPT}
-        self._read_workloads({place.workload for place in places} - self._of_workloads.keys() - {0})
-        self._read_namespaces({place.namespace for place in places} - self._of_namespaces.keys() - {""})
+        workloads = {place.workload for place in places} - self._of_workloads.keys() - {0}
+        self._of_workloads.update(self._read_kept_by_workload(sorted(workloads)))
+        namespaces = {place.namespace for place in places} - self._of_namespaces.keys() - {""}
+        self._of_namespaces.update(self._read_kept_by_namespace(sorted(namespaces)))
         numbers = [self._find_kept_ids(place) for place in places]
         self._read_rows({number for each in numbers for number in each} - self._rows.keys(), texts or {})
         rows = self._rows
@@ -110,9 +113,6 @@ class KeptLabels:
             joined = self._joined[key] = KeptOfObject(own, top, namespace)
         return joined
 
-    def _read_workloads(self, missing: set[int]) -> None:
-        self._of_workloads.update(self._read_kept_by_workload(sorted(missing)))
-
     def _read_kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of workloads, 0 for those that were not examined."""
         top, kept_ids = WORKLOADS.c, dict.fromkeys(missing, 0)
@@ -120,7 +120,7 @@ class KeptLabels:
             by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
             wanted = select(top.id, top.api_version, top.kind).where(is_among(self.connection, top.id, portion))
             for number, api_version, kind in self.connection.execute(wanted):
-                by_kind[_group(api_version), kind].append(number)
+                by_kind[api_group_of(api_version), kind].append(number)
             for group_kind, numbers in by_kind.items():
                 if kinds := self._kinds.get(group_kind):
                     kept_ids.update(self._read_kept_of_workloads(kinds, numbers))
@@ -139,9 +139,6 @@ class KeptLabels:
         )
         rows = self.connection.execute(wanted)
         return {row.id: row.kept for row in rows}
-
-    def _read_namespaces(self, missing: set[str]) -> None:
-        self._of_namespaces.update(self._read_kept_by_namespace(sorted(missing)))
 
     def _read_kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
         """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
@@ -195,10 +192,6 @@ class KeptLabels:
 def decode_pairs(text: str | None) -> Pairs:
     """The labels or annotations in a column of `kept`."""
     return tuple(map(tuple, orjson.loads(text))) if text and text != _NO_PAIRS else ()
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 # The owners of the objects of a scan, as numbers: four bytes for each object, however many findings it has.

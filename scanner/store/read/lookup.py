@@ -157,6 +157,7 @@ def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
         if scan is None:
             raise _no_scan_error(connection, f"There is no scan {text!r}")
         return scan
+    # No LIKE: the text of a user may contain wildcards, and case counts.
     begins = func.substr(SCANS.c.id, 1, len(text)) == text
     rows = connection.execute(select_scans().where(begins).order_by(SCANS.c.number.desc()).limit(_SHOWN + 1)).all()
     exact = [row for row in rows if row.id == text] or rows

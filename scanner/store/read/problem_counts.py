@@ -19,6 +19,7 @@ from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.catalog.scans import find_newest_comparable, find_pruned_scans, scan_of, select_scans
 from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import OPENED
+from scanner.store.history.sightings import read_unchecked
 from scanner.store.read.findings import MOVED, PROBLEM, has_ended_in, is_in_problem_at, is_open_in, read_by_problem
 from scanner.store.read.open_problems import (
     FIRST_SEEN,
@@ -32,8 +33,8 @@ from scanner.store.read.open_problems import (
     is_reopened,
     select_open_problems,
 )
-from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
-from scanner.store.rows.tables import CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import CHECKS, FINDINGS, SCANS, VERDICTS
 
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
@@ -173,8 +174,8 @@ def _select_problems(
         "drifting": verdict.outcome == "wouldChange",
     }
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
-    unchecked = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar()
-    return select_open_problems(connection, ScanPlace(cluster, revision, unpack_row_ids(unchecked)), waived, *columns)
+    place = ScanPlace(cluster, revision, read_unchecked(connection, number))
+    return select_open_problems(connection, place, waived, *columns)
 
 
 def _exclude_policies(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:

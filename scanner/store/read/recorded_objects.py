@@ -186,6 +186,7 @@ def read_population_page(
     chosen = [place for place, line in enumerate(kinds) if not kind or line.kind == kind]
     counts = count_objects(connection, [kinds[place].everything for place in chosen])
     total = sum(counts[kinds[place].everything] for place in chosen)
+    # One object more than the page has shows whether there is a next page.
     names = _ObjectReader(connection, of, min(limit + 1, _PORTION))
     counted: list[tuple[PlaceOfPage, CountedObject]] = []
     for place in chosen:

@@ -20,6 +20,7 @@ from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Workload
+from scanner.model.resource import api_group_of
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import OwnerOf
@@ -63,6 +64,7 @@ from scanner.store.history.causes import (
     read_circumstances,
 )
 from scanner.store.history.resolution import Resolution, UnseenFinding, compute_listing_reach
+from scanner.store.history.sightings import read_unchecked
 from scanner.store.read.findings import MOVED, SHORT, Times, read_scan_ends, read_verdicts
 from scanner.store.read.kept_labels import KeptLabels, read_object_owners
 from scanner.store.read.recorded_objects import read_workloads
@@ -70,7 +72,7 @@ from scanner.store.read.stored_scan import ScanRow, read_scan_row
 from scanner.store.rows import codec
 from scanner.store.rows.columns import CheckColumns, VerdictColumns, columns_of
 from scanner.store.rows.interning import CHUNK, chunks
-from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
+from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.shared_rows import read_owners, read_rows
 from scanner.store.rows.tables import (
     BINDINGS,
@@ -86,7 +88,6 @@ from scanner.store.rows.tables import (
     SCAN_POLICIES,
     SCANS,
     SINGLE_SCAN_EVENTS,
-    UNCHECKED,
 )
 
 _LATEST: Final = FINDINGS.alias()
@@ -272,8 +273,8 @@ class _ComparedSides:
         return cls(
             cluster=now.cluster,
             period=period,
-            unchecked_before=_read_unchecked(connection, before.number),
-            unchecked=_read_unchecked(connection, now.number),
+            unchecked_before=read_unchecked(connection, before.number),
+            unchecked=read_unchecked(connection, now.number),
             in_scope=_make_scope_test(connection, now.number),
             explanation=_Explanation(earlier),
             times=times,
@@ -303,11 +304,6 @@ def _find_moved(connection: Connection, cluster: int, period: DiffPeriod) -> fro
     return frozenset(map(bytes, open_moved))
 
 
-def _read_unchecked(connection: Connection, number: int) -> RowIdSet:
-    """The findings that a scan left open without checking them."""
-    return unpack_row_ids(connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar())
-
-
 def _read_gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
     return tuple(Gap(GapKind(kind), where, why) for kind, where, why in read_rows(connection, GAPS, number))
 
@@ -321,14 +317,12 @@ def _make_scope_test(connection: Connection, number: int) -> Callable[[UnseenFin
     wanted = select(coverage.api_version, coverage.kind).where(
         coverage.scan == number, coverage.state != CoverageState.SKIPPED.value
     )
-    kinds = frozenset((_group(row.api_version), row.kind) for row in connection.execute(wanted))
+    kinds = frozenset((api_group_of(row.api_version), row.kind) for row in connection.execute(wanted))
     some = bool(scope.kinds or scope.skip_kinds)
     reach = compute_listing_reach(scope, (), ())
-    return lambda finding: reach.selects(finding) and (not some or (_group(finding.api_version), finding.kind) in kinds)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
+    return lambda finding: (
+        reach.selects(finding) and (not some or (api_group_of(finding.api_version), finding.kind) in kinds)
+    )
 
 
 class _ListedProblems:

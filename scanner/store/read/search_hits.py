@@ -13,7 +13,7 @@ _Hit = TypeVar("_Hit")
 class Hits(NamedTuple, Generic[_Hit]):
     """Hits in the order of a page, at most as many as were asked for. `more` says that there are others."""
 
-    found: tuple[_Hit, ...] = ()
+    first: tuple[_Hit, ...] = ()
     more: bool = False
 
 

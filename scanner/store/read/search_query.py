@@ -79,6 +79,7 @@ def find_newest_rows(connection: Connection, table: Table, query: WordQuery, mos
     if not query.beginnings:
         return []
     condition = build_condition(connection, query)
+    # The lowest three bits of a number in the index name the table: see `search_entries.IndexedTable`.
     rows = f"SELECT rowid AS place FROM {NAME} WHERE {condition.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
     values = {**condition.values, "most": most}
     plain = build_object_condition(connection, query) if table is OBJECTS else None

@@ -49,6 +49,7 @@ from scanner.store.catalog.scans import AbandonedScan, correct_state, find_aband
 from scanner.store.catalog.waivers import read_waived_checks
 from scanner.store.database.address import Address
 from scanner.store.database.store_errors import as_store_error
+from scanner.store.history.sightings import read_unchecked
 from scanner.store.read.census import count_resolutions, count_seen, count_seen_by_owner
 from scanner.store.read.finding_index import count_findings_by_object, index_findings
 from scanner.store.read.findings import (
@@ -73,7 +74,6 @@ from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
 from scanner.store.read.waivable import count_excepted, count_open_findings, read_candidates
 from scanner.store.rows import codec
-from scanner.store.rows.row_ids import unpack_row_ids
 from scanner.store.rows.shared_rows import RowOwners, read_owners, read_rows
 from scanner.store.rows.sizes import read_total_bytes
 from scanner.store.rows.tables import (
@@ -87,7 +87,6 @@ from scanner.store.rows.tables import (
     SCAN_BINDINGS,
     SCAN_POLICIES,
     SCANS,
-    UNCHECKED,
     UNCOVERED,
 )
 
@@ -238,14 +237,14 @@ class SqlScan(StoredScan):
         with as_store_error(self.address), self.engine.connect() as connection:
             yield connection
 
+    # A frozen dataclass without slots has a dictionary, in which `cached_property` keeps its value.
     @cached_property
     def _place(self) -> ScanPlace | None:
         """The scan in history."""
         if self.row.revision is None:
             return None
         with self._reading() as connection:
-            wanted = select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == self.row.number)
-            return ScanPlace(self.row.cluster, self.row.revision, unpack_row_ids(connection.execute(wanted).scalar()))
+            return ScanPlace(self.row.cluster, self.row.revision, read_unchecked(connection, self.row.number))
 
     @cached_property
     def _times(self) -> Times:

@@ -1,8 +1,8 @@
 """The columns of a finding. Tables, staging, history and reading derive from these definitions.
 
 A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. The row
-refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
-refers by id.
+refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`,
+`VerdictColumns`, `EvidenceColumns`), to which the row refers by id.
 
 To add a column, add a field here, a migration, and the field of `Finding` that it stores. The type of a field is the SQL type,
 and a field with a default is a column that a migration added.

@@ -280,6 +280,7 @@ class Encoder:
 
     def _encode_references(self, table: Table, numbers: Sequence[int | None]) -> list[object]:
         known = self._find_cache(table)
+        # Nearly all ids are known.
         try:
             return list(map(known.__getitem__, numbers))
         except KeyError:

@@ -47,6 +47,7 @@ class RowIdSet:
             return
         byte = number >> 3
         if byte >= len(self._bits):
+            # A quarter more than needed, so that growing sets are copied rarely.
             self._bits.extend(bytes(byte + 1 + (byte >> 2) - len(self._bits)))
         self._bits[byte] |= 1 << (number & 7)
         self.count += 1

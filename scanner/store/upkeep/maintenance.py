@@ -50,6 +50,7 @@ def vacuum(url: str) -> VacuumResult:
     Raises UsageError if the database is missing or empty, StoreError when it cannot be used.
     """
     address = find_database(url)
+    # A vacuum cannot be part of a transaction.
     engine, alone = make_engine(address), make_autocommit_engine(address)
     try:
         with as_store_error(address):

@@ -15,7 +15,14 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from scanner.errors import UsageError
 from scanner.model.scans.scan import ScanState
-from scanner.store.catalog.clusters import StoredCluster, are_alike, key_of_given_name, stored_clusters, update_cluster
+from scanner.store.catalog.clusters import (
+    StoredCluster,
+    are_alike,
+    key_of_given_name,
+    match_clusters,
+    stored_clusters,
+    update_cluster,
+)
 from scanner.store.catalog.runs import label_clusters, list_names_of_runs, list_open_runs, rename_runs
 from scanner.store.catalog.scans import find_abandoned_scans
 from scanner.store.database.engine import lock_bodies, make_engine, merge_log, writing_shared
@@ -88,8 +95,7 @@ def _reject_name(name: str) -> None:
 
 def _find_cluster(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
     """The cluster that a text names. Raises UsageError with the known clusters unless it is exactly one."""
-    rows = [row for row in stored if text in {row.name, row.identity, *row.marks.values()}]
-    chosen = [row for row in rows if row.identity == text] or rows
+    chosen = match_clusters(stored, text)
     if len(chosen) == 1:
         return chosen[0]
     if chosen:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 from scanner.errors import UsageError
 from scanner.model.scans.scan import Scan
 from scanner.store.catalog.clusters import stored_clusters
-from scanner.store.catalog.scans import find_abandoned_scans, mark_failed, scan_of, select_scans
+from scanner.store.catalog.scans import find_abandoned_scans, mark_dead_scans_failed, scan_of, select_scans
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import clock_of
 from scanner.store.database.engine import (
@@ -74,7 +74,7 @@ def prune(url: str, rule: RetentionRule, now: datetime | None = None) -> PruneRe
             check_schema(engine, address)
             now = now or clock_of(engine)()
             before = _measure_used(engine)
-            _mark_dead_scans_failed(engine, now)
+            mark_dead_scans_failed(engine, now)
             scans = rows = 0
             for cluster in _list_clusters(engine):
                 pruned, deleted = _prune_cluster(engine, cluster, rule, now)
@@ -132,6 +132,7 @@ def _prune_cluster(engine: Engine, cluster: int, rule: RetentionRule, now: datet
             lock_bodies(connection, cluster)
             scans = read_scans(connection, cluster)
             going = list_prunable(scans, rule, now)[:PORTION]
+            # The last round prunes no scan: it trims tombstones that kept rows for findings which were open.
             deleted += BodyPruner(connection, cluster, scans).prune(going or _find_released(scans), now)
             pruned += len(going)
             if not going:
@@ -154,14 +155,6 @@ def _find_released(scans: Sequence[RetainedScan]) -> list[int]:
 def _list_clusters(engine: Engine) -> list[int]:
     with engine.connect() as connection:
         return [cluster.id for cluster in stored_clusters(connection)]
-
-
-def _mark_dead_scans_failed(engine: Engine, now: datetime) -> None:
-    with engine.connect() as connection:
-        dead = find_abandoned_scans(connection, now)
-    if dead:
-        with writing(engine) as connection:
-            mark_failed(connection, dead)
 
 
 def find_database(url: str) -> Address:

@@ -53,17 +53,10 @@ def prepare_schema(engine: Engine, address: Address) -> None:
     reject_cut_file(address)
     with engine.connect() as connection:
         state = _read_state(connection)
-    match state:
-        case "current":
-            return
-        case "fresh":
-            migrate(engine, address)
-        case "older":
-            raise _older_error(address)
-        case "newer":
-            raise _newer_error(address)
-        case "foreign":
-            raise _foreign_error(address)
+    if state == "fresh":
+        migrate(engine, address)
+    else:
+        _reject_unusable(state, address)
 
 
 def check_schema(engine: Engine, address: Address) -> None:
@@ -71,11 +64,15 @@ def check_schema(engine: Engine, address: Address) -> None:
     reject_cut_file(address)
     with engine.connect() as connection:
         state = _read_state(connection)
+    if state == "fresh":
+        raise NoScans(f"The database {address.text} has no scans. Run: assay scan.")
+    _reject_unusable(state, address)
+
+
+def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], address: Address) -> None:
     match state:
         case "current":
             return
-        case "fresh":
-            raise NoScans(f"The database {address.text} has no scans. Run: assay scan.")
         case "older":
             raise _older_error(address)
         case "newer":

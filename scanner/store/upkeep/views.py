@@ -244,6 +244,7 @@ def _is_unchecked() -> _Sql:
     """The condition that the newest scan left an open finding unchecked."""
     finding, part = FINDINGS.c, UNCHECKED_NOW.c
     of_finding = part.cluster == finding.cluster, part.part == finding.id.bitwise_rshift(5)
+    # 32 findings in a part: see `UNCHECKED_NOW`.
     bit = part.bits.bitwise_rshift(finding.id.bitwise_and(31)).bitwise_and(1)
     return exists().where(*of_finding, bit == 1)
 

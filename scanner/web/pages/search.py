@@ -64,7 +64,7 @@ class SearchPages:
             raise BadRequest(f"only: one of {', '.join(_TITLES)}.")
         with self.library.use_reader() as reader:
             hits = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
-            problems = _problems_of(reader, hits.findings.found)
+            problems = _problems_of(reader, hits.findings.first)
         page = render(
             "web/search.html",
             f"Search: {text}" if text else "Search",
@@ -94,9 +94,9 @@ class SearchPages:
 def _sections(found: SearchHits, text: str, only: str, path: str) -> Iterator[Section]:
     for kind, title in _TITLES.items():
         hits: Hits[object] = getattr(found, kind)
-        if hits.found and only in ("", kind):
+        if hits.first and only in ("", kind):
             link = query_link(path, {"q": text, "only": kind}) if hits.more and not only else ""
-            yield Section(kind, title, hits.found, hits.more, link)
+            yield Section(kind, title, hits.first, hits.more, link)
 
 
 def _problems_of(reader: SqlReader, hits: Iterable[FindingHit]) -> dict[tuple[StoredCluster, str], str]:

@@ -249,7 +249,7 @@ class ScanLibrary:
         """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
         with self._lock:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
-                self._reader.check()
+                self._reader.check_schema()
                 self._checked = monotonic()
             if self._ended:
                 raise StoreError("The application ends.")
