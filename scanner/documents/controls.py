@@ -48,13 +48,13 @@ def read_framework(node: Node, *, languages: Collection[str]) -> Framework:
     metadata = _get_field(node, fields, "metadata")
     name = _get_field(metadata, metadata.fields(("name",)), "name")
     spec = _get_field(node, fields, "spec")
-    own = spec.fields(("title", "version", "controls"))
-    title = _get_field(spec, own, "title")
+    spec_fields = spec.fields(("title", "version", "controls"))
+    title = _get_field(spec, spec_fields, "title")
     return Framework(
         name=_read_framework_name(name),
         title=_read_line(title, _LONGEST_TITLE),
-        version=_read_line(own["version"], _LONGEST_ID) if "version" in own else "",
-        controls=tuple(_read_controls(_get_field(spec, own, "controls"), languages)),
+        version=_read_line(spec_fields["version"], _LONGEST_ID) if "version" in spec_fields else "",
+        controls=tuple(_read_controls(_get_field(spec, spec_fields, "controls"), languages)),
     )
 
 

@@ -96,12 +96,12 @@ class _LatestEvidence:
     def get(self, explained: EvidenceContent, text: str) -> Evidence:
         """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
         key = (*map(id, explained.reasons), explained.left_out, text)
-        found = self._evidence.get(key)
-        if found is None:
+        evidence = self._evidence.get(key)
+        if evidence is None:
             if len(self._evidence) >= _KEPT:
                 self._evidence.clear()
-            found = self._evidence[key] = Evidence(explained.reasons, explained.left_out, text)
-        return found
+            evidence = self._evidence[key] = Evidence(explained.reasons, explained.left_out, text)
+        return evidence
 
 
 _LATEST = _LatestEvidence()
@@ -155,14 +155,14 @@ def _explain(
     explained = None if key is None else _CACHE.get(key, check, bound.compiled)
     if explained is None:
         direct = _find_direct_parts(check, outcome, bound, inputs)
-        given = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
+        reasons = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
         left_out = 0
-        if given is None:
+        if reasons is None:
             explanations = list(_explain_programs(invocation_result, check, outcome, bound))
-            given = tuple(reason for explanation in explanations for reason in explanation.reasons)
+            reasons = tuple(reason for explanation in explanations for reason in explanation.reasons)
             left_out = sum(explanation.left_out for explanation in explanations)
-        explained = _redact(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
-        if key is not None and _CACHE.determines(check, bound.compiled, given):
+        explained = _redact(reasons, left_out, EvidenceRedaction(invocation_result, bound.compiled))
+        if key is not None and _CACHE.determines(check, bound.compiled, reasons):
             _CACHE.keep(key, explained)
     return explained
 
@@ -183,9 +183,9 @@ def _find_direct_parts(
         return None
 
 
-def _redact(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
+def _redact(reasons: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
     return _select_reasons(
-        [redaction.redact_reason(reason) for reason in given], left_out, [reason.place for reason in given]
+        [redaction.redact_reason(reason) for reason in reasons], left_out, [reason.place for reason in reasons]
     )
 
 

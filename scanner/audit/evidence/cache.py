@@ -249,17 +249,17 @@ def _is_secret_by_context(path: _Steps) -> bool:
 def _read(value: Json, path: _Path) -> object:
     """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
     fields, loops, inside = path
-    found: Any = value
+    part: Any = value
     try:
         for field in fields:
-            found = found[field]
+            part = part[field]
     except (KeyError, TypeError):
         return _find_missing_field(value, fields)
-    if loops and isinstance(found, list):
-        return len(found) if inside is None else [_read(item, inside) for item in found]
-    if loops and isinstance(found, dict):
-        return list(found) if inside is None else [[key, _read(item, inside)] for key, item in found.items()]
-    return {"": found}
+    if loops and isinstance(part, list):
+        return len(part) if inside is None else [_read(item, inside) for item in part]
+    if loops and isinstance(part, dict):
+        return list(part) if inside is None else [[key, _read(item, inside)] for key, item in part.items()]
+    return {"": part}
 
 
 def _find_missing_field(value: Json, fields: _Steps) -> object:

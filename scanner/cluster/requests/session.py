@@ -304,14 +304,14 @@ class ApiSession:
             self.requests += 1
         deadline = Deadline(min(self._seconds or math.inf, time_limit.seconds_left), clock=self._clock)
         try:
-            received = self._receive(login, request, deadline)
+            response = self._receive(login, request, deadline)
         except (HTTPError, OSError, ResponseTooLarge) as error:
             raise self._explain_error(error, login, time_limit, deadline) from error
         self._reached = True
-        headers = received.headers
+        headers = response.headers
         return HttpResponse(
-            received.status,
-            received.data,
+            response.status,
+            response.data,
             self._secrets.mask(headers.get("Retry-After", "")),
             tuple(map(self._secrets.mask, headers.getlist("Warning"))),
             self._secrets.mask(headers.get("Date", "")),

@@ -304,12 +304,12 @@ class _Mismatch(Exception):
 
 
 def _decode_struct(value: JsonObject, struct: StructType, path: str) -> JsonObject:
-    made: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     for key, item in value.items():
         if key in struct.fields and item is not None:
             where = f"{path}{struct.embedded.get(key, key)}"
-            made[key] = _decode_value(item, struct.fields[key], struct.bare_name, where)
-    return made
+            fields[key] = _decode_value(item, struct.fields[key], struct.bare_name, where)
+    return fields
 
 
 def _decode_value(value: Json, type_: Type, owner: str, path: str) -> Json:

@@ -280,17 +280,17 @@ class PolicyRun:
 
     def _mutate(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
-        given = self.request.resource.body
-        request = self.request if body is given else self.request._replace(current=body)
+        stored_body = self.request.resource.body
+        request = self.request if body is stored_body else self.request._replace(current=body)
         activation = inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         if not WRAPPED_OBJECTS.holds(self.rules):
-            with cel.recording_lists() as made:
+            with cel.recording_lists() as list_kinds:
                 value = _evaluate(expression, activation, self.request)
             if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
-            data = Data(_list_sources(activation), made=made)
+            data = Data(_list_sources(activation), made=list_kinds)
         else:
             data = Data(
                 _list_sources(activation),
