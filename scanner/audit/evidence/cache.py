@@ -179,16 +179,16 @@ class EvidenceCache:
 
     def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> EvidenceContent | None:
         """The evidence of a check for a key; None if the cache does not have it."""
-        explained = self._evidence.get(key)
-        self._get_reads(compiled, check).count(found=explained is not None)
-        return explained
+        content = self._evidence.get(key)
+        self._get_reads(compiled, check).count(found=content is not None)
+        return content
 
-    def keep(self, key: _Key, explained: EvidenceContent) -> None:
+    def keep(self, key: _Key, content: EvidenceContent) -> None:
         """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
             self._evidence.clear()
         reads, outcome, digest = key
-        self._evidence[reads, outcome, compact(digest)] = explained
+        self._evidence[reads, outcome, compact(digest)] = content
 
     def _clear(self) -> None:
         self._evidence.clear()

@@ -136,7 +136,7 @@ class _SimulatedRequest:
             for text in _list_refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
-        begin = next((run.start for run in self._runs if run is not None), self._stored)
+        begin = next((run.requested_object for run in self._runs if run is not None), self._stored)
         self._begin = self._convert_version(begin, self._version)
         self._objects += [] if self._begin is self._stored else [self._begin]
         self._results: dict[tuple[int, int], _InvocationResult] = {}
