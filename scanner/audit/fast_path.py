@@ -96,6 +96,7 @@ class NamespacePolicies:
 
         Adds the bit of the object to `skipped` for each policy that evaluates nothing, because a match condition is false.
         """
+        # Objects of a size up to the same power of two share the tests.
         groups = self._tests.get(size.bit_length())
         if groups is None:
             groups = self._tests[size.bit_length()] = self._make_tests(1 << size.bit_length())
@@ -217,7 +218,8 @@ class NamespaceTally:
             for fast_policy, bits in excluded.items():
                 sets.excluded[fast_policy] |= bits
         for fast_policy, bits in self._skipped.items():
-            sets.others[fast_policy, _all_skipped(fast_policy)] |= bits
+            reasons = tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
+            sets.others[fast_policy, reasons] |= bits
         for (fast_policy, (reasons, _)), evaluated in self._evaluated.items():
             sets.others[fast_policy, reasons] |= evaluated.value
 
@@ -255,10 +257,6 @@ def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: Ch
     for invocation in fast_policy.invocations:
         key = SetKey(get_invocation_key(invocation), checks)
         sets[key] = sets.get(key, 0) | bits
-
-
-def _all_skipped(fast_policy: FastPolicy) -> CheckReasons:
-    return tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
 
 
 class FastPath:

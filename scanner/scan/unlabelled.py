@@ -98,14 +98,10 @@ def _may_apply(
     """Return whether a policy or a binding may match an object of some kinds in a namespace."""
     if match is None:
         return True
-    reaches = not match.rules or _may_match(match, kinds, operations)
-    return reaches and _may_select(match.namespace_selector, known_labels)
-
-
-def _may_match(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
-    return any(
+    may_match_kind = not match.rules or any(
         may_match(match.rules, kind.group, kind.kind, plurals=(kind.plural,), operations=operations) for kind in kinds
     )
+    return may_match_kind and _may_select(match.namespace_selector, known_labels)
 
 
 def _may_select(selector: Selector, known_labels: Mapping[str, str]) -> bool:

@@ -233,7 +233,10 @@ def _add_type(item: Json, parent: JsonObject) -> Json:
 
 
 def _make_document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> FileDocument | UnreadDocument:
-    fault = next(_find_faults(value), "") if isinstance(value, dict) else _explain_no_object(value)
+    if isinstance(value, dict):
+        fault = next(_find_faults(value), "")
+    else:
+        fault = f"is {_name_type(value)}, not an object: a manifest begins with apiVersion and kind"
     other_tool = recognise_document(file, value)
     if fault or other_tool or not isinstance(value, dict):
         gap = _make_gap(where, fault or (other_tool.why if other_tool else ""))
@@ -241,10 +244,6 @@ def _make_document(value: Json, where: str, file: Path, items: tuple[int, ...]) 
             gap, _find_group_kind(as_object(value)), other_tool, as_text(as_object(value).get("kind"))
         )
     return FileDocument(where, value, items=items, generates_name=not as_object(value["metadata"]).get("name"))
-
-
-def _explain_no_object(value: Json) -> str:
-    return f"is {_name_type(value)}, not an object: a manifest begins with apiVersion and kind"
 
 
 def _find_group_kind(body: JsonObject) -> GroupKind | None:

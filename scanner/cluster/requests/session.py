@@ -259,7 +259,8 @@ class ApiSession:
                 return outcome
             before = outcome
             more = count_failure(retry, late=isinstance(outcome, _ResponseLate))
-            if more is None or (pause := compute_pause(more, _retry_after(outcome))) >= time_limit.seconds_left:
+            retry_after = outcome.retry_after if isinstance(outcome, HttpResponse) else ""
+            if more is None or (pause := compute_pause(more, retry_after)) >= time_limit.seconds_left:
                 return _return_or_raise(outcome)
             retry = more
             self._sleep(pause)
@@ -384,10 +385,6 @@ def _return_or_raise(outcome: _Outcome) -> HttpResponse:
     if isinstance(outcome, HttpResponse):
         return outcome
     raise outcome
-
-
-def _retry_after(outcome: _Outcome) -> str:
-    return outcome.retry_after if isinstance(outcome, HttpResponse) else ""
 
 
 def _find_reason(error: BaseException) -> str:
