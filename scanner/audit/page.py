@@ -103,6 +103,7 @@ class PageEvaluator:
         if fault := find_item_fault(kind, item):
             tally.gaps.append(Gap(GapKind.OBJECT, _name_place(kind), fault))
             return None
+        # A server sends the items of built-in kinds without both fields.
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
         resource = resource_of(kind, self.add_defaults(kind, item))
         if self._is_excluded(resource.namespace):

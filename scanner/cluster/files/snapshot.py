@@ -399,6 +399,7 @@ def _add_document(document: FileDocument, texts: bytearray) -> _SnapshotDocument
     metadata = as_object(document.body.get("metadata"))
     start = len(texts)
     texts += orjson.dumps(document.body)
+    # Interned, because many documents have these texts in common.
     return _SnapshotDocument(
         source=document.source,
         api_version=sys.intern(as_text(document.body.get("apiVersion"))),

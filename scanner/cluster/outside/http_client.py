@@ -154,6 +154,7 @@ class HttpClient:
                 call.url,
                 headers={**kind, **dict(call.headers)},
                 body=call.data.encode() if call.data else None,
+                # urllib3 refuses a timeout of 0.
                 timeout=Timeout(total=max(deadline.seconds_left, 0.001)),
                 deadline=deadline,
                 most=_BYTES,

@@ -347,6 +347,7 @@ def _read_expiry(token: str) -> float | None:
     """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
     parts = token.split(".")
     try:
+        # The base64 of a token has no padding.
         padded = parts[1] + "=" * (-len(parts[1]) % 4)
         claims = orjson.loads(base64.urlsafe_b64decode(padded))
     except (IndexError, binascii.Error, ValueError):

@@ -335,6 +335,7 @@ class ApiSession:
         headers = urllib3.HTTPHeaderDict(
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
+        # In a pod this may read the token again, into the configuration that threads share.
         with self._lock:
             authorization = login.credentials.get_authorization()
         if authorization:
