@@ -214,13 +214,7 @@ def _merge(wanted: Iterable[Permission]) -> tuple[Permission, ...]:
         needs_of.setdefault(right, []).append(need)
     merged = {right: _join(same) for right, same in needs_of.items()}
     everywhere = {right[:3]: need for right, need in merged.items() if not any(right[3:])}
-    return tuple(
-        sorted(need for need in merged.values() if not _is_included(need, everywhere.get(_without_place(need))))
-    )
-
-
-def _without_place(need: Permission) -> tuple[str, str, str]:
-    return need.group, need.resource, need.verb
+    return tuple(sorted(need for right, need in merged.items() if not _is_included(need, everywhere.get(right[:3]))))
 
 
 def _join(same: list[Permission]) -> Permission:

@@ -96,6 +96,7 @@ class NamespacePolicies:
 
         Adds the bit of the object to `skipped` for each policy that evaluates nothing, because a match condition is false.
         """
+        # Objects of a size up to the same power of two share the tests.
         groups = self._tests.get(size.bit_length())
         if groups is None:
             groups = self._tests[size.bit_length()] = self._make_tests(1 << size.bit_length())
@@ -126,7 +127,9 @@ class NamespacePolicies:
         tests = (
             (group[0].make_inputs, (fast_policy.make_test(size) for fast_policy in group)) for group in self._groups
         )
-        return tuple((inputs_of, tuple((test.passes, test) for test in own)) for inputs_of, own in tests)
+        return tuple(
+            (inputs_of, tuple((test.passes, test) for test in group_tests)) for inputs_of, group_tests in tests
+        )
 
 
 class _Bits:
@@ -215,7 +218,8 @@ class NamespaceTally:
             for fast_policy, bits in excluded.items():
                 sets.excluded[fast_policy] |= bits
         for fast_policy, bits in self._skipped.items():
-            sets.others[fast_policy, _all_skipped(fast_policy)] |= bits
+            reasons = tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
+            sets.others[fast_policy, reasons] |= bits
         for (fast_policy, (reasons, _)), evaluated in self._evaluated.items():
             sets.others[fast_policy, reasons] |= evaluated.value
 
@@ -255,10 +259,6 @@ def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: Ch
         sets[key] = sets.get(key, 0) | bits
 
 
-def _all_skipped(fast_policy: FastPolicy) -> CheckReasons:
-    return tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
-
-
 class FastPath:
     """The policies of one list, by namespace. Counts its outcomes until they are emptied."""
 
@@ -279,11 +279,11 @@ class FastPath:
 
     def get_tally(self, namespace: str) -> NamespaceTally:
         """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
-        counts = self._in_use.get(namespace)
-        if counts is None:
-            counts = self._tallies.get(namespace) or NamespaceTally(namespace, self._get_policies(namespace))
-            self._tallies[namespace] = self._in_use[namespace] = counts
-        return counts
+        tally = self._in_use.get(namespace)
+        if tally is None:
+            tally = self._tallies.get(namespace) or NamespaceTally(namespace, self._get_policies(namespace))
+            self._tallies[namespace] = self._in_use[namespace] = tally
+        return tally
 
     def _get_policies(self, namespace: str) -> NamespacePolicies:
         fast_policies = tuple(self.get_fast_policy(number, namespace) for number in range(len(self._plan.policies)))
@@ -335,11 +335,11 @@ class FastPath:
         self, tallies: Counter[TallyKey], matched: Counter[BindingKey], sets: MutableMapping[SetKey, int]
     ) -> None:
         """Add the outcomes since the last call to `tallies`, the objects of each binding to `matched`, and the sets to `sets`."""
-        own = _PageSets()
-        for counts in self._in_use.values():
-            counts.add_to(own)
-            counts.move_into(tallies, matched, self._plan.kind)
-        own.move_into(sets)
+        page_sets = _PageSets()
+        for tally in self._in_use.values():
+            tally.add_to(page_sets)
+            tally.move_into(tallies, matched, self._plan.kind)
+        page_sets.move_into(sets)
         self._in_use.clear()
 
 

@@ -146,8 +146,8 @@ class FastPolicy:
         """The test for objects whose JSON text has at most `size` bytes."""
         tests = (*self._validations, *self._further_tests)
         is_one = len(tests) == 1 and not (self._conditions or self._values)
-        own: Passes = tests[0] if is_one else self._all_hold
-        holds = partial(self._holds, own) if self._compiled.variables else own
+        passes: Passes = tests[0] if is_one else self._all_hold
+        holds = partial(self._holds, passes) if self._compiled.variables else passes
         size_bound = cel.SizeBound(size / 2, float(size), size / 2)
         if self._fits(size_bound):
             return PassTest(holds, self, None)
@@ -209,9 +209,9 @@ class FastPolicy:
     ) -> tuple[CheckResult, ...]:
         """The results for an object for which the only validation is false: its message alone is left to evaluate."""
         validation, _, message = sole
-        seen = self._compiled.make_activation(self._make_message_inputs(resource, inputs))
+        activation = self._compiled.make_activation(self._make_message_inputs(resource, inputs))
         outcome = decide_validation(
-            self._compiled, validation, value=False, text=lambda: None if message is None else run(message, seen)
+            self._compiled, validation, value=False, text=lambda: None if message is None else run(message, activation)
         )
         return (CheckResult(self._compiled.checks[0], outcome),)
 
@@ -273,8 +273,10 @@ class FastPolicy:
             fits = self._fits_by_lengths[key] = self._fits(size_bound, list_lengths)
         return fits or self._fits(cel.find_document_extent([_get_part(inputs["object"], path) for path in self._paths]))
 
-    def _holds(self, own: Passes, inputs: Inputs) -> object:
-        return own({**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._variable_functions)})
+    def _holds(self, passes: Passes, inputs: Inputs) -> object:
+        return passes(
+            {**inputs, "variables": FastVariables(self._compiled.variables, inputs, self._variable_functions)}
+        )
 
     def _all_hold(self, inputs: Inputs) -> object:
         for holds in self._conditions:

@@ -124,6 +124,7 @@ def _get_identity_state(invocation: Invocation, check: Check) -> hashlib._Hash:
 def _hash_identity(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
+    # The last part ends the state with a separator.
     parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 

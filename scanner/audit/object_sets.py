@@ -112,10 +112,10 @@ def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
         offset += part.count
     joined: dict[tuple[int, ...], int] = {}
     sets: dict[_Key, int] = {}
-    for key, own in pieces.items():
-        history = tuple(map(id, own))
+    for key, key_pieces in pieces.items():
+        history = tuple(map(id, key_pieces))
         if history not in joined:
-            joined[history] = _join(own)
+            joined[history] = _join(key_pieces)
         sets[key] = joined[history]
     return ObjectSets(offset, sets)
 
@@ -138,20 +138,20 @@ def pack(sets: ObjectSets[SetKey]) -> bytes:
         [f"{bits:x}", [(_number(invocations, key.invocation), _number(checks, key.checks)) for key in keys]]
         for bits, keys in sets.group_keys().items()
     ]
-    written = [
+    check_rows = [
         [(check.kind.value, check.index, clean(check.expression), reason) for check, reason in each] for each in checks
     ]
     names = [[clean(name) for name in key] for key in invocations]
-    return zlib.compress(json.dumps([sets.count, names, written, rows], separators=(",", ":")).encode(), _LEVEL)
+    return zlib.compress(json.dumps([sets.count, names, check_rows, rows], separators=(",", ":")).encode(), _LEVEL)
 
 
 def unpack(data: bytes) -> ObjectSets[SetKey]:
     """The sets that `pack` wrote."""
-    count, names, written, rows = json.loads(zlib.decompress(data))
+    count, names, check_rows, rows = json.loads(zlib.decompress(data))
     invocations = [InvocationKey(*each) for each in names]
     checks = [
         tuple((Check(CheckKind(kind), index, expression), reason) for kind, index, expression, reason in each)
-        for each in written
+        for each in check_rows
     ]
     sets: dict[SetKey, int] = {}
     for text, keys in rows:

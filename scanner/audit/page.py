@@ -103,6 +103,7 @@ class PageEvaluator:
         if fault := find_item_fault(kind, item):
             tally.gaps.append(Gap(GapKind.OBJECT, _name_place(kind), fault))
             return None
+        # A server sends the items of built-in kinds without both fields.
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
         resource = resource_of(kind, self.add_defaults(kind, item))
         if self._is_excluded(resource.namespace):
@@ -186,11 +187,13 @@ class PageEvaluator:
         tally.last_use.worst = 0.0
         try:
             invocation_results = tuple(evaluate_object(bound, resource, original, tally.context))
-            final = invocation_results if bound.combination is None else ()
-            changing = () if final else tuple((bound, invocation_result) for invocation_result in invocation_results)
+            final_results = invocation_results if bound.combination is None else ()
+            changing = (
+                () if final_results else tuple((bound, invocation_result) for invocation_result in invocation_results)
+            )
             findings = tuple(
                 finding
-                for invocation_result in final
+                for invocation_result in final_results
                 for finding in self._make_findings(invocation_result, bound, resource.kind)
             )
         except SchemaUnknown as error:

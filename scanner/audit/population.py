@@ -56,11 +56,11 @@ class _KeptNames(dict[str, bool]):
         self._every_label = every_label
 
     def __missing__(self, key: str) -> bool:
-        kept = self._every_label or key in self._keys.labels or key.startswith(self._keys.prefixes)
-        if kept and _is_sensitive(key):
+        is_kept = self._every_label or key in self._keys.labels or key.startswith(self._keys.prefixes)
+        if is_kept and _is_sensitive(key):
             self.sensitive.add(key)
-        self[key] = kept
-        return kept
+        self[key] = is_kept
+        return is_kept
 
 
 class _LatestKeptNames:
@@ -95,18 +95,18 @@ def record_object(resource: Resource, keys: KeptKeys) -> PopulationMember:
     controller = _find_controller(metadata["ownerReferences"]) if "ownerReferences" in metadata else None
     name = resource.name
     labels = metadata.get("labels")
-    kept: Pairs = ()
+    kept_labels: Pairs = ()
     template_hash = ""
     if labels:
         labels = as_object(labels)
-        kept = _keep_labels(resource, labels, keys)
+        kept_labels = _keep_labels(resource, labels, keys)
         if _TEMPLATE_HASH in labels:
             template_hash = as_text(labels[_TEMPLATE_HASH])
             if not (controller.name if controller else name).endswith(template_hash):  # then it adds to the name
                 template_hash = ""
     annotations = _keep_annotations(resource, as_object(metadata.get("annotations")), keys) if keys.annotations else ()
     return PopulationMember(
-        resource.kind, resource.namespace, name, resource.uid, controller, kept, annotations, template_hash
+        resource.kind, resource.namespace, name, resource.uid, controller, kept_labels, annotations, template_hash
     )
 
 
@@ -139,49 +139,50 @@ def _make_controller(fields: tuple[Json, ...]) -> Controller | None:
 
 def _keep_labels(resource: Resource, labels: Mapping[str, Json], keys: KeptKeys) -> Pairs:
     names = _NAMES.get(keys, resource.kind)
-    kept = [label for label in labels.items() if names[label[0]]]
-    if not kept:
+    kept_labels = [label for label in labels.items() if names[label[0]]]
+    if not kept_labels:
         return ()
-    kept.sort()  # keys differ, so no values are compared
-    hidden = _list_hidden(resource, kept)
-    if names.sensitive.isdisjoint(labels) and _are_plain(kept, hidden):
-        return tuple(kept)
-    return tuple((key, _redact_value(key, value, hidden)) for key, value in kept if isinstance(value, str))
+    kept_labels.sort()  # keys differ, so no values are compared
+    hidden = _list_hidden(resource, kept_labels)
+    if names.sensitive.isdisjoint(labels) and _are_plain(kept_labels, hidden):
+        return tuple(kept_labels)
+    return tuple((key, _redact_value(key, value, hidden)) for key, value in kept_labels if isinstance(value, str))
 
 
-def _list_hidden(resource: Resource, kept: Iterable[tuple[str, Json]]) -> list[str]:
+def _list_hidden(resource: Resource, kept_labels: Iterable[tuple[str, Json]]) -> list[str]:
     """The values that may not be shown in these labels."""
     if resource.kind.kind == "Secret" and is_secret(resource):
-        return list_short_values(resource, max(len(as_text(value)) for _, value in kept))
+        return list_short_values(resource, max(len(as_text(value)) for _, value in kept_labels))
     return list_secret_variables(resource.body)
 
 
-def _are_plain(kept: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeGuard[list[tuple[str, str]]]:
+def _are_plain(kept_labels: Iterable[tuple[str, Json]], hidden: Iterable[str]) -> TypeGuard[list[tuple[str, str]]]:
     """Return whether no value of labels must be changed, as of nearly all objects: all values are tested at once."""
     try:
-        text = "\n".join(map(_VALUE, kept))
+        text = "\n".join(map(_VALUE, kept_labels))
     except TypeError:  # a value is no text
         return False
     return len(text) <= LONGEST_VALUE and not (hidden and any(value in text for value in hidden))
 
 
 def _keep_annotations(resource: Resource, annotations: Mapping[str, Json], keys: KeptKeys) -> Pairs:
-    kept = [key for key in sorted(keys.annotations) if isinstance(annotations.get(key), str)]
-    if kept and is_secret(resource):
+    kept_keys = [key for key in sorted(keys.annotations) if isinstance(annotations.get(key), str)]
+    if kept_keys and is_secret(resource):
         fields = FieldsOfSecret(resource)
         return tuple(
-            (key, as_text(annotations[key]) if fields.shows_annotation(key, annotations[key]) else MASK) for key in kept
+            (key, as_text(annotations[key]) if fields.shows_annotation(key, annotations[key]) else MASK)
+            for key in kept_keys
         )
-    hidden = list_hidden_values(resource) if kept else frozenset()
-    return tuple((key, _redact_value(key, mask_named_secrets(as_text(annotations[key])), hidden)) for key in kept)
+    hidden = list_hidden_values(resource) if kept_keys else frozenset()
+    return tuple((key, _redact_value(key, mask_named_secrets(as_text(annotations[key])), hidden)) for key in kept_keys)
 
 
 def _redact_value(key: str, value: str, hidden: Iterable[str]) -> str:
     """A value without secrets. It is cut last: a part of a secret would not be recognised."""
     if _is_sensitive(key):
         return MASK
-    safe = mask_values(value, hidden)
-    return safe if len(safe) <= LONGEST_VALUE else f"{safe[: LONGEST_VALUE - 1]}…"
+    redacted = mask_values(value, hidden)
+    return redacted if len(redacted) <= LONGEST_VALUE else f"{redacted[: LONGEST_VALUE - 1]}…"
 
 
 def _is_sensitive(key: str) -> bool:
@@ -204,7 +205,7 @@ def pack(objects: Iterable[PopulationMember]) -> bytes:
     """The bytes of the objects of one page, in their order; the kind is that of the page and not written."""
     namespaces: dict[str, int] = {}
     controllers: dict[Controller, int] = {}
-    kept: dict[tuple[Pairs, Pairs], int] = {}
+    kept_pairs: dict[tuple[Pairs, Pairs], int] = {}
     rows = [
         (
             clean(each.name),
@@ -212,23 +213,23 @@ def pack(objects: Iterable[PopulationMember]) -> bytes:
             each.template_hash and clean(each.template_hash),
             _number(namespaces, each.namespace),
             _NONE if each.controller is None else _number(controllers, each.controller),
-            _number(kept, (each.labels, each.annotations)),
+            _number(kept_pairs, (each.labels, each.annotations)),
         )
         for each in objects
     ]
     shared = (
         [clean(namespace) for namespace in namespaces],
         [_clean_all(astuple(controller)) for controller in controllers],
-        [[[_clean_all(pair) for pair in pairs] for pairs in both] for both in kept],
+        [[[_clean_all(pair) for pair in pairs] for pairs in both] for both in kept_pairs],
     )
     return zlib.compress(orjson.dumps([rows, *shared]), _LEVEL)
 
 
 def unpack(kind: Kind, data: bytes) -> Iterator[PopulationMember]:
     """The objects that `pack` wrote, in their order, with their kind."""
-    rows, namespaces, references, kept = orjson.loads(zlib.decompress(data))
+    rows, namespaces, references, kept_pairs = orjson.loads(zlib.decompress(data))
     controllers = [*(Controller(*reference) for reference in references), None]
-    pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept]
+    pairs = [tuple(tuple((key, value) for key, value in pairs) for pairs in both) for both in kept_pairs]
     for name, uid, template_hash, namespace, controller, place in rows:
         labels, annotations = pairs[place]
         yield PopulationMember(

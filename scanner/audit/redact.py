@@ -127,12 +127,12 @@ def _may_write_secrets(check: Check, invocation_result: InvocationResult, compil
 
     A secret that this mutation copies is recognised by its value; a secret that an earlier mutation copied may have any form.
     """
-    *before, own = _list_expressions_behind(check, compiled)
+    *earlier_expressions, own_expression = _list_expressions_behind(check, compiled)
     documents = get_documents(invocation_result)
-    secrets = find_taint(compiled, own, documents)
+    secrets = find_taint(compiled, own_expression, documents)
     if secrets.of_secret or secrets.hides or (secrets.carries and _may_run_again(compiled)):
         return True
-    return any(find_taint(compiled, expression, documents) for expression in before)
+    return any(find_taint(compiled, expression, documents) for expression in earlier_expressions)
 
 
 def _may_run_again(compiled: CompiledPolicy) -> bool:
@@ -141,16 +141,16 @@ def _may_run_again(compiled: CompiledPolicy) -> bool:
 
 def _list_expressions_behind(check: Check, compiled: CompiledPolicy) -> tuple[Expression, ...]:
     """The expressions on which an outcome of a check depends, its own last: mutations read the result of those before them."""
-    own = compiled.list_deciding(check)
+    own_expressions = compiled.list_deciding(check)
     if check.kind is CheckKind.MUTATION:
         others = compiled.mutations if _may_run_again(compiled) else compiled.mutations[: check.index]
-        return (*(mutation for mutation in others if mutation is not own[0]), *own)
-    return (*compiled.mutations, *own) if check.kind is CheckKind.CONDITIONS else own
+        return (*(mutation for mutation in others if mutation is not own_expressions[0]), *own_expressions)
+    return (*compiled.mutations, *own_expressions) if check.kind is CheckKind.CONDITIONS else own_expressions
 
 
 def _withhold_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """The kind and the rough place of each change. The number of parts may reveal the length of a secret."""
-    withheld = (
+    withheld_changes = (
         Change(
             change.op,
             _find_known_place(change.path),
@@ -159,7 +159,7 @@ def _withhold_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
         )
         for change in changes
     )
-    return tuple({(change.op, change.path): change for change in withheld}.values())
+    return tuple({(change.op, change.path): change for change in withheld_changes}.values())
 
 
 def _find_known_place(path: str) -> str:
@@ -322,17 +322,17 @@ def is_plain_error(text: str, words: Container[str]) -> bool:
 
 def _find_error_prefix(message: str, check: Check) -> str:
     """The text before the cause of an error: the policy's own words, or Kyverno's."""
-    own = f"expression '{check.expression}' resulted in error: "
-    prefixes = (own, "error: ", "failed to load context: ")
-    stated = next((prefix for prefix in prefixes if message.startswith(prefix)), "")
-    return stated or ("" if check.kind is CheckKind.CONDITIONS else own)
+    own_prefix = f"expression '{check.expression}' resulted in error: "
+    prefixes = (own_prefix, "error: ", "failed to load context: ")
+    found_prefix = next((prefix for prefix in prefixes if message.startswith(prefix)), "")
+    return found_prefix or ("" if check.kind is CheckKind.CONDITIONS else own_prefix)
 
 
 def remove_data(resource: Resource) -> Resource:
     """A Secret without `data` and `stringData`, for policies that do not read them; `withheld` keeps both for masking."""
-    withheld = {field: resource.body[field] for field in _DATA if field in resource.body}
-    body = {field: value for field, value in resource.body.items() if field not in withheld}
-    return resource._replace(body=body, withheld=withheld)
+    withheld_fields = {field: resource.body[field] for field in _DATA if field in resource.body}
+    body = {field: value for field, value in resource.body.items() if field not in withheld_fields}
+    return resource._replace(body=body, withheld=withheld_fields)
 
 
 def reads_data(reads: Iterable[tuple[str, ...]], root: str) -> bool:

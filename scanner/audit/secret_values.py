@@ -101,13 +101,13 @@ def list_hidden_values(*resources: Resource | None) -> frozenset[str]:
 
 def mask_values(text: str, values: Iterable[str]) -> str:
     """The text with every occurrence of a value masked; where values overlap, the whole stretch is one mask."""
-    found = [value for value in values if value in text]
-    if not found:
+    occurring = [value for value in values if value in text]
+    if not occurring:
         return text
-    hidden = sorted(span for value in found for span in _find_occurrences(value, text))
+    spans = sorted(span for value in occurring for span in _find_occurrences(value, text))
     shown: list[str] = []
     position = 0
-    for start, end in hidden:
+    for start, end in spans:
         if start >= position:
             shown += [text[position:start], MASK]
         position = max(position, end)
@@ -143,8 +143,8 @@ def _decode(text: str) -> str:
 def _list_env_values(body: JsonObject) -> list[str]:
     lists = _LATEST_ENV.get(body)
     values = [value for variables in lists for value in _list_long_values(variables)]
-    named = [variable for variables in lists for variable in _select_secret_names(variables)]
-    return values + _list_long_values(named, SHORTEST_SECRET) if named else values
+    named_variables = [variable for variables in lists for variable in _select_secret_names(variables)]
+    return values + _list_long_values(named_variables, SHORTEST_SECRET) if named_variables else values
 
 
 def _list_long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
@@ -162,10 +162,10 @@ def list_short_values(resource: Resource, longest: int) -> list[str]:
 
 def list_secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    named: list[Json] = []
+    named_variables: list[Json] = []
     for variables in _LATEST_ENV.get(body):
-        named += _select_secret_names(variables)
-    return _list_long_values(named) if named else []
+        named_variables += _select_secret_names(variables)
+    return _list_long_values(named_variables) if named_variables else []
 
 
 def _select_secret_names(variables: Iterable[Any]) -> list[Json]:

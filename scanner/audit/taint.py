@@ -82,14 +82,14 @@ class _Flows:
 
     def get(self, compiled: CompiledPolicy, expression: Expression) -> _FlowPlaces:
         key = (id(compiled), id(expression))
-        entry = self._places.get(key)
-        if entry is None:
+        flow_places = self._places.get(key)
+        if flow_places is None:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
             places = _find_flow_places(_find_flow_with_variables(compiled, expression), compiled)
-            entry = self._places[key] = (compiled, expression, places)
-        return entry[2]
+            flow_places = self._places[key] = (compiled, expression, places)
+        return flow_places[2]
 
 
 _FLOWS = _Flows()
@@ -206,10 +206,10 @@ def find_taint(compiled: CompiledPolicy, expression: Expression | None, document
     if expression is None:
         return CLEAN
     places = _FLOWS.get(compiled, expression)
-    found = documents.taints.get(places)
-    if found is None:
-        found = documents.taints[places] = _compute_taint(places, documents)
-    return found
+    known_taint = documents.taints.get(places)
+    if known_taint is None:
+        known_taint = documents.taints[places] = _compute_taint(places, documents)
+    return known_taint
 
 
 def _compute_taint(places: _FlowPlaces, documents: TaintDocuments) -> Taint:

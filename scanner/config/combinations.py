@@ -80,34 +80,34 @@ def find_left_out(given: Mapping[str, SourcedValue], rules: Iterable[Rule]) -> f
 
 def _exclude(rule: Excludes, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
     """Note which of the values is removed, and by which source."""
-    own = _find_effective(rule.flag, given, removed)
+    value = _find_effective(rule.flag, given, removed)
     others = {flag: other for flag in rule.others if (other := _find_effective(flag, given, removed))}
-    if own is None or not others:
+    if value is None or not others:
         return
     highest = max(other.source for other in others.values())
-    if highest > own.source:
+    if highest > value.source:
         removed[rule.flag] = highest
         return
-    if equal := [other.name for other in others.values() if other.source == own.source]:
-        raise UsageError(f"{own.name} cannot be combined with {', '.join(equal)}: {rule.why}")
-    removed.update(dict.fromkeys(others, own.source))
+    if equal := [other.name for other in others.values() if other.source == value.source]:
+        raise UsageError(f"{value.name} cannot be combined with {', '.join(equal)}: {rule.why}")
+    removed.update(dict.fromkeys(others, value.source))
 
 
 def _need(rule: Requires, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
-    own = _find_effective(rule.flag, given, removed)
-    if own is None:
+    own_value = _find_effective(rule.flag, given, removed)
+    if own_value is None:
         return
     needed = _find_effective(rule.needed, given, removed)
     if needed is not None and _satisfies(needed.value, rule.values):
-        if rule.belongs and needed.source > own.source:
+        if rule.belongs and needed.source > own_value.source:
             removed[rule.flag] = needed.source
         return
     by = removed.get(rule.needed, given[rule.needed].source if rule.needed in given else ValueSource.DEFAULT)
-    if by > own.source:
+    if by > own_value.source:
         removed[rule.flag] = by
         return
     value = f" {' or '.join(rule.values)}" if rule.values else ""
-    raise UsageError(f"{own.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
+    raise UsageError(f"{own_value.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
 
 
 def _find_effective(

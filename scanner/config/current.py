@@ -70,8 +70,8 @@ def get_settings(controls: Sequence[Path] = ()) -> Settings:
     from scanner.posture.settings import DEFAULT_SETTINGS
 
     running = _CURRENT.get()
-    own = running.configuration.posture if running else DEFAULT_SETTINGS
-    return replace(own, frameworks=_read_frameworks(controls)) if controls else own
+    configured = running.configuration.posture if running else DEFAULT_SETTINGS
+    return replace(configured, frameworks=_read_frameworks(controls)) if controls else configured
 
 
 def get_access_tokens() -> tuple[AccessToken, ...]:
@@ -139,12 +139,12 @@ def get_expectations(fleet: Path | None) -> RunExpectations:
 
     members = read_fleet(fleet)
     tolerance = others.tolerance if others else timedelta(seconds=parse_seconds(TOLERANCE, "schedule.tolerance") or 0)
-    own = {
+    own_schedules = {
         member.name: RunExpectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
         for member in members
         if member.schedule
     }
-    return RunExpectations(others, own, tuple(member.name for member in members))
+    return RunExpectations(others, own_schedules, tuple(member.name for member in members))
 
 
 def _get_value(running: _RunningCommand | None, key: str) -> Plain | None:

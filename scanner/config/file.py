@@ -138,7 +138,9 @@ class _FileReader:
 
     def _report_unknown(self, place: Position, above: str, name: str, known: tuple[str, ...]) -> None:
         beginning = f"{above}." if above else ""
-        choices = list(dict.fromkeys(_take_next_part(key, beginning) for key in known if key.startswith(beginning)))
+        choices = list(
+            dict.fromkeys(key.removeprefix(beginning).partition(".")[0] for key in known if key.startswith(beginning))
+        )
         hint = did_you_mean(name, choices) or (
             f" The keys are {', '.join(choices)}." if above else " `assay config view` lists the keys."
         )
@@ -146,10 +148,6 @@ class _FileReader:
 
 
 _UNFLAGGED: Final = {each.key for each in UNFLAGGED_KEYS}
-
-
-def _take_next_part(key: str, beginning: str) -> str:
-    return key.removeprefix(beginning).partition(".")[0]
 
 
 def _get_position(error: UsageError) -> tuple[int, int]:

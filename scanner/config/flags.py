@@ -52,8 +52,8 @@ def _find_flags(signature: inspect.Signature) -> Iterator[Flag]:
     for parameter in signature.parameters.values():
         if get_origin(parameter.annotation) is Annotated:
             of_value, info = get_args(parameter.annotation)[:2]
-            one, many = _find_type(of_value)
-            yield Flag(parameter.name, _list_names(info), one, many, parameter.default, info)
+            value_type, many = _find_type(of_value)
+            yield Flag(parameter.name, _list_names(info), value_type, many, parameter.default, info)
 
 
 def _list_names(info: OptionInfo | ArgumentInfo) -> tuple[str, ...]:

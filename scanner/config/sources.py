@@ -32,7 +32,7 @@ class Sources:
         self._flags = flags
         self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
         self._configuration = configuration
-        self._given = {flag.name: given for flag in flags if (given := self._find_value(flag, typed))}
+        self._given = {flag.name: value for flag in flags if (value := self._find_value(flag, typed))}
         self._left_out = find_left_out(self._given, _select_rules(flags))
 
     def list_used(self) -> Iterator[SettingValue]:
@@ -44,26 +44,30 @@ class Sources:
         """The values that differ from those of the command line, by parameter."""
         changed: dict[str, object] = {}
         for flag in self._flags:
-            given = self._given.get(flag.name)
+            sourced_value = self._given.get(flag.name)
             if flag.name in self._left_out:
                 changed[flag.parameter] = flag.default
-            elif given is not None and given.source is not ValueSource.FLAG:
-                changed[flag.parameter] = convert(flag, given.value)
+            elif sourced_value is not None and sourced_value.source is not ValueSource.FLAG:
+                changed[flag.parameter] = convert(flag, sourced_value.value)
         return changed
 
     def add_places(self, error: UsageError) -> UsageError:
         """The error with the places of the values that its flags have from the environment or the file."""
         named = set(_NAME.findall(str(error)))
         places = [
-            f"{next(name for name in flag.names if name in named)} comes from {given.name}"
+            f"{next(name for name in flag.names if name in named)} comes from {lower_value.name}"
             for flag in self._flags
-            if named.intersection(flag.names) and (given := self._find_lower_value(flag))
+            if named.intersection(flag.names) and (lower_value := self._find_lower_value(flag))
         ]
         return UsageError(f"{error} ({'; '.join(places)})") if places else error
 
     def _find_lower_value(self, flag: Flag) -> SourcedValue | None:
-        given = self._given.get(flag.name)
-        return given if given and given.source is not ValueSource.FLAG and flag.name not in self._left_out else None
+        sourced_value = self._given.get(flag.name)
+        return (
+            sourced_value
+            if sourced_value and sourced_value.source is not ValueSource.FLAG and flag.name not in self._left_out
+            else None
+        )
 
     def _find_value(self, flag: Flag, typed: Mapping[str, object]) -> SourcedValue | None:
         """The value of a flag, from its highest source; None without any."""

@@ -160,10 +160,10 @@ def _decode(data: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         before = data.removeprefix(_BOM)[: error.start].decode("utf-8")
         raise BadDocument(_find_end(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
-    if found := _UNREADABLE.search(text):
-        code = f"U+{ord(found[0]):04X}"
+    if character := _UNREADABLE.search(text):
+        code = f"U+{ord(character[0]):04X}"
         raise BadDocument(
-            _find_end(text[: found.start()], source),
+            _find_end(text[: character.start()], source),
             f"the character {code} is not allowed: is this a text file? Write it as an escape in double quotes",
         )
     return text
@@ -173,7 +173,7 @@ def _find_end(before: str, source: str) -> Position:
     """The place behind a text."""
     lines = 1
     start = 0
-    for found in _BREAK.finditer(before):
+    for line_break in _BREAK.finditer(before):
         lines += 1
-        start = found.end()
+        start = line_break.end()
     return Position(source, lines, len(before) - start + 1)

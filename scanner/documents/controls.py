@@ -33,7 +33,8 @@ def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tup
         for node in read(path):
             framework = read_framework(node, languages=languages)
             if (earlier := places.setdefault(framework.name, node.place)) is not node.place:
-                _get_name_node(node).fail(f"{framework.name} is described in {earlier} already: join both documents")
+                name_node = node.entries()["metadata"].entries()["name"]
+                name_node.fail(f"{framework.name} is described in {earlier} already: join both documents")
             frameworks.append(framework)
         if len(frameworks) == before:
             raise UsageError(f"--controls {path} has no document: check the path. Files end in .yaml, .yml or .json")
@@ -48,13 +49,13 @@ def read_framework(node: Node, *, languages: Collection[str]) -> Framework:
     metadata = _get_field(node, fields, "metadata")
     name = _get_field(metadata, metadata.fields(("name",)), "name")
     spec = _get_field(node, fields, "spec")
-    own = spec.fields(("title", "version", "controls"))
-    title = _get_field(spec, own, "title")
+    spec_fields = spec.fields(("title", "version", "controls"))
+    title = _get_field(spec, spec_fields, "title")
     return Framework(
         name=_read_framework_name(name),
         title=_read_line(title, _LONGEST_TITLE),
-        version=_read_line(own["version"], _LONGEST_ID) if "version" in own else "",
-        controls=tuple(_read_controls(_get_field(spec, own, "controls"), languages)),
+        version=_read_line(spec_fields["version"], _LONGEST_ID) if "version" in spec_fields else "",
+        controls=tuple(_read_controls(_get_field(spec, spec_fields, "controls"), languages)),
     )
 
 
@@ -136,7 +137,3 @@ def _get_field(node: Node, fields: Mapping[str, Node], name: str) -> Node:
 
 def _fail_missing(node: Node, name: str) -> NoReturn:
     node.fail(f"the field {name} is missing")
-
-
-def _get_name_node(node: Node) -> Node:
-    return node.entries()["metadata"].entries()["name"]

@@ -82,12 +82,12 @@ def _read_time_zone(fields: dict[str, Node]) -> str:
     """The time zone of a schedule, which is checked, too."""
     zone = fields["timeZone"].string() if "timeZone" in fields else ""
     try:
-        known = ZoneInfo(zone or "Etc/UTC")
+        zone_info = ZoneInfo(zone or "Etc/UTC")
     except (KeyError, ValueError, OSError):
         fields["timeZone"].fail("must be a time zone: write a name such as Europe/Berlin")
     if "schedule" in fields:
         try:
-            parse_schedule(fields["schedule"].string(), known)
+            parse_schedule(fields["schedule"].string(), zone_info)
         except UsageError as error:
             fields["schedule"].fail(str(error))
     return zone

@@ -128,9 +128,9 @@ class Node:
     def choice(self, choices: type[_Choice]) -> _Choice:
         """A member of an enumeration, by its value."""
         text = self.string()
-        known = [choice.value for choice in choices]
-        if text not in known:
-            self.fail(f"must be one of {', '.join(known)}.{did_you_mean(text, known)}")
+        values = [choice.value for choice in choices]
+        if text not in values:
+            self.fail(f"must be one of {', '.join(values)}.{did_you_mean(text, values)}")
         return choices(text)
 
     def json(self) -> Json:

@@ -165,8 +165,10 @@ class BoundByApi(BoundLanguage):
     @cached_property
     def bound(self) -> tuple[BoundPolicy, ...]:
         """See BoundLanguage."""
-        given, context = self.documents, self.context
-        return self.api.bind_to(self.evaluator, given.policies, given.bindings, context.operations, context.rules)
+        documents, context = self.documents, self.context
+        return self.api.bind_to(
+            self.evaluator, documents.policies, documents.bindings, context.operations, context.rules
+        )
 
     @property
     def bindings(self) -> tuple[Binding, ...]:

@@ -195,20 +195,20 @@ def compile_policy(policy: Policy, rules: Minor, languages: Iterable[Language] =
 
 def find_report_source(language: str, languages: Iterable[Language] = LANGUAGES) -> str:
     """The `source` of results in policy reports; empty for the name of the language, and for one that this version does not know."""
-    known = _find_language(language, languages)
-    return known.report_source if known else ""
+    found_language = _find_language(language, languages)
+    return found_language.report_source if found_language else ""
 
 
 def select_deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
     """The parts of a spec that decide about a kind of check: every part, for a language that this version does not know."""
-    known = _find_language(language)
-    return known.select_deciding(spec, check) if known else spec
+    found_language = _find_language(language)
+    return found_language.select_deciding(spec, check) if found_language else spec
 
 
 def patch_decides(language: str) -> bool:
     """Return whether a patch release of the API server may decide; true for a language that this version does not know."""
-    known = _find_language(language)
-    return known is None or known.patch_decides
+    found_language = _find_language(language)
+    return found_language is None or found_language.patch_decides
 
 
 def is_kyvernos(language: str) -> bool:

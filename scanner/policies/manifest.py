@@ -195,10 +195,12 @@ def write_unknown_fields(fields: Sequence[UnknownField]) -> str:
 
 def remove_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
     """A spec without some of its fields, and without some fields of its validations."""
-    kept = {key: value for key, value in spec.items() if key not in fields}
-    if "validations" in kept:
-        kept["validations"] = [_remove_text(validation, of_validations) for validation in as_list(kept["validations"])]
-    return kept
+    kept_fields = {key: value for key, value in spec.items() if key not in fields}
+    if "validations" in kept_fields:
+        kept_fields["validations"] = [
+            _remove_text(validation, of_validations) for validation in as_list(kept_fields["validations"])
+        ]
+    return kept_fields
 
 
 def _remove_text(validation: Json, fields: Collection[str]) -> Json:

@@ -84,9 +84,9 @@ def list_intermediate_pages(
         yield step
     if unlisted:
         below = list_usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
-        known = {*left, *((kind.group, kind.kind) for kind in tried)}
+        known_kinds = {*left, *((kind.group, kind.kind) for kind in tried)}
         yield from _list_unneeded(
-            listing, [preferred[name] for name in below if name in preferred and name not in known]
+            listing, [preferred[name] for name in below if name in preferred and name not in known_kinds]
         )
 
 

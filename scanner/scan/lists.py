@@ -53,13 +53,13 @@ class ScanLists:
             self._namespace_pages = pages
         return (resource for resource in self._namespaces if name in ("", resource.name))
 
-    def _list(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
+    def _list(self, kind: Kind, namespace: str, kept_pages: list[Page] | None = None) -> Iterator[Resource]:
         """The objects of one list, whose pages are added to `kept`; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
         for page in self._note_versions(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
-            if kept is not None:
-                kept.append(page)
+            if kept_pages is not None:
+                kept_pages.append(page)
             yield from decode_objects(page)
         if inconsistencies:
             raise ListFailed(

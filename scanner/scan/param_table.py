@@ -150,9 +150,9 @@ def list_rule_objects(
 def _list_param_rules(evaluable: Iterable[BoundPolicy], params: ParamTable) -> Iterator[RuleObject]:
     selected: dict[tuple[Kind, str, str], tuple[Resource, bool]] = {}
     for bound_policy in evaluable:
-        own = tuple(params.list_selected(bound_policy))
-        with_status = bool(own) and _may_read_status(bound_policy)
-        for param in own:
+        selected_params = tuple(params.list_selected(bound_policy))
+        with_status = bool(selected_params) and _may_read_status(bound_policy)
+        for param in selected_params:
             key = (param.kind, param.namespace, param.name)
             selected[key] = param, with_status or selected.get(key, (param, False))[1]
     for param, with_status in selected.values():

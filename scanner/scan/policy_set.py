@@ -134,9 +134,9 @@ def _find_generated(
 ) -> Iterator[tuple[PolicyKey, Health]]:
     """The policies that a controller generated from evaluated policies of another language."""
     for language in languages:
-        own = [policy for policy in chosen if policy.language in language.names]
+        own_policies = [policy for policy in chosen if policy.language in language.names]
         yield from language.find_generated(
-            own, [policy for policy in policies if policy.language not in language.names]
+            own_policies, [policy for policy in policies if policy.language not in language.names]
         )
 
 

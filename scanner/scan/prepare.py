@@ -332,8 +332,8 @@ def _find_health(
 ) -> Iterator[Health]:
     """The problems of policies before the first object is evaluated."""
     for language in languages:
-        own = {id(policy) for policy in language.bound}
-        policies = tuple(policy for policy in evaluable if id(policy) in own)
+        own_ids = {id(policy) for policy in language.bound}
+        policies = tuple(policy for policy in evaluable if id(policy) in own_ids)
         if not language.own_health:
             yield from find_static_problems(
                 (policy for policy, _ in language.list_recorded()), policies, kinds, evaluation_context

@@ -119,8 +119,8 @@ class ScanRecorder:
         # The labels of namespaces are recorded already.
         kinds = [*(plan.kind for plan in plans), NAMESPACES]
         try:
-            known = self._store.workload_kinds(self._scan_id)
-            for step in list_intermediate_pages(listing, self._controllers.values(), kinds, served, known):
+            workload_kinds = self._store.workload_kinds(self._scan_id)
+            for step in list_intermediate_pages(listing, self._controllers.values(), kinds, served, workload_kinds):
                 if isinstance(step, IntermediateNote):
                     self.notes.extend([step.text] if step.needed else [])
                     self._metadata_kinds.discard((step.kind.group, step.kind.kind))

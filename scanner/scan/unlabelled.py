@@ -66,19 +66,19 @@ def _find_read_labels(
     reads_object: bool,
 ) -> Iterator[str]:
     """The labels of a namespace, or the namespaceObject, that decide about its objects and are not known."""
-    known = {_NAME_LABEL: namespace}
+    known_labels = {_NAME_LABEL: namespace}
     policy = bound.policy
     if bound.reading.reason or policy.match is None or not policy.match.rules:
         return
-    if not _may_apply(policy.match, known, kinds, operations):
+    if not _may_apply(policy.match, known_labels, kinds, operations):
         return
-    narrowed = [binding for binding in bound.bindings if _may_apply(binding.match, known, kinds, operations)]
+    narrowed = [binding for binding in bound.bindings if _may_apply(binding.match, known_labels, kinds, operations)]
     if not narrowed:
         return
     of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
     for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
-        yield from selector.list_undecided_keys(known)
-    yield from (key for key in bound.covered.keys if key not in known) if bound.covered else ()
+        yield from selector.list_undecided_keys(known_labels)
+    yield from (key for key in bound.covered.keys if key not in known_labels) if bound.covered else ()
     if reads_object:
         yield _EVERYTHING
 
@@ -90,24 +90,23 @@ def _takes_namespaces(bound: BoundPolicy) -> bool:
 
 
 def _may_apply(
-    match: MatchResources | None, known: Mapping[str, str], kinds: Collection[Kind], operations: tuple[Operation, ...]
+    match: MatchResources | None,
+    known_labels: Mapping[str, str],
+    kinds: Collection[Kind],
+    operations: tuple[Operation, ...],
 ) -> bool:
     """Return whether a policy or a binding may match an object of some kinds in a namespace."""
     if match is None:
         return True
-    reaches = not match.rules or _may_match(match, kinds, operations)
-    return reaches and _may_select(match.namespace_selector, known)
-
-
-def _may_match(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
-    return any(
+    may_match_kind = not match.rules or any(
         may_match(match.rules, kind.group, kind.kind, plurals=(kind.plural,), operations=operations) for kind in kinds
     )
+    return may_match_kind and _may_select(match.namespace_selector, known_labels)
 
 
-def _may_select(selector: Selector, known: Mapping[str, str]) -> bool:
+def _may_select(selector: Selector, known_labels: Mapping[str, str]) -> bool:
     """Return whether a selector matches the labels of a namespace, or may match them."""
-    return bool(selector.find_fault() or selector.list_undecided_keys(known)) or selector.matches(known)
+    return bool(selector.find_fault() or selector.list_undecided_keys(known_labels)) or selector.matches(known_labels)
 
 
 def _list_paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
@@ -115,7 +114,7 @@ def _list_paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
 
 
 def _reads_more_than_name(path: tuple[str, ...]) -> bool:
-    return path[:1] == (_OBJECT,) and not any(path[: len(known)] == known for known in _KNOWN)
+    return path[:1] == (_OBJECT,) and not any(path[: len(known_path)] == known_path for known_path in _KNOWN)
 
 
 def _explain(reads: Mapping[str, tuple[str, ...]]) -> str:

@@ -83,8 +83,8 @@ def collect_evidence(
 def _show_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
     redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
-    explained = _select_reasons([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
-    return _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
+    content = _select_reasons([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
+    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
 
 class _LatestEvidence:
@@ -93,15 +93,15 @@ class _LatestEvidence:
     def __init__(self) -> None:
         self._evidence: dict[tuple[object, ...], Evidence] = {}
 
-    def get(self, explained: EvidenceContent, text: str) -> Evidence:
+    def get(self, content: EvidenceContent, text: str) -> Evidence:
         """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
-        key = (*map(id, explained.reasons), explained.left_out, text)
-        found = self._evidence.get(key)
-        if found is None:
+        key = (*map(id, content.reasons), content.left_out, text)
+        evidence = self._evidence.get(key)
+        if evidence is None:
             if len(self._evidence) >= _KEPT:
                 self._evidence.clear()
-            found = self._evidence[key] = Evidence(explained.reasons, explained.left_out, text)
-        return found
+            evidence = self._evidence[key] = Evidence(content.reasons, content.left_out, text)
+        return evidence
 
 
 _LATEST = _LatestEvidence()
@@ -124,8 +124,8 @@ def _collect(
         shown = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
         if shown is not None:
             return shown
-    explained = _explain(invocation_result, check, outcome, bound, inputs)
-    return _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
+    content = _explain(invocation_result, check, outcome, bound, inputs)
+    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
 
 def _explain_parts(
@@ -138,8 +138,8 @@ def _explain_parts(
         reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
-        explained = _redact(reasons, 0, redaction)
-        shown = _LATEST.get(explained, make_excerpt(invocation_result, explained.trail))
+        content = _redact(reasons, 0, redaction)
+        shown = _LATEST.get(content, make_excerpt(invocation_result, content.trail))
         redaction.keep_evidence(direct, inputs, shown)
     return shown
 
@@ -152,19 +152,19 @@ def _explain(
     inputs: Mapping[str, object] | None,
 ) -> EvidenceContent:
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
-    explained = None if key is None else _CACHE.get(key, check, bound.compiled)
-    if explained is None:
+    content = None if key is None else _CACHE.get(key, check, bound.compiled)
+    if content is None:
         direct = _find_direct_parts(check, outcome, bound, inputs)
-        given = None if direct is None or inputs is None else cel.read_direct_parts(direct, inputs)
+        reasons = None if direct is None or inputs is None else cel.read_direct_parts(direct, inputs)
         left_out = 0
-        if given is None:
+        if reasons is None:
             explanations = list(_explain_programs(invocation_result, check, outcome, bound))
-            given = tuple(reason for explanation in explanations for reason in explanation.reasons)
+            reasons = tuple(reason for explanation in explanations for reason in explanation.reasons)
             left_out = sum(explanation.left_out for explanation in explanations)
-        explained = _redact(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
-        if key is not None and _CACHE.determines(check, bound.compiled, given):
-            _CACHE.keep(key, explained)
-    return explained
+        content = _redact(reasons, left_out, EvidenceRedaction(invocation_result, bound.compiled))
+        if key is not None and _CACHE.determines(check, bound.compiled, reasons):
+            _CACHE.keep(key, content)
+    return content
 
 
 def _find_direct_parts(
@@ -183,9 +183,9 @@ def _find_direct_parts(
         return None
 
 
-def _redact(given: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
+def _redact(reasons: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
     return _select_reasons(
-        [redaction.redact_reason(reason) for reason in given], left_out, [reason.place for reason in given]
+        [redaction.redact_reason(reason) for reason in reasons], left_out, [reason.place for reason in reasons]
     )
 
 

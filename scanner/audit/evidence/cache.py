@@ -179,16 +179,16 @@ class EvidenceCache:
 
     def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> EvidenceContent | None:
         """The evidence of a check for a key; None if the cache does not have it."""
-        explained = self._evidence.get(key)
-        self._get_reads(compiled, check).count(found=explained is not None)
-        return explained
+        content = self._evidence.get(key)
+        self._get_reads(compiled, check).count(found=content is not None)
+        return content
 
-    def keep(self, key: _Key, explained: EvidenceContent) -> None:
+    def keep(self, key: _Key, content: EvidenceContent) -> None:
         """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
             self._evidence.clear()
         reads, outcome, digest = key
-        self._evidence[reads, outcome, compact(digest)] = explained
+        self._evidence[reads, outcome, compact(digest)] = content
 
     def _clear(self) -> None:
         self._evidence.clear()
@@ -249,17 +249,17 @@ def _is_secret_by_context(path: _Steps) -> bool:
 def _read(value: Json, path: _Path) -> object:
     """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
     fields, loops, inside = path
-    found: Any = value
+    part: Any = value
     try:
         for field in fields:
-            found = found[field]
+            part = part[field]
     except (KeyError, TypeError):
         return _find_missing_field(value, fields)
-    if loops and isinstance(found, list):
-        return len(found) if inside is None else [_read(item, inside) for item in found]
-    if loops and isinstance(found, dict):
-        return list(found) if inside is None else [[key, _read(item, inside)] for key, item in found.items()]
-    return {"": found}
+    if loops and isinstance(part, list):
+        return len(part) if inside is None else [_read(item, inside) for item in part]
+    if loops and isinstance(part, dict):
+        return list(part) if inside is None else [[key, _read(item, inside)] for key, item in part.items()]
+    return {"": part}
 
 
 def _find_missing_field(value: Json, fields: _Steps) -> object:

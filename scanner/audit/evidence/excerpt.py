@@ -55,15 +55,15 @@ def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     parent = _find_container(body, outer) if outer and outer != _METADATA else None
     if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
-    own = parent.get(last)
+    field = parent.get(last)
     try:
-        opened = orjson.dumps(own) if isinstance(own, _NESTED) else b""
+        content = orjson.dumps(field) if isinstance(field, _NESTED) else b""
     except TypeError:  # no JSON
         return _write(parent, trail, hidden)
-    if len(opened) > _LONGEST_KEPT:
+    if len(content) > _LONGEST_KEPT:
         return _write(parent, trail, hidden)
     fields = tuple([value if value.__class__ is str else _make_key_part(value) for value in parent.values()])
-    key = trail, hidden, opened, tuple(parent), fields
+    key = trail, hidden, content, tuple(parent), fields
     text = _TEXTS.get(key)
     if text is None:
         text = _write(parent, trail, hidden)
@@ -73,10 +73,10 @@ def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
 
 def _make_key_part(value: Json) -> _Field:
     """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
-    own = value.__class__
-    if own is dict or own is list:
-        return own, bool(value)
-    return own, repr(value) if own is float else value  # 0.0 and -0.0 are equal keys
+    value_type = value.__class__
+    if value_type is dict or value_type is list:
+        return value_type, bool(value)
+    return value_type, repr(value) if value_type is float else value  # 0.0 and -0.0 are equal keys
 
 
 def _keep(key: _Key, text: str) -> None:
@@ -149,11 +149,11 @@ def _write_entries(parent: Mapping[str, Json], last: str | int, hidden: frozense
             text = write_value(value, hidden, (*trail, key))
         else:
             text = "{…}" if isinstance(value, dict) else "[…]"
-        entry = f"{write_value(key, hidden_here, None)}: {text}"
+        line = f"{write_value(key, hidden_here, None)}: {text}"
         if key == last:
-            entries.insert(0, entry)
+            entries.insert(0, line)
         else:
-            entries.append(entry)
+            entries.append(line)
     return entries
 
 

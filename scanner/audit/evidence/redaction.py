@@ -67,10 +67,10 @@ class _SearchedDocuments:
         if not isinstance(value, dict | list):
             return fields.has_any(value, steps)
         place = (root, *steps)
-        known = self._sensitive.get(place)
-        if known is None:
-            known = self._sensitive[place] = fields.has_any(value, steps)
-        return known
+        is_sensitive = self._sensitive.get(place)
+        if is_sensitive is None:
+            is_sensitive = self._sensitive[place] = fields.has_any(value, steps)
+        return is_sensitive
 
 
 class _LatestSearchedDocuments:
@@ -111,8 +111,8 @@ class EvidenceRedaction:
         """The evidence of the same parts of the same object, from another check; None if it is not known."""
         if direct.roots != _OBJECT or inputs.get("object") is not self._documents.resource.body:
             return None
-        entry = self._documents.evidence_of_parts.get(self._make_key(direct))
-        return None if entry is None else entry[1]
+        pair = self._documents.evidence_of_parts.get(self._make_key(direct))
+        return None if pair is None else pair[1]
 
     def keep_evidence(self, direct: cel.DirectParts, inputs: Mapping[str, object], evidence: Evidence) -> None:
         """Keep evidence for other checks, unless it depends on the words of the policy: see `redact_reason`."""
@@ -128,15 +128,15 @@ class EvidenceRedaction:
     def redact_reason(self, reason: cel.DecidingPart) -> Reason:
         """A reason in the form that may be stored and shown; its value is `WITHHELD` if it may contain a secret."""
         key = reason.text, reason.place, reason.variable, self._compiled.open_roots
-        outcome, known = self._documents.reasons.get(key, _NO_REASON)
-        stands = _is_unchanged_part(reason)
-        if known is not None and stands and outcome is reason.outcome:
-            return known
-        made = self._make_reason(reason)
+        outcome, earlier = self._documents.reasons.get(key, _NO_REASON)
+        is_unchanged = _is_unchanged_part(reason)
+        if earlier is not None and is_unchanged and outcome is reason.outcome:
+            return earlier
+        redacted = self._make_reason(reason)
         # A withheld value, a part of a Secret and an error depend on the words of the policy, too.
-        if stands and made.value != WITHHELD and not made.erred and not self._is_of_secret(reason.place):
-            self._documents.reasons[key] = reason.outcome, made
-        return made
+        if is_unchanged and redacted.value != WITHHELD and not redacted.erred and not self._is_of_secret(reason.place):
+            self._documents.reasons[key] = reason.outcome, redacted
+        return redacted
 
     def redact_field(self, place: FieldPlace) -> Reason:
         """The field at a place of a document as a reason, in the form that may be stored and shown.
@@ -206,9 +206,9 @@ class EvidenceRedaction:
             return withheld and not is_plain_error(str(reason.outcome), self._list_policy_words())
         if is_secret_named(_NAME.split(reason.text.rstrip("'\")]"))[-1], reason.outcome):
             return True
-        stands = _is_unchanged_part(reason)
+        is_unchanged = _is_unchanged_part(reason)
         return any(
-            self._may_contain_secret(place, as_it_stands=stands, outcome=reason.outcome) for place in reason.reads
+            self._may_contain_secret(place, as_it_stands=is_unchanged, outcome=reason.outcome) for place in reason.reads
         )
 
     def _may_contain_secret(self, place: cel.Place, *, as_it_stands: bool, outcome: object = None) -> bool:

@@ -51,9 +51,9 @@ class _LatestTexts:
     def get(self, value: cel.Value, hidden: frozenset[str], trail: Trail | None) -> str:
         """See `write_value`. An entry keeps its value alive, so that no other value gets the id."""
         key = id(value), trail
-        entry = self._texts.get(key)
-        if entry is not None and entry[1] == hidden:
-            return entry[2]
+        latest = self._texts.get(key)
+        if latest is not None and latest[1] == hidden:
+            return latest[2]
         if len(self._texts) >= _MOST:
             self._texts.clear()
         text = _write_value(value, hidden, trail)

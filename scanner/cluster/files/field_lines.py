@@ -104,10 +104,10 @@ def _split_path(path: str) -> tuple[_Step, ...]:
 
 
 def _list_lines(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
-    own = document.add_path(_item_steps(wanted))
-    lines = {"": own.line or wanted.line}
+    object_field = document.add_path(_item_steps(wanted))
+    lines = {"": object_field.line or wanted.line}
     for path in wanted.paths:
-        place, line = own, 0
+        place, line = object_field, 0
         for step in _split_path(path):
             place = place.fields[step]
             if not place.line:
@@ -197,10 +197,10 @@ class _LineSetter:
 
     def _find_field(self, frame: _OpenCollection, step: _Step, event: Event) -> _WantedField | None:
         """The wanted field at a key or an index, whose line is that of the key or of the item."""
-        found = frame.wanted.fields.get(step) if frame.wanted is not None else None
-        if found is not None:
-            found.line = _get_line(event) + self.first
-        return found
+        wanted_field = frame.wanted.fields.get(step) if frame.wanted is not None else None
+        if wanted_field is not None:
+            wanted_field.line = _get_line(event) + self.first
+        return wanted_field
 
 
 def _get_line(event: Event) -> int:

@@ -140,15 +140,15 @@ def stream_documents(path: Path, read: ReadFiles | None = None) -> Iterator[File
             yield _set_aside(
                 str(file), OtherToolFile(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read")
             )
-        elif inputs and (recognised := inputs.get(make_absolute(file))):
-            yield _set_aside(str(file), recognised)
+        elif inputs and (other_tool := inputs.get(make_absolute(file))):
+            yield _set_aside(str(file), other_tool)
         else:
             for item in _read(file):
                 yield read.name_document(item) if isinstance(item, FileDocument) and item.generates_name else item
 
 
-def _set_aside(where: str, recognised: OtherToolFile) -> UnreadDocument:
-    return UnreadDocument(_make_gap(where, recognised.why), other_tool=recognised)
+def _set_aside(where: str, other_tool: OtherToolFile) -> UnreadDocument:
+    return UnreadDocument(_make_gap(where, other_tool.why), other_tool=other_tool)
 
 
 def _list_files(path: Path) -> tuple[list[Path], list[Gap]]:
@@ -170,11 +170,11 @@ def _suggest_path(path: Path) -> str:
 def _list_below(folder: Path) -> tuple[list[Path], list[Gap]]:
     """The files to read below a folder, and the folders that may not be read."""
     files: list[Path] = []
-    refused: list[OSError] = []
-    for place, folders, names in os.walk(folder, onerror=refused.append):
+    errors: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=errors.append):
         folders[:] = [name for name in folders if not name.startswith(".")]
         files.extend(Path(place, name) for name in names if _is_manifest(name))
-    return sorted(files), [_make_gap(str(error.filename), _explain_error(error)) for error in refused]
+    return sorted(files), [_make_gap(str(error.filename), _explain_error(error)) for error in errors]
 
 
 def _is_manifest(name: str) -> bool:
@@ -192,8 +192,8 @@ def _read(file: Path) -> Iterator[FileDocument | UnreadDocument]:
     except OSError as error:
         yield UnreadDocument(_make_gap(name, _explain_error(error)), text=None)
         return
-    if recognised := recognise_file(file, data):
-        yield _set_aside(name, recognised)
+    if other_tool := recognise_file(file, data):
+        yield _set_aside(name, other_tool)
         return
     for piece in read_pieces(data):
         where = f"{name}, document {piece.number}"
@@ -233,18 +233,17 @@ def _add_type(item: Json, parent: JsonObject) -> Json:
 
 
 def _make_document(value: Json, where: str, file: Path, items: tuple[int, ...]) -> FileDocument | UnreadDocument:
-    fault = next(_find_faults(value), "") if isinstance(value, dict) else _explain_no_object(value)
-    recognised = recognise_document(file, value)
-    if fault or recognised or not isinstance(value, dict):
-        gap = _make_gap(where, fault or (recognised.why if recognised else ""))
+    if isinstance(value, dict):
+        fault = next(_find_faults(value), "")
+    else:
+        fault = f"is {_name_type(value)}, not an object: a manifest begins with apiVersion and kind"
+    other_tool = recognise_document(file, value)
+    if fault or other_tool or not isinstance(value, dict):
+        gap = _make_gap(where, fault or (other_tool.why if other_tool else ""))
         return UnreadDocument(
-            gap, _find_group_kind(as_object(value)), recognised, as_text(as_object(value).get("kind"))
+            gap, _find_group_kind(as_object(value)), other_tool, as_text(as_object(value).get("kind"))
         )
     return FileDocument(where, value, items=items, generates_name=not as_object(value["metadata"]).get("name"))
-
-
-def _explain_no_object(value: Json) -> str:
-    return f"is {_name_type(value)}, not an object: a manifest begins with apiVersion and kind"
 
 
 def _find_group_kind(body: JsonObject) -> GroupKind | None:

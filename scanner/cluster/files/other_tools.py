@@ -89,8 +89,8 @@ def find_kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
             for body in _read_bodies(file):
                 inputs.update(_resolve_name(file, name) for name in _list_named_inputs(body))
                 resources.update(_resolve_name(file, as_text(name)) for name in as_list(body.get("resources")))
-    recognised = OtherToolFile(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
-    return dict.fromkeys(sorted(inputs - resources), recognised)
+    input_file = OtherToolFile(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
+    return dict.fromkeys(sorted(inputs - resources), input_file)
 
 
 def make_absolute(file: Path) -> str:

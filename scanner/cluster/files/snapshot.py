@@ -255,8 +255,8 @@ class SnapshotCluster:
             all_lines = find_field_lines(Path(file), [lines for _, lines in objects])
             for (names, _), lines in zip(objects, all_lines, strict=True):
                 for name, (path, line) in product(names, lines.items()):
-                    own = name._replace(name=name_field(name.name, path))
-                    yield PlacedObject(*own, Place(shown[file], line))
+                    field_object = name._replace(name=name_field(name.name, path))
+                    yield PlacedObject(*field_object, Place(shown[file], line))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
@@ -399,6 +399,7 @@ def _add_document(document: FileDocument, texts: bytearray) -> _SnapshotDocument
     metadata = as_object(document.body.get("metadata"))
     start = len(texts)
     texts += orjson.dumps(document.body)
+    # Interned, because many documents have these texts in common.
     return _SnapshotDocument(
         source=document.source,
         api_version=sys.intern(as_text(document.body.get("apiVersion"))),

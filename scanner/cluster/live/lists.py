@@ -267,6 +267,7 @@ class PagedList:
         self._tokens.add(read.token)
         self._repeats.add(read.names)
         self._has_ended = not read.token
+        # A limit that a large response has reduced grows again.
         self._limit = min(self._limit * 2, self._most)
         return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
 

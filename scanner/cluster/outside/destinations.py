@@ -100,17 +100,13 @@ def list_forms(address: Address) -> Iterator[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         yield address
     elif any(address in same for same in _SAME) and int(address) > 1:  # :: and ::1 are themselves
-        yield _get_last_bits(address)
+        yield ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
     else:
         yield address
         if address.sixtofour:
             yield address.sixtofour
         if address.teredo:
             yield from address.teredo
-
-
-def _get_last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
-    return ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
 
 
 def _explain_never(address: Address) -> str:

@@ -81,8 +81,8 @@ class HttpClient:
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
         """See Network."""
-        got = self._request_once(call)
-        return got.status, got.body
+        response = self._request_once(call)
+        return response.status, response.body
 
     def image(self, reference: str, /) -> Value:
         """See Network."""
@@ -125,10 +125,10 @@ class HttpClient:
         """The response after all redirects, within the time of one request."""
         deadline = Deadline(self._seconds)
         for _ in range(_REDIRECTS):
-            got = self._send(call, deadline, registry=registry)
-            if got.status not in _ELSEWHERE or "location" not in got.headers:
-                return got
-            call = _redirect(call, got)
+            response = self._send(call, deadline, registry=registry)
+            if response.status not in _ELSEWHERE or "location" not in response.headers:
+                return response
+            call = _redirect(call, response)
         raise EvaluationError(
             f"request failed: request failed: {_get_host(call.url)}: stopped after {_REDIRECTS} redirects"
         )
@@ -154,6 +154,7 @@ class HttpClient:
                 call.url,
                 headers={**kind, **dict(call.headers)},
                 body=call.data.encode() if call.data else None,
+                # urllib3 refuses a timeout of 0.
                 timeout=Timeout(total=max(deadline.seconds_left, 0.001)),
                 deadline=deadline,
                 most=_BYTES,
@@ -228,13 +229,13 @@ class HttpClient:
             raise Unavailable(f"it sends a request to {named}, {why}")
 
 
-def _redirect(call: Call, got: OutsideResponse) -> Call:
+def _redirect(call: Call, response: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
-    url = urljoin(call.url, got.headers["location"])
+    url = urljoin(call.url, response.headers["location"])
     before, after = canonicalize_host(_get_host(call.url)), canonicalize_host(_get_host(url))
     same = after == before or after.endswith(f".{before}")
     headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
-    if got.status in _AS_IT_WAS:
+    if response.status in _AS_IT_WAS:
         return replace(call, url=url, headers=headers)
     return replace(call, method="GET", url=url, headers=headers, data="")
 

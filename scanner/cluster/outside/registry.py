@@ -84,9 +84,9 @@ class Registries:
         return with_doubles(image_data)
 
     def _get_manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
-        got = self._get_content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
-        digest = got.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(got.body).hexdigest()}"
-        return _decode_document(got.body), digest
+        response = self._get_content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
+        digest = response.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(response.body).hexdigest()}"
+        return _decode_document(response.body), digest
 
     def _get_blob(self, image: Image, digest: str) -> JsonObject:
         return _decode_document(self._get_content(image, f"blobs/{digest}", "*/*").body)
@@ -94,14 +94,14 @@ class Registries:
     def _get_content(self, image: Image, what: str, accept: str) -> OutsideResponse:
         scheme = "http" if _HERE.fullmatch(image.registry) else "https"
         url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
-        got = self._get(url, self._make_headers(image, accept))
-        if got.status in _REFUSED and self._fetch_token(image, got.headers.get("www-authenticate", "")):
-            got = self._get(url, self._make_headers(image, accept))
-        if got.status in _REFUSED:
+        response = self._get(url, self._make_headers(image, accept))
+        if response.status in _REFUSED and self._fetch_token(image, response.headers.get("www-authenticate", "")):
+            response = self._get(url, self._make_headers(image, accept))
+        if response.status in _REFUSED:
             raise Unavailable(f"it asks the registry {image.registry}, which requires credentials, and a scan has none")
-        if got.status != _OK:
-            raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {got.status}")
-        return got
+        if response.status != _OK:
+            raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {response.status}")
+        return response
 
     def _make_headers(self, image: Image, accept: str) -> dict[str, str]:
         token = self._tokens.get((image.registry, image.repository))
@@ -114,8 +114,8 @@ class Registries:
         if not realm:
             return False
         query = {"service": parameters.get("service", ""), "scope": f"repository:{image.repository}:pull"}
-        got = self._get(f"{realm}?{urlencode(query)}", {})
-        document = _decode_document(got.body) if got.status == _OK else {}
+        response = self._get(f"{realm}?{urlencode(query)}", {})
+        document = _decode_document(response.body) if response.status == _OK else {}
         token = as_text(document.get("token")) or as_text(document.get("access_token"))
         self._tokens[image.registry, image.repository] = token
         return bool(token)

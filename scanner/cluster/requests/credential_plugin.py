@@ -89,13 +89,13 @@ def _make_environment(section: JsonObject) -> dict[str, str]:
 
 def _describe_cluster(cluster: JsonObject) -> JsonObject:
     """The cluster as a plugin that wants it reads it (`ConfigToExecCluster`): with the certificates, and not their file."""
-    kept = {name: value for name, value in cluster.items() if name not in ("extensions", "certificate-authority")}
+    fields = {name: value for name, value in cluster.items() if name not in ("extensions", "certificate-authority")}
     authority = as_text(cluster.get("certificate-authority"))
     if authority and "certificate-authority-data" not in cluster:
         with suppress(OSError):
-            kept["certificate-authority-data"] = base64.b64encode(read_file(Path(authority), SETTINGS)).decode()
+            fields["certificate-authority-data"] = base64.b64encode(read_file(Path(authority), SETTINGS)).decode()
     extensions = (item for item in as_list(cluster.get("extensions")) if dig(item, "name") == _EXTENSION)
-    return {**kept, **({"config": dig(extension, "extension")} if (extension := next(extensions, None)) else {})}
+    return {**fields, **({"config": dig(extension, "extension")} if (extension := next(extensions, None)) else {})}
 
 
 def _read_credentials(output: bytes, version: str) -> PluginCredentials:

@@ -145,7 +145,7 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     if kubeconfig and not _find_path(kubeconfig):
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    present = [found for path in paths.split(os.pathsep) if path and (found := _find_path(path))]
+    present = [existing for path in paths.split(os.pathsep) if path and (existing := _find_path(path))]
     read = {path: text for path in present if not _is_empty(text := _read_kubeconfig(path))}
     if read:
         return _load_from_files({path: _parse(path, text) for path, text in read.items()}, context, seconds)
@@ -220,8 +220,8 @@ def _make_credentials(configuration: Any, entries: Entries, lifetime: float = ma
 
 
 def _load_from_pod() -> Credentials:
-    if plain := read_service_account():
-        return Credentials("in-cluster", plain)
+    if settings := read_service_account():
+        return Credentials("in-cluster", settings)
     client, loading = _import_official_client()
     configuration = client.Configuration()
     with _convert_client_errors("the pod's service account"):
@@ -278,25 +278,25 @@ def _resolve_credentials(user: _KubeconfigEntry, cluster: Json, seconds: float) 
 
     Of several sources the first counts, in the order of the official client. Raises ClusterError.
     """
-    name, entry = as_text(dig(user.item, "name")), _resolve_files(user)
-    section = dig(entry, "user")
+    name, user_entry = as_text(dig(user.item, "name")), _resolve_files(user)
+    section = dig(user_entry, "user")
     if not isinstance(section, Mapping):
-        return entry, math.inf
-    given = {key: value for key, value in section.items() if key not in _SOURCES}
+        return user_entry, math.inf
+    fields = {key: value for key, value in section.items() if key not in _SOURCES}
     lifetime = math.inf
     match next((key for key in _SOURCES if section.get(key)), ""):
         case _ if section.get("token"):
             pass
         case "auth-provider":
-            given["token"] = _get_provider_token(as_object(section["auth-provider"]), name)
+            fields["token"] = _get_provider_token(as_object(section["auth-provider"]), name)
         case "tokenFile":
-            given["token"] = _read_token(section["tokenFile"], name)
+            fields["token"] = _read_token(section["tokenFile"], name)
         case "exec":
             printed, lifetime = _run_user_plugin(as_object(section["exec"]), name, user.folder, cluster, seconds)
-            given |= printed
+            fields |= printed
         case _:
             pass
-    return {**as_object(entry), "user": given}, lifetime
+    return {**as_object(user_entry), "user": fields}, lifetime
 
 
 def _run_user_plugin(
@@ -347,6 +347,7 @@ def _read_expiry(token: str) -> float | None:
     """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
     parts = token.split(".")
     try:
+        # The base64 of a token has no padding.
         padded = parts[1] + "=" * (-len(parts[1]) % 4)
         claims = orjson.loads(base64.urlsafe_b64decode(padded))
     except (IndexError, binascii.Error, ValueError):

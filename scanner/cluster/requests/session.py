@@ -259,7 +259,8 @@ class ApiSession:
                 return outcome
             before = outcome
             more = count_failure(retry, late=isinstance(outcome, _ResponseLate))
-            if more is None or (pause := compute_pause(more, _retry_after(outcome))) >= time_limit.seconds_left:
+            retry_after = outcome.retry_after if isinstance(outcome, HttpResponse) else ""
+            if more is None or (pause := compute_pause(more, retry_after)) >= time_limit.seconds_left:
                 return _return_or_raise(outcome)
             retry = more
             self._sleep(pause)
@@ -304,14 +305,14 @@ class ApiSession:
             self.requests += 1
         deadline = Deadline(min(self._seconds or math.inf, time_limit.seconds_left), clock=self._clock)
         try:
-            received = self._receive(login, request, deadline)
+            response = self._receive(login, request, deadline)
         except (HTTPError, OSError, ResponseTooLarge) as error:
             raise self._explain_error(error, login, time_limit, deadline) from error
         self._reached = True
-        headers = received.headers
+        headers = response.headers
         return HttpResponse(
-            received.status,
-            received.data,
+            response.status,
+            response.data,
             self._secrets.mask(headers.get("Retry-After", "")),
             tuple(map(self._secrets.mask, headers.getlist("Warning"))),
             self._secrets.mask(headers.get("Date", "")),
@@ -334,6 +335,7 @@ class ApiSession:
         headers = urllib3.HTTPHeaderDict(
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
+        # In a pod this may read the token again, into the configuration that threads share.
         with self._lock:
             authorization = login.credentials.get_authorization()
         if authorization:
@@ -384,10 +386,6 @@ def _return_or_raise(outcome: _Outcome) -> HttpResponse:
     if isinstance(outcome, HttpResponse):
         return outcome
     raise outcome
-
-
-def _retry_after(outcome: _Outcome) -> str:
-    return outcome.retry_after if isinstance(outcome, HttpResponse) else ""
 
 
 def _find_reason(error: BaseException) -> str:

@@ -53,7 +53,7 @@ class LabelsType:
 
 
 @dataclass(frozen=True, slots=True)
-class ListType:
+class ArrayType:
     """A list of one type."""
 
     item: ScalarType | StructType
@@ -78,7 +78,7 @@ class StructType:
         return self.name.rpartition(".")[2]
 
 
-Type: TypeAlias = ScalarType | TimeType | AnyType | LabelsType | ListType | StructType
+Type: TypeAlias = ScalarType | TimeType | AnyType | LabelsType | ArrayType | StructType
 
 
 def _name_struct(go_name: str, /, **fields: Type) -> StructType:
@@ -86,7 +86,7 @@ def _name_struct(go_name: str, /, **fields: Type) -> StructType:
 
 
 _STRING = ScalarType("string")
-_TEXTS = ListType(_STRING)
+_TEXTS = ArrayType(_STRING)
 _BOOL = ScalarType("bool", "bool")
 _LONG = ScalarType("int64", "number")
 _UID = ScalarType("types.UID")
@@ -123,14 +123,14 @@ METADATA = _name_struct(
     deletionGracePeriodSeconds=_LONG,
     labels=LabelsType(),
     annotations=LabelsType(),
-    ownerReferences=ListType(_OWNER),
+    ownerReferences=ArrayType(_OWNER),
     finalizers=_TEXTS,
-    managedFields=ListType(_MANAGED),
+    managedFields=ArrayType(_MANAGED),
 )
 _SELECTOR = _name_struct(
     "v1.LabelSelector",
     matchLabels=LabelsType(),
-    matchExpressions=ListType(
+    matchExpressions=ArrayType(
         _name_struct(
             "v1.LabelSelectorRequirement", key=_STRING, operator=ScalarType("v1.LabelSelectorOperator"), values=_TEXTS
         )
@@ -157,7 +157,7 @@ def list_types(version: str) -> Mapping[str, StructType]:
         **_make_kind(
             "ValidatingAdmissionPolicyBinding",
             version,
-            {**_make_binding(version), "validationActions": ListType(ScalarType(f"{version}.ValidationAction"))},
+            {**_make_binding(version), "validationActions": ArrayType(ScalarType(f"{version}.ValidationAction"))},
         ),
         **_make_kind("MutatingAdmissionPolicyBinding", version, _make_binding(version)),
     }
@@ -174,7 +174,7 @@ def _make_kind(
 def _make_validating(version: str) -> Mapping[str, Type]:
     return {
         **_make_policy_fields(version),
-        "validations": ListType(
+        "validations": ArrayType(
             _name_struct(
                 f"{version}.Validation",
                 expression=_STRING,
@@ -183,14 +183,14 @@ def _make_validating(version: str) -> Mapping[str, Type]:
                 messageExpression=_STRING,
             )
         ),
-        "auditAnnotations": ListType(_name_struct(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
+        "auditAnnotations": ArrayType(_name_struct(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
     }
 
 
 def _make_mutating(version: str) -> Mapping[str, Type]:
     return {
         **_make_policy_fields(version),
-        "mutations": ListType(
+        "mutations": ArrayType(
             _name_struct(
                 f"{version}.Mutation",
                 patchType=ScalarType(f"{version}.PatchType"),
@@ -206,8 +206,8 @@ def _make_policy_fields(version: str) -> Mapping[str, Type]:
     return {
         "paramKind": _name_struct(f"{version}.ParamKind", apiVersion=_STRING, kind=_STRING),
         "matchConstraints": _make_match(version),
-        "matchConditions": ListType(_name_struct(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
-        "variables": ListType(_name_struct(f"{version}.Variable", name=_STRING, expression=_STRING)),
+        "matchConditions": ArrayType(_name_struct(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
+        "variables": ArrayType(_name_struct(f"{version}.Variable", name=_STRING, expression=_STRING)),
         "failurePolicy": ScalarType(f"{version}.FailurePolicyType"),
     }
 
@@ -231,7 +231,7 @@ def _make_match(version: str) -> StructType:
         f"{version}.NamedRuleWithOperations",
         {
             "resourceNames": _TEXTS,
-            "operations": ListType(ScalarType("v1.OperationType")),
+            "operations": ArrayType(ScalarType("v1.OperationType")),
             **dict.fromkeys(_RULE[:-1], _TEXTS),
             "scope": ScalarType("v1.ScopeType"),
         },
@@ -241,8 +241,8 @@ def _make_match(version: str) -> StructType:
         f"{version}.MatchResources",
         namespaceSelector=_SELECTOR,
         objectSelector=_SELECTOR,
-        resourceRules=ListType(rule),
-        excludeResourceRules=ListType(rule),
+        resourceRules=ArrayType(rule),
+        excludeResourceRules=ArrayType(rule),
         matchPolicy=ScalarType(f"{version}.MatchPolicyType"),
     )
 
@@ -252,8 +252,8 @@ def _make_status(version: str) -> StructType:
     return _name_struct(
         f"{version}.ValidatingAdmissionPolicyStatus",
         observedGeneration=_LONG,
-        typeChecking=_name_struct(f"{version}.TypeChecking", expressionWarnings=ListType(warning)),
-        conditions=ListType(_CONDITION),
+        typeChecking=_name_struct(f"{version}.TypeChecking", expressionWarnings=ArrayType(warning)),
+        conditions=ArrayType(_CONDITION),
     )
 
 
@@ -304,12 +304,12 @@ class _Mismatch(Exception):
 
 
 def _decode_struct(value: JsonObject, struct: StructType, path: str) -> JsonObject:
-    made: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     for key, item in value.items():
         if key in struct.fields and item is not None:
             where = f"{path}{struct.embedded.get(key, key)}"
-            made[key] = _decode_value(item, struct.fields[key], struct.bare_name, where)
-    return made
+            fields[key] = _decode_value(item, struct.fields[key], struct.bare_name, where)
+    return fields
 
 
 def _decode_value(value: Json, type_: Type, owner: str, path: str) -> Json:
@@ -324,7 +324,7 @@ def _decode_value(value: Json, type_: Type, owner: str, path: str) -> Json:
             entries = _expect(value, "object", type_.name, owner, path)
             texts = as_object(entries).items()
             return {key: "" if item is None else _decode_scalar(item, _TEXT, owner, path) for key, item in texts}
-        case ListType():
+        case ArrayType():
             items = as_list(_expect(value, "array", type_.name, owner, path))
             return [
                 _make_empty(type_.item) if item is None else _decode_value(item, type_.item, owner, path)
@@ -411,7 +411,7 @@ def unknown_metadata(document: JsonObject) -> tuple[UnknownField, ...]:
 
 
 def _find_unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
-    if isinstance(type_, ListType):
+    if isinstance(type_, ArrayType):
         for index, item in enumerate(as_list(value)):
             yield from _find_unknown(item, type_.item, f"{path}[{index}]")
     if isinstance(type_, StructType):

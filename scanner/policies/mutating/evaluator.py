@@ -95,10 +95,10 @@ class _SameValueTest:
         self._make = make
         self._holds: Holds | None = None
 
-    def __call__(self, given: Mapping[str, object]) -> bool:
+    def __call__(self, inputs: Mapping[str, object]) -> bool:
         if self._holds is None:
             self._holds = self._make()
-        return self._holds(given["object"])
+        return self._holds(inputs["object"])
 
 
 def write_refusal(invocation: Invocation, error: Errored) -> str:

@@ -84,11 +84,8 @@ def find_ambiguous_order(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], 
 
 def _may_both_match(first: Policy, other: Policy, kind: Kind) -> bool:
     """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
-    return _is_native(kind) and _matches(first, kind) and _matches(other, kind)
-
-
-def _is_native(kind: Kind) -> bool:
-    return "." not in kind.group or kind.group.endswith(".k8s.io")
+    is_native = "." not in kind.group or kind.group.endswith(".k8s.io")
+    return is_native and _matches(first, kind) and _matches(other, kind)
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:

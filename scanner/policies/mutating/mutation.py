@@ -75,7 +75,7 @@ def predict(
     if compiled.excess:
         return Prediction(skip_checks(compiled), before)
     run = get_run(compiled, request, param, schemas, rules)
-    begin = run.start
+    begin = run.requested_object
     if stopped := run.evaluate_conditions(begin):
         return Prediction(stopped, before)
     first = run.run_mutations(begin)
@@ -178,7 +178,7 @@ class PolicyRun:
     schemas: Schemas
     rules: Minor
     fault: str = ""
-    _begin: list[JsonObject] = field(default_factory=list, init=False, compare=False, repr=False)
+    _requested_objects: list[JsonObject] = field(default_factory=list, init=False, compare=False, repr=False)
     _passes: dict[int, tuple[JsonObject, MutationPass]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -187,11 +187,11 @@ class PolicyRun:
     )
 
     @property
-    def start(self) -> JsonObject:
+    def requested_object(self) -> JsonObject:
         """The object of the request as the first mutation reads it."""
-        if not self._begin:
-            self._begin.append(read_request(self.requested, self.request.resource.body))
-        return self._begin[0]
+        if not self._requested_objects:
+            self._requested_objects.append(read_request(self.requested, self.request.resource.body))
+        return self._requested_objects[0]
 
     def evaluate_conditions(self, body: JsonObject) -> tuple[CheckResult, ...]:
         """The results of the match conditions for an object; empty if all conditions are true."""
@@ -267,7 +267,7 @@ class PolicyRun:
             return True
         request = self.request._replace(resource=self.request.resource._replace(body=body))
         run = replace(self, request=request)
-        begin = run.start
+        begin = run.requested_object
         return bool(run.evaluate_conditions(begin)) or not compute_patch(
             body, run.store_first_pass(run.run_mutations(begin).after)
         )
@@ -282,17 +282,17 @@ class PolicyRun:
 
     def _mutate(self, index: int, body: JsonObject) -> JsonObject:
         expression = self.compiled.mutations[index]
-        given = self.request.resource.body
-        request = self.request if body is given else self.request._replace(current=body)
+        stored_body = self.request.resource.body
+        request = self.request if body is stored_body else self.request._replace(current=body)
         activation = make_inputs(self.compiled, request, self.param)
         if "authorizer" not in activation and expression.reads("authorizer"):
             raise _Undecided("the expression asks the authorizer")
         if not WRAPPED_OBJECTS.holds(self.rules):
-            with cel.record_lists_anew() as made:
+            with cel.record_lists_anew() as list_kinds:
                 value = _evaluate(expression, activation, self.request)
             if self._is_of_request and is_left(self.compiled.policy.mutations[index], self.schema, body, value):
                 return body
-            data = RequestData(_list_sources(activation), made=made)
+            data = RequestData(_list_sources(activation), made=list_kinds)
         else:
             data = RequestData(
                 _list_sources(activation),

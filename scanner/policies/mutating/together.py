@@ -136,7 +136,7 @@ class _SimulatedRequest:
             for text in _list_refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
-        begin = next((run.start for run in self._runs if run is not None), self._stored)
+        begin = next((run.requested_object for run in self._runs if run is not None), self._stored)
         self._begin = self._convert_version(begin, self._version)
         self._objects += [] if self._begin is self._stored else [self._begin]
         self._results: dict[tuple[int, int], _InvocationResult] = {}
@@ -163,8 +163,8 @@ class _SimulatedRequest:
 
     def try_orders(self) -> tuple[RequestResult, ...]:
         tree = self._make_tree()
-        given = _flatten(tree)
-        answers = {order: self.run_order(order) for order in (given, given[::-1])}
+        first_order = _flatten(tree)
+        answers = {order: self.run_order(order) for order in (first_order, first_order[::-1])}
         if len(self._active) < _SEVERAL and not self._has_versions:
             # Every invocation ran on the stored object and on the result of the only active one: no order differs.
             return tuple(answers.values())
@@ -204,17 +204,17 @@ class _SimulatedRequest:
         for index in order:
             version = self._get_version(index)
             current = versions.setdefault(version, self._convert_version(body, version))
-            made = self._run_invocation(index, current)
+            result = self._run_invocation(index, current)
             if due is not None and index not in due:
-                refusals += () if made.runs else made.refusals
+                refusals += () if result.runs else result.refusals
                 continue
-            if made.ending_error:
-                return _PassResult(body, frozenset(), patched=False, refusal=made.ending_error)
-            refusals += made.refusals
-            ran.update([index] if made.runs else [])
-            patched.update([version] if made.patched else [])
-            last = version if made.runs else last
-            versions[version] = made.after
+            if result.ending_error:
+                return _PassResult(body, frozenset(), patched=False, refusal=result.ending_error)
+            refusals += result.refusals
+            ran.update([index] if result.runs else [])
+            patched.update([version] if result.patched else [])
+            last = version if result.runs else last
+            versions[version] = result.after
         after = self._convert_version(versions[last], self._version) if last in patched else body
         return _PassResult(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
 
@@ -239,9 +239,14 @@ class _SimulatedRequest:
     def _run_invocation(self, index: int, body: JsonObject) -> _InvocationResult:
         key = (index, id(body))
         if key not in self._results:
-            made = self._run_new(index, body)
-            self._results[key] = made
-            if made.refusals or made.ending_error or made.after is not body or (self._has_versions and made.runs):
+            result = self._run_new(index, body)
+            self._results[key] = result
+            if (
+                result.refusals
+                or result.ending_error
+                or result.after is not body
+                or (self._has_versions and result.runs)
+            ):
                 self._active.add(index)
         return self._results[key]
 
@@ -259,7 +264,9 @@ class _SimulatedRequest:
         refusals = tuple(write_refusal(invocation, error) for error in mutated.list_refusals())
         ended = mutated.ending_error.message if mutated.ending_error else ""
         after = self._find_representative(mutated.after, body)
-        return _InvocationResult(runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended)
+        return _InvocationResult(
+            runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended
+        )
 
     def _find_representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
@@ -337,14 +344,14 @@ def _list_orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:
     if _count_orders(tree) <= _MOST_ORDERS:
         yield from _list_permutations(tree)
         return
-    given = _flatten(tree)
-    yield given
-    yield given[::-1]
+    first_order = _flatten(tree)
+    yield first_order
+    yield first_order[::-1]
     for part in tree:
-        own = _flatten(part)
-        others = tuple(index for index in given if index not in own)
-        yield (*own, *others)
-        yield (*others, *own)
+        part_order = _flatten(part)
+        others = tuple(index for index in first_order if index not in part_order)
+        yield (*part_order, *others)
+        yield (*others, *part_order)
 
 
 def _count_orders(tree: _Tree) -> int:
