@@ -1,7 +1,7 @@
 """The markers of a test by what it uses: the servers and programs of `requirements.py`, and processes that it starts.
 
 A test uses what its function, its fixtures and its parameters name, and what the functions and classes of the tests that they name use in
-turn. Only `long` is written at the tests and modules that it marks.
+turn. `long` is written at the tests and modules that it marks, and so is the marker of a fixture that a test requests by its name.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ DIRECT: tuple[Callable[[], object], ...] = (
     with_examples,
     lambda: Program().process,
     lambda: PROGRAM.process,
-    lambda: [starts_a_process() for _ in range(2)],
+    lambda: [starts_a_process for _ in range(2)],
 )
 
 
