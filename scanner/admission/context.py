@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.match import Target
+from scanner.admission.match import MatchTarget
 from scanner.admission.params import ParamSource
 from scanner.cel import Decider
 from scanner.model.json import JsonObject
@@ -53,6 +53,6 @@ class EvaluationContext:
 class Selection:
     """A request that policy and binding match, or would match if their configuration had no `fault`."""
 
-    target: Target
+    target: MatchTarget
     matched: Kind
     fault: str = ""

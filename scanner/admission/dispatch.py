@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
-from scanner.admission.match import Target, applies
+from scanner.admission.match import MatchTarget, applies
 from scanner.admission.params import explain_unserved, resolve_params
 from scanner.admission.request import Request, read_typed_namespace
 from scanner.admission.results import fail_configuration
@@ -40,7 +40,7 @@ class CoveredNamespaces:
     keys: tuple[str, ...]
     covers: Callable[[Mapping[str, str]], bool]
 
-    def include(self, target: Target) -> bool:
+    def include(self, target: MatchTarget) -> bool:
         """Return whether the namespace of a request is one of them; a Namespace is in itself, as for selectors."""
         is_namespace = (target.kind.group, target.kind.plural) == ("", "namespaces")
         return self.covers(target.labels if is_namespace else target.namespace_labels or {})
@@ -239,7 +239,7 @@ def select(
 ) -> Selection | None:
     """The request that a policy and one of its bindings match, or None; a configuration error is the selection's `fault`.
 
-    Only the facts in `Target` decide.
+    Only the facts in `MatchTarget` decide.
     """
     policy, target = bound.policy, _make_target(resource, original, operation, context)
     if bound.covered and not bound.covered.include(target):
@@ -259,10 +259,10 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
+def _make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> MatchTarget:
     namespace = get_request_namespace(resource)
     namespace_object = context.find_namespace(namespace)
-    return Target(
+    return MatchTarget(
         kind=original,
         operation=operation,
         name=resource.name,
@@ -306,7 +306,7 @@ def _list_requests(
         yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
 
-def _match(match: MatchResources | None, target: Target) -> Kind | None:
+def _match(match: MatchResources | None, target: MatchTarget) -> Kind | None:
     if match is None:
         raise ConfigurationError("policy contained no match constraints, a required field")
     return applies(match, target)
@@ -331,7 +331,7 @@ def _make_request(
 
 
 def _get_namespace_object(
-    bound: BoundPolicy, target: Target, resource: Resource, context: EvaluationContext
+    bound: BoundPolicy, target: MatchTarget, resource: Resource, context: EvaluationContext
 ) -> JsonObject | None:
     if not target.namespace:
         return None

@@ -39,7 +39,7 @@ _POLICY_OBJECTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MatchTarget:
     """A simulated request on a stored object: the facts that matching reads.
 
     `kind` is the resource the request names, `equivalents` the same objects' other served kinds in registration
@@ -62,7 +62,7 @@ def is_exempt(kind: Kind, *, static: bool = False) -> bool:
     return key in _NEVER or (not static and key in _POLICY_OBJECTS)
 
 
-def applies(match: MatchResources, target: Target) -> Kind | None:
+def applies(match: MatchResources, target: MatchTarget) -> Kind | None:
     """The kind in which the object has to be evaluated, or None when the request is not matched.
 
     Mirrors `Matcher.Matches` of `plugin/policy/matching`. Raises ConfigurationError for a Namespace that does not exist, and
@@ -88,7 +88,7 @@ def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
     return any(_matches(rule, kind, operation, None, kind.namespaced) for operation in operations)
 
 
-def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
+def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: MatchTarget) -> Kind | None:
     candidates = (target.kind, *target.equivalents) if match_policy == "Equivalent" else (target.kind,)
     # No rule is tried with an equivalent kind before all rules were tried with the requested one.
     if any(_rule_matches(rule, target.kind, target) for rule in rules):
@@ -96,7 +96,7 @@ def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: Target
     return next((kind for rule in rules for kind in candidates[1:] if _rule_matches(rule, kind, target)), None)
 
 
-def _rule_matches(rule: Rule, kind: Kind, target: Target) -> bool:
+def _rule_matches(rule: Rule, kind: Kind, target: MatchTarget) -> bool:
     # Namespaces are cluster-scoped although their requests carry a namespace.
     namespaced = bool(target.namespace) and not _is_namespace(target.kind)
     return _matches(rule, kind, target.operation, target.name, namespaced)
@@ -123,7 +123,7 @@ def _names_main_resource(pattern: str, plural: str) -> bool:
     return resource in ("*", plural) and (not slash or subresource == "*")
 
 
-def _selects_namespace(match: MatchResources, target: Target) -> bool:
+def _selects_namespace(match: MatchResources, target: MatchTarget) -> bool:
     selector = match.namespace_selector
     if selector.empty:
         return True
@@ -137,7 +137,7 @@ def _selects_namespace(match: MatchResources, target: Target) -> bool:
     return selector.matches(target.namespace_labels)
 
 
-def _selects_object(match: MatchResources, target: Target) -> bool:
+def _selects_object(match: MatchResources, target: MatchTarget) -> bool:
     # The simulated UPDATE changes nothing, so the old object has the labels of the new one.
     selector = match.object_selector
     return selector.empty or selector.matches(target.labels)

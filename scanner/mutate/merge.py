@@ -16,7 +16,7 @@ from scanner.cel.values.text import quote, write_printed
 from scanner.model.json import Json
 from scanner.mutate.native import Foreign, NilList, PatchFault, write_container
 from scanner.mutate.paths import BadElement, make_element_key
-from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
+from scanner.mutate.schema import Atom, MergedListType, MergedMapType, Scalar, Schema
 
 _Entry: TypeAlias = "tuple[str, object]"
 """An element of a list behind the key that finds its partner."""
@@ -51,7 +51,7 @@ class _Merge:
             return self._merge_list(atom.list, live, patch)
         return live if type(live) is type(patch) and live == patch else _convert_to_json(patch)
 
-    def _merge_map(self, of: MapType, live: object, patch: object) -> object:
+    def _merge_map(self, of: MergedMapType, live: object, patch: object) -> object:
         ours = live if isinstance(live, dict) else {}
         theirs = patch if isinstance(patch, dict) else {}
         if of.atomic or not (ours or theirs):
@@ -63,7 +63,7 @@ class _Merge:
             return live
         return {**ours, **changed}
 
-    def _merge_list(self, of: ListType, live: object, patch: object) -> object:
+    def _merge_list(self, of: MergedListType, live: object, patch: object) -> object:
         ours = live if isinstance(live, list) else []
         theirs = patch if isinstance(patch, list) else []
         if not of.associative or not (ours or theirs):
@@ -73,13 +73,13 @@ class _Merge:
         elements = [self._merge_element(of, pair, partners) for pair in _order_elements(left, right)]
         return live if len(elements) == len(ours) and all(map(is_, elements, ours)) else elements
 
-    def _read_keys(self, of: ListType, elements: Iterable[object]) -> list[_Entry]:
+    def _read_keys(self, of: MergedListType, elements: Iterable[object]) -> list[_Entry]:
         try:
             return [(make_element_key(self._schema, of, element), element) for element in elements]
         except BadElement as error:
             raise PatchFault(str(error)) from None
 
-    def _merge_element(self, of: ListType, choice: tuple[_Entry, bool], partners: dict[str, object]) -> object:
+    def _merge_element(self, of: MergedListType, choice: tuple[_Entry, bool], partners: dict[str, object]) -> object:
         (key, element), from_patch = choice
         return self.merge_value(of.element, partners.get(key, _ABSENT), element) if from_patch else element
 
@@ -164,7 +164,7 @@ class _Validation:
         elif atom.list:
             yield from self._visit_list(atom.list, value, path)
 
-    def _visit_map(self, of: MapType, value: object, path: str) -> Iterator[str]:
+    def _visit_map(self, of: MergedMapType, value: object, path: str) -> Iterator[str]:
         if value is None:
             return
         if not isinstance(value, dict):
@@ -177,7 +177,7 @@ class _Validation:
                 return
             yield from self.visit(ref, member, f"{path}.{name}")
 
-    def _visit_list(self, of: ListType, value: object, path: str) -> Iterator[str]:
+    def _visit_list(self, of: MergedListType, value: object, path: str) -> Iterator[str]:
         if value is None:
             return
         if not isinstance(value, list):

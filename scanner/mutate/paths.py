@@ -9,19 +9,19 @@ from collections.abc import Mapping
 
 from scanner.cel.values.text import quote, write_printed
 from scanner.model.json import Json
-from scanner.mutate.schema import ListType, Schema
+from scanner.mutate.schema import MergedListType, Schema
 
 
 class BadElement(ValueError):
     """An element of a merged list that has no valid key; the message is the API's."""
 
 
-def make_element_key(schema: Schema, of: ListType, element: object) -> str:
+def make_element_key(schema: Schema, of: MergedListType, element: object) -> str:
     """The path element of an element of a merged list, such as `[name="web"]` (`fieldpath`). Raises BadElement."""
     return _make_key(schema, of, element) if of.keys else f"[={_write_scalar(element)}]"
 
 
-def _make_key(schema: Schema, of: ListType, element: object) -> str:
+def _make_key(schema: Schema, of: MergedListType, element: object) -> str:
     if element is None:
         raise BadElement("associative list with keys may not have a null element")
     if not isinstance(element, dict):
@@ -41,7 +41,7 @@ def _make_key(schema: Schema, of: ListType, element: object) -> str:
     return f"[{','.join(pairs)}]"
 
 
-def _get_defaults(schema: Schema, of: ListType) -> Mapping[str, Json]:
+def _get_defaults(schema: Schema, of: MergedListType) -> Mapping[str, Json]:
     element = schema.resolve(of.element).map
     return {key: element.defaults[key] for key in of.keys if element.defaults.get(key) is not None} if element else {}
 

@@ -29,7 +29,7 @@ from scanner.mutate.gotypes import (
     is_known,
 )
 from scanner.mutate.paths import BadElement, make_element_key
-from scanner.mutate.schema import Atom, ListType, MapType, Scalar, Schema
+from scanner.mutate.schema import Atom, MergedListType, MergedMapType, Scalar, Schema
 
 Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
 """The order in which the members of an object are read."""
@@ -222,7 +222,7 @@ class Rewriting:
         return empty if is_kept or stored == empty else None
 
     def _complete(
-        self, members: dict[str, Json], atom: Atom, of: MapType, value: JsonObject, before: Json
+        self, members: dict[str, Json], atom: Atom, of: MergedMapType, value: JsonObject, before: Json
     ) -> JsonObject:
         """The struct with the absent fields that Go always writes.
 
@@ -243,7 +243,7 @@ class Rewriting:
         if not isinstance(value, list):
             self._reader.reject_misplaced(value, "slice", write_go_type(self._schema, ref, go), place)
             return None
-        of = self._schema.resolve(ref).list or ListType("?")
+        of = self._schema.resolve(ref).list or MergedListType("?")
         stored = before if isinstance(before, list) else []
         same = {id(element) for element in stored}
         if same.issuperset(map(id, value)):
@@ -258,10 +258,10 @@ class Rewriting:
             for at, element in enumerate(value)
         ]
 
-    def _index_stored(self, of: ListType, stored: list[Json]) -> dict[str, Json]:
+    def _index_stored(self, of: MergedListType, stored: list[Json]) -> dict[str, Json]:
         return {self._make_key(of, at, element): element for at, element in enumerate(stored)}
 
-    def _make_key(self, of: ListType, at: int, element: Json) -> str:
+    def _make_key(self, of: MergedListType, at: int, element: Json) -> str:
         try:
             return make_element_key(self._schema, of, element) if of.associative else str(at)
         except BadElement:
@@ -310,7 +310,7 @@ _SPECIAL: Mapping[str, Special] = {
 }
 
 
-def infer_field(schema: Schema, of: MapType, name: str) -> GoField:
+def infer_field(schema: Schema, of: MergedMapType, name: str) -> GoField:
     """The field of an object with a given name, as its schema describes it: the Go type itself is unknown."""
     atom = schema.resolve(of.of(name))
     always = name in of.written

@@ -35,7 +35,7 @@ _SCALARS: Mapping[str, Scalar] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ListType:
+class MergedListType:
     """A list of `element`s. Associative lists are merged: by `keys`, or as sets when there are none."""
 
     element: Json
@@ -44,7 +44,7 @@ class ListType:
 
 
 @dataclass(frozen=True, slots=True)
-class MapType:
+class MergedMapType:
     """An object. `element` is the type of members that are not fields, None when there may be none."""
 
     fields: JsonObject = field(default_factory=dict)
@@ -64,8 +64,8 @@ class Atom:
     """The alternatives for a value; the API calls a schema with several of them untyped."""
 
     scalar: Scalar | None = None
-    list: ListType | None = None
-    map: MapType | None = None
+    list: MergedListType | None = None
+    map: MergedMapType | None = None
     name: str = ""
 
     def deduce(self, value: object) -> Atom:
@@ -83,8 +83,8 @@ class Atom:
                 return self
 
 
-UNTYPED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="*", atomic=True))
-DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
+UNTYPED = Atom(scalar="untyped", list=MergedListType("*"), map=MergedMapType(element="*", atomic=True))
+DEDUCED = Atom(scalar="untyped", list=MergedListType("*"), map=MergedMapType(element="?"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +170,11 @@ def _override_atomic(atom: Atom, *, atomic: bool) -> Atom:
 def _read_shape(shape: JsonObject) -> Atom:
     if "e" in shape:
         keys = shape.get("k")
-        return Atom(list=ListType(shape["e"], associative=keys is not None, keys=texts(as_list(keys))))
+        return Atom(list=MergedListType(shape["e"], associative=keys is not None, keys=texts(as_list(keys))))
     return Atom(
         scalar="untyped" if shape.get("a") else None,
-        list=ListType("*") if shape.get("a") else None,
-        map=MapType(
+        list=MergedListType("*") if shape.get("a") else None,
+        map=MergedMapType(
             fields=as_object(shape.get("f")),
             element=shape.get("v"),
             atomic=shape.get("x") is True,

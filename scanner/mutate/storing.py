@@ -22,7 +22,7 @@ from scanner.mutate.registry import keep_metadata
 from scanner.mutate.registry.conversion import reject_unconvertible
 from scanner.mutate.registry.restoring import complete, restore
 from scanner.mutate.rewriting import FieldPlace, Rewriting
-from scanner.mutate.schema import Atom, ListType, MapType, Schema
+from scanner.mutate.schema import Atom, MergedListType, MergedMapType, Schema
 
 
 def read_request(schema: Schema, body: JsonObject) -> JsonObject:
@@ -110,7 +110,7 @@ class _Pruning:
             return self._prune_list(atom.list, before if isinstance(before, list) else [], after)
         return after
 
-    def _prune_object(self, atom: Atom, of: MapType, before: JsonObject, after: JsonObject) -> JsonObject:
+    def _prune_object(self, atom: Atom, of: MergedMapType, before: JsonObject, after: JsonObject) -> JsonObject:
         if is_known(atom.name):
             return self._prune_struct(atom, before, after)
         pruned = {
@@ -127,14 +127,14 @@ class _Pruning:
         except DecoderEnded:
             return after
 
-    def _prune_list(self, of: ListType, before: list[Json], after: list[Json]) -> list[Json]:
+    def _prune_list(self, of: MergedListType, before: list[Json], after: list[Json]) -> list[Json]:
         partners = {self._make_key(of, at, element): element for at, element in enumerate(before)}
         return [
             self.prune_value(of.element, partners.get(self._make_key(of, at, element)), element)
             for at, element in enumerate(after)
         ]
 
-    def _make_key(self, of: ListType, at: int, element: Json) -> str:
+    def _make_key(self, of: MergedListType, at: int, element: Json) -> str:
         try:
             return make_element_key(self._schema, of, element) if of.associative else str(at)
         except BadElement:

@@ -14,7 +14,7 @@ from scanner import cel
 from scanner.cel.syntax.tree import Comprehension, Identifier, Node, Select, StructLiteral, walk
 from scanner.model.json import Json, JsonObject
 from scanner.mutate.merge import find_scalar_fault
-from scanner.mutate.schema import ListType, Schema
+from scanner.mutate.schema import MergedListType, Schema
 
 Holds: TypeAlias = Callable[[object], bool]
 _Key: TypeAlias = "str | tuple[object, ...]"
@@ -161,7 +161,7 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     return True
 
 
-def _get_key(of: ListType, element: dict[str, object]) -> _Key | None:
+def _get_key(of: MergedListType, element: dict[str, object]) -> _Key | None:
     """The values of an element's keys, None when one is absent: it may have a default."""
     if len(of.keys) == 1:
         only = element.get(of.keys[0])

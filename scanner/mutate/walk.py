@@ -12,7 +12,7 @@ from operator import is_
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object
-from scanner.mutate.schema import MapType, Schema
+from scanner.mutate.schema import MergedMapType, Schema
 
 Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
@@ -82,7 +82,7 @@ class _TypeCache:
         return self._concerned[ref]
 
 
-_NO_MEMBERS = MapType()
+_NO_MEMBERS = MergedMapType()
 
 
 @dataclass(frozen=True, slots=True)

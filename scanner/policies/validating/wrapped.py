@@ -28,7 +28,7 @@ from scanner.model.release import Minor
 from scanner.model.resource import NAMESPACES, Kind, Resource
 from scanner.mutate.goread import is_same_quantity
 from scanner.mutate.origin import RequestData
-from scanner.mutate.schema import Atom, MapType, Schema, Schemas
+from scanner.mutate.schema import Atom, MergedMapType, Schema, Schemas
 
 _SCALARS: Final = {"string": STRING, "boolean": BOOL, "int32": INT, "int64": INT}
 _DEEPEST: Final = 40
@@ -214,7 +214,7 @@ class _Types:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._maps: dict[str, MapType] = {}
+        self._maps: dict[str, MergedMapType] = {}
         self.root = self._make_type(schema.root, "root", 0)
 
     def find_type(self, name: str) -> Type | None:
@@ -242,7 +242,7 @@ class _Types:
             return self._make_map(atom, atom.map, path, depth)
         return _SCALARS.get(atom.scalar or "", DYN)
 
-    def _make_map(self, atom: Atom, map_type: MapType, path: str, depth: int) -> Type:
+    def _make_map(self, atom: Atom, map_type: MergedMapType, path: str, depth: int) -> Type:
         if not map_type.fields:
             return (
                 DYN
