@@ -22,7 +22,7 @@ from scanner.posture.worst_problems import MOST, count_problems, problems_of, ra
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.store import SqlStore
-from scanner.store.catalog.clusters import stored_clusters
+from scanner.store.catalog.clusters import read_clusters
 from tests.store.made import DAWN
 from tests.store.replay import Expected, Problem, Replay
 
@@ -145,7 +145,7 @@ class Answers:
 
     def _times(self) -> dict[str, tuple[object, ...]]:
         with self.engine.connect() as connection:
-            [cluster] = [each.id for each in stored_clusters(connection) if each.name == self.name]
+            [cluster] = [each.id for each in read_clusters(connection) if each.name == self.name]
         times = self.store.times_to_fix(cluster, DAWN.date())
         return {each.policy: (each.problems, each.median) for each in times}
 

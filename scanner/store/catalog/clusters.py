@@ -59,7 +59,7 @@ def register(connection: Connection, cluster: ClusterIdentity, *, restored: bool
     """
     marks = tuple(map(clean, cluster.marks))
     key, name = clean(cluster.key), clean(cluster.name)
-    stored = stored_clusters(connection)
+    stored = read_clusters(connection)
     alike = [row for row in stored if row.name == name and row.identity != key]
     present = next((row for row in stored if row.identity == key), None) or _find_same_cluster(alike, marks, cluster)
     if present is None and restored and len(alike) == 1:
@@ -97,7 +97,7 @@ def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
 
     Raises UsageError with the identities of the clusters if there are several.
     """
-    chosen = match_clusters(stored_clusters(connection), text)
+    chosen = match_clusters(read_clusters(connection), text)
     if len(chosen) > 1:
         identities = ", ".join(row.identity for row in chosen)
         raise UsageError(
@@ -122,10 +122,10 @@ def choose_cluster(connection: Connection, name: str | None, newest: Scan | None
     if newest is None:
         raise NoScans("The database has no finished scan. Run: assay scan.")
     number = connection.execute(select(SCANS.c.cluster).where(SCANS.c.id == newest.id)).scalar_one()
-    return next(row for row in stored_clusters(connection) if row.id == number)
+    return next(row for row in read_clusters(connection) if row.id == number)
 
 
-def stored_clusters(connection: Connection) -> list[StoredCluster]:
+def read_clusters(connection: Connection) -> list[StoredCluster]:
     """The clusters of the database, the oldest first."""
     columns = (CLUSTERS.c[name] for name in StoredCluster._fields)
     return [StoredCluster(*row) for row in connection.execute(select(*columns).order_by(CLUSTERS.c.id))]

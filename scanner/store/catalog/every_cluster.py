@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Row, case, func, or_, select
 
 from scanner.model.scans.scan import ScanState, Scope
-from scanner.store.catalog.clusters import StoredCluster, stored_clusters
+from scanner.store.catalog.clusters import StoredCluster, read_clusters
 from scanner.store.catalog.notifications import count_notifications
 from scanner.store.catalog.runs import SCAN_OF_RUN, RunClusters, label_clusters
 from scanner.store.catalog.scans import USABLE, find_abandoned_scans
@@ -79,7 +79,7 @@ def read_newest_scans(connection: Connection, now: datetime) -> tuple[ClusterSca
     for row in connection.execute(_select_newest(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)
     dead = {scan.id: scan.end for scan in find_abandoned_scans(connection, now)}
-    stored = stored_clusters(connection)
+    stored = read_clusters(connection)
     runs = _read_last_runs(connection, label_clusters(stored))
     return tuple(
         _build_cluster_scans(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead, runs.get(cluster.id))
@@ -202,7 +202,7 @@ class AllClusters(NamedTuple):
 
 def read_all_clusters(connection: Connection, now: datetime) -> AllClusters:
     """The numbers of every cluster at a moment, also of those whose scans have all failed."""
-    stored = stored_clusters(connection)
+    stored = read_clusters(connection)
     labels = label_clusters(stored)
     states, complete, newest = (
         _count_states(connection, now),

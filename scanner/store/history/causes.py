@@ -374,7 +374,7 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
         return codec.from_text(Binding, documents_of_bindings[key]) if key in documents_of_bindings else None
 
     @cache
-    def keys(key: PolicyKey) -> frozenset[str]:
+    def find_namespace_keys(key: PolicyKey) -> frozenset[str]:
         policy = policy_of(key)
         if policy is None:
             return frozenset()
@@ -394,7 +394,7 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
         sources=made.policy_sources,
         of_files=source == FILES,
         kyverno=made.kyverno_release,
-        namespace_keys=keys,
+        namespace_keys=find_namespace_keys,
         policy=policy_of,
         binding=binding_of,
     )

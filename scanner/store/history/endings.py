@@ -189,13 +189,13 @@ class Endings:
         """Join findings that continue others, and take these from those to resolve."""
         revisions = {revision: RowIdSet(numbers) for revision, numbers in seen_at.items()}
 
-        def since(number: int) -> CircumstanceChanges:
+        def compare_since(number: int) -> CircumstanceChanges:
             return self._causes.compare_since(next(revision for revision, rows in revisions.items() if number in rows))
 
         gone = [number for numbers in seen_at.values() for number in numbers]
         pairs = [
             (before.number, now.number)
-            for before, now in find_continuations(self._connection, gone, inserted.appeared_rows, since)
+            for before, now in find_continuations(self._connection, gone, inserted.appeared_rows, compare_since)
         ]
         join_rows(self._connection, pairs, self._position.revision)
         continued = RowIdSet(before for before, _ in pairs)
@@ -215,7 +215,7 @@ class Endings:
         """Resolve findings that the scan of a revision was the last to see; those that this scan cannot decide are unchecked."""
         comparison = self._causes.compare_since(revision)
 
-        def decisive(finding: Coordinates) -> DecidingRules:
+        def find_rules(finding: Coordinates) -> DecidingRules:
             return DecidingRules(
                 bound=self._is_bound(finding),
                 invoked=comparison.invokes(finding),
@@ -226,7 +226,7 @@ class Endings:
             )
 
         for reason, ids in missing.group_by_reason(
-            numbers, workloads, decisive, self._history.sets.find_evaluated
+            numbers, workloads, find_rules, self._history.sets.find_evaluated
         ).items():
             if reason is None:
                 for number in ids:
@@ -394,12 +394,12 @@ class GoneObjects:
         """Return a function that returns whether an object which a list does not have is gone."""
         seen: list[RowIdSet] = [ids for *group_kind, ids in self._meanwhile if tuple(group_kind) == listed.group_kind]
 
-        def gone(row: IntervalInForce) -> bool:
+        def is_gone(row: IntervalInForce) -> bool:
             if row.since > self._base or any(row.object_id in ids for ids in seen):
                 return False
             return self._reach.lists(listed.api_version, listed.kind, row.identity.namespace, row.identity.name)
 
-        return gone
+        return is_gone
 
     def list_unserved_kinds(self) -> Iterator[tuple[int, Sequence[int], Callable[[IntervalInForce], bool]]]:
         """The kinds with recorded objects that the cluster does not serve any more.

@@ -18,7 +18,7 @@ from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import Cause
 from scanner.model.scans.scan import Scan, StoredFinding
 from scanner.posture.problem_ids import problem_id
-from scanner.store.catalog.clusters import StoredCluster, find_cluster, stored_clusters
+from scanner.store.catalog.clusters import StoredCluster, find_cluster, read_clusters
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.database.engine import is_among
 from scanner.store.history.problem_clocks import is_last_in_problem
@@ -147,7 +147,7 @@ def list_scanned_clusters(connection: Connection) -> tuple[StoredCluster, ...]:
     """The clusters with a scan in history, the oldest first."""
     usable = select(SCANS.c.cluster).where(SCANS.c.state.in_(USABLE)).distinct()
     scanned = frozenset(connection.execute(usable).scalars())
-    return tuple(cluster for cluster in stored_clusters(connection) if cluster.id in scanned)
+    return tuple(cluster for cluster in read_clusters(connection) if cluster.id in scanned)
 
 
 def find_scan(connection: Connection, text: str, cluster: str | None) -> Scan:
@@ -239,14 +239,14 @@ def explain_findings(connection: Connection, cluster: int, rows: Sequence[Findin
     scans_at = _read_scans(connection, cluster, set(seen.values()))
     policy = cache(partial(_read_policy, connection))
 
-    def finding(row: FindingRow) -> ExplainedFinding:
+    def explain(row: FindingRow) -> ExplainedFinding:
         history = row.history
         scan, read_finding = scans_at[seen[history.id]], read[history.id]
         used, reading = policy(scan.id, read_finding.finding.policy_key)
         events = tuple(_list_events(connection, history, times, histories))
         return ExplainedFinding(_build_finding(read_finding, times, seen[history.id]), scan, used, reading, events)
 
-    return list(map(finding, rows))
+    return list(map(explain, rows))
 
 
 def _find_last_revisions(

@@ -148,7 +148,7 @@ def compare_scans(
             for scan_id in (before_id, now_id)
         ]
 
-        def problems_of(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
+        def list_problems_of(kind: CauseKind, limit: int | None) -> Iterator[DifferingProblem]:
             with as_store_error(address), engine.connect() as separate:
                 yield from _list_problems(separate, reading, index, kind, limit)
 
@@ -162,7 +162,7 @@ def compare_scans(
             problems=index.problems,
             findings=index.findings,
             unchecked=later.unchecked,
-            list_problems=problems_of,
+            list_problems=list_problems_of,
             gaps=(_read_gaps(connection, before.number), _read_gaps(connection, later.number)),
         )
 

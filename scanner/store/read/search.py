@@ -18,7 +18,7 @@ from scanner.model.policy import PolicyKey
 from scanner.posture.owners import OwnerKey
 from scanner.posture.problem_ids import CheckKey, problem_id
 from scanner.store.catalog.check_names import digest_key
-from scanner.store.catalog.clusters import StoredCluster, stored_clusters
+from scanner.store.catalog.clusters import StoredCluster, read_clusters
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.read.findings import SHORT, FindingRow, select_findings
 from scanner.store.read.kept_labels import decode_pairs
@@ -89,7 +89,7 @@ class SearchRequest(NamedTuple):
 def search(connection: Connection, query: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
     """The hits of a text, at most `limit` of each kind. `owners` are the labels and annotations that name owners."""
     words = split_words(query)
-    clusters = {cluster.id: cluster for cluster in stored_clusters(connection)}
+    clusters = {cluster.id: cluster for cluster in read_clusters(connection)}
     request = SearchRequest(words, clusters, limit)
     hits = SearchHits()
     if words and all(word.beginnings for word in words):

@@ -20,7 +20,7 @@ from scanner.store.catalog.clusters import (
     are_alike,
     key_of_given_name,
     match_clusters,
-    stored_clusters,
+    read_clusters,
     update_cluster,
 )
 from scanner.store.catalog.runs import label_clusters, list_names_of_runs, list_open_runs, rename_runs
@@ -63,7 +63,7 @@ def rename_cluster(url: str, old: str, new: str, now: datetime) -> RenameResult:
 
 
 def _rename(connection: Connection, old: str, new: str, now: datetime) -> RenameResult:
-    stored = stored_clusters(connection)
+    stored = read_clusters(connection)
     cluster = _find_cluster(stored, old)
     wanted = cluster._replace(identity=key_of_given_name(new), name=new)
     if wanted == cluster:

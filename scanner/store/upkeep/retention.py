@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 
 from scanner.errors import UsageError
 from scanner.model.scans.scan import Scan
-from scanner.store.catalog.clusters import stored_clusters
+from scanner.store.catalog.clusters import read_clusters
 from scanner.store.catalog.scans import find_abandoned_scans, mark_dead_scans_failed, scan_of, select_scans
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import clock_of
@@ -109,7 +109,7 @@ def _plan(connection: Connection, rule: RetentionRule, now: datetime) -> PrunePl
     dead = {scan.number for scan in find_abandoned_scans(connection, now)}
     scans: list[Scan] = []
     rows = Counter[str]()
-    for cluster in stored_clusters(connection):
+    for cluster in read_clusters(connection):
         of_cluster = read_scans(connection, cluster.id, dead)
         going = list_prunable(of_cluster, rule, now)
         unneeded = find_unneeded(connection, cluster.id, of_cluster, going)
@@ -154,7 +154,7 @@ def _find_released(scans: Sequence[RetainedScan]) -> list[int]:
 
 def _list_clusters(engine: Engine) -> list[int]:
     with engine.connect() as connection:
-        return [cluster.id for cluster in stored_clusters(connection)]
+        return [cluster.id for cluster in read_clusters(connection)]
 
 
 def find_database(url: str) -> Address:
