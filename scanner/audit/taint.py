@@ -132,10 +132,10 @@ def _find_flow_with_variables(compiled: CompiledPolicy, expression: Expression) 
         return cel.Flow(frozenset(), frozenset())
 
     def variables(name: str) -> Iterator[cel.Flow]:
-        chosen = (
+        expressions = (
             [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
         )
-        yield from (_find_flow(variable.program) for variable in chosen if variable.program is not None)
+        yield from (_find_flow(variable.program) for variable in expressions if variable.program is not None)
 
     return cel.followed(_find_flow(expression.program), variables) or _TOO_MUCH
 

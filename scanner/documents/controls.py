@@ -82,10 +82,10 @@ def _read_controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
 def _read_selector(node: Node, languages: Collection[str]) -> PolicySelector:
     kinds = [kind.value for kind in SelectorKind]
     fields = node.fields((*kinds, "value", "language"))
-    named = [kind for kind in SelectorKind if kind.value in fields]
-    if len(named) != 1:
+    selector_kinds = [kind for kind in SelectorKind if kind.value in fields]
+    if len(selector_kinds) != 1:
         node.fail(f"must have exactly one of {', '.join(kinds)}")
-    [kind] = named
+    [kind] = selector_kinds
     if "value" in fields and kind not in (SelectorKind.LABEL, SelectorKind.ANNOTATION):
         fields["value"].fail("belongs to a label or an annotation")
     return PolicySelector(

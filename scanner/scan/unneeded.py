@@ -90,8 +90,8 @@ def _set_aside(gap: Gap, concern: GroupKind) -> OutOfScope:
     group, kind = concern
     if gap.kind is GapKind.DISCOVERY:
         return OutOfScope(Unneeded.API_GROUP, gap.where, f"{_NO_RULE} the kinds of this group ({gap.why})")
-    named = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
-    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {named} ({gap.why})")
+    kind_text = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
+    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {kind_text} ({gap.why})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class _ScanNeeds:
         if may_match(rules, group, kind, plurals=plurals, operations=self.operations):
             return True
         # The kind of a document that no cluster serves may be a typing error: rules about its group may be about it.
-        named = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
-        return may_match(named, group, "", operations=self.operations)
+        group_rules = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
+        return may_match(group_rules, group, "", operations=self.operations)
 
     @staticmethod
     def _decides(group: str, kind: str) -> bool:

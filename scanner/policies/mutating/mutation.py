@@ -410,11 +410,11 @@ def _list_outcomes(
         after = run.store_first_pass(body)
         patch = changes if is_alone else (*compute_patch(before, after), *(more if index == heir else ()))
         before = after
-        decided = _decide(outcome, last.steps[index][0])
-        if isinstance(decided, Passed) and changes and patch:
+        mutation_outcome = _decide(outcome, last.steps[index][0])
+        if isinstance(mutation_outcome, Passed) and changes and patch:
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
-            yield decided
+            yield mutation_outcome
 
 
 def _validate(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

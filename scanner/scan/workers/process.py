@@ -50,8 +50,8 @@ def make_unevaluated(page: Page, why: str) -> PageResult:
     """The result of a page that could not be evaluated: no object, and a gap with the reason."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not evaluated: {why}")
-    named = page.kind.api_version, page.kind.kind, page.number
-    return PageResult(*named, objects=0, evaluated=0, gaps=(gap,), digest=digest_page(page))
+    page_key = page.kind.api_version, page.kind.kind, page.number
+    return PageResult(*page_key, objects=0, evaluated=0, gaps=(gap,), digest=digest_page(page))
 
 
 def serve(
