@@ -113,7 +113,7 @@ class LiveCluster:
         )
 
     def now(self) -> datetime | None:
-        """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
+        """The date of a response of the API server to a request of this moment, with any status; None without a valid date."""
         return parse_date(self._request(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
