@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from scanner.documents.files import read
 from scanner.documents.nodes import Node, Position, shorten_key
@@ -131,9 +131,5 @@ def _expect(node: Node, wanted: str) -> None:
 def _get_field(node: Node, fields: Mapping[str, Node], name: str) -> Node:
     """A required field of a node."""
     if name not in fields:
-        _fail_missing(node, name)
+        node.fail(f"the field {name} is missing")
     return fields[name]
-
-
-def _fail_missing(node: Node, name: str) -> NoReturn:
-    node.fail(f"the field {name} is missing")

@@ -38,7 +38,8 @@ def find_undecided(
     for language in languages if kinds_of else ():
         selectors = tuple(language.request_selectors())
         for bound in language.bound:
-            paths = (*_list_paths(bound), *language.other_paths(bound))
+            own_paths = (path for _, expression in bound.compiled.expressions() for path in expression.paths)
+            paths = (*own_paths, *language.other_paths(bound))
             reads_object = any(map(_reads_more_than_name, paths)) or _takes_namespaces(bound)
             reads = {
                 namespace: labels
@@ -107,10 +108,6 @@ def _may_apply(
 def _may_select(selector: Selector, known_labels: Mapping[str, str]) -> bool:
     """Return whether a selector matches the labels of a namespace, or may match them."""
     return bool(selector.fault() or selector.undecided(known_labels)) or selector.matches(known_labels)
-
-
-def _list_paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
-    return (path for _, expression in bound.compiled.expressions() for path in expression.paths)
 
 
 def _reads_more_than_name(path: tuple[str, ...]) -> bool:

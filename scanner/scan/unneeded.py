@@ -8,7 +8,7 @@ in an expression. Where anything is in doubt, the item stays a gap.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -110,12 +110,10 @@ class _ScanNeeds:
         if of_policy or misspelt or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
-        return any(self._matches(bound, group, kind, plurals) for bound in self._list_bound()) or any(
+        bound_policies = (bound for language in self.languages for bound in language.bound)
+        return any(self._matches(bound, group, kind, plurals) for bound in bound_policies) or any(
             read in (group, "*") for language in self.languages for read in language.read_groups()
         )
-
-    def _list_bound(self) -> Iterator[BoundPolicy]:
-        return (bound for language in self.languages for bound in language.bound)
 
     def _matches(self, bound: BoundPolicy, group: str, kind: str, plurals: Collection[str]) -> bool:
         policy = bound.policy
