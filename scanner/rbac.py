@@ -79,7 +79,7 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
     kinds = cluster.discover().kinds
     languages, operations = prepared.evaluation.languages, prepared.context.operations
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
-    wanted = [
+    permissions = [
         *_document_permissions(kinds, options),
         *_identity_permissions(),
         *_namespace_permissions(options.scope.namespaces),
@@ -94,18 +94,18 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
     kind_plans = [line for line in lines if not prepared.listing.find_exclusion(line.kind)]
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
-        wanted.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
-    wanted.extend(
+        permissions.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    permissions.extend(
         _conversion_permissions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations))
     )
-    wanted.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
+    permissions.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
     unread = {
         f"{kind.api_version}/{kind.kind}"
         for language in options.languages
         for kind in list_deciding_kinds(language, kinds)
     }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
-    return RequiredPermissions(_merge(wanted), tuple(gaps))
+    return RequiredPermissions(_merge(permissions), tuple(gaps))
 
 
 def _conversion_permissions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permission]:

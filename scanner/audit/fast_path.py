@@ -315,8 +315,8 @@ class FastPath:
             return None
         if choice is None:
             return None
-        read = namespace if traits.reads_namespace else ""
-        key = (number, choice.key, read)
+        read_namespace = namespace if traits.reads_namespace else ""
+        key = (number, choice.key, read_namespace)
         if key not in self._fast_policies:
             self._fast_policies[key] = FastPolicy(bound, original, choice, self._plan.kind, namespace, self._context)
         return self._fast_policies[key]

@@ -100,13 +100,13 @@ class FastPolicy:
         self._variable_functions = generate_functions(compiled.variables)
         fast = bound.evaluator.fast_form(compiled, kind) or FastForm()
         self._further_tests, self._own_evaluation = fast.tests, fast.own
-        read = (
+        object_paths = (
             path
             for expression in (*evaluated, *messages)
             for path in expression.paths
             if path[0] in ("object", "oldObject")
         )
-        self._paths = _select_outermost(path[1:] for path in read)
+        self._paths = _select_outermost(path[1:] for path in object_paths)
         self._ranges = tuple(sorted(compiled.cost_bounds.ranges)) if compiled.cost_bounds else ()
         self._fits_by_lengths: dict[tuple[object, ...], bool] = {}
         self._tests: dict[int, PassTest] = {}
@@ -132,8 +132,8 @@ class FastPolicy:
         self.checks = compiled.checks
         self._sole = self._find_sole_validation()
         self.violation = self._make_violation()
-        read_too = (self._reads_request, self._own_evaluation is not None, wants_namespace)
-        self.needs = (choice.operation, original, *read_too, id(bound) if self._params else None)
+        further_inputs = (self._reads_request, self._own_evaluation is not None, wants_namespace)
+        self.needs = (choice.operation, original, *further_inputs, id(bound) if self._params else None)
 
     def use_fallback(self) -> None:
         """Call the programs, which have several forms, instead of their first generated functions."""

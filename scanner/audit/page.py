@@ -76,9 +76,9 @@ class PageEvaluator:
             tally.gaps.append(Gap(GapKind.OBJECT, _name_place(page.kind), f"the page could not be decoded: {error}"))
             return _make_result(page, tally)
         fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
-        read = decode_item if may_have_long_numbers(page.data) else orjson.loads
+        read_item = decode_item if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
-            resource = self._read_object(page.kind, text, read, tally)
+            resource = self._read_object(page.kind, text, read_item, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
                 tally.begin(record_object(resource, self.kept_keys))
                 resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
@@ -90,11 +90,11 @@ class PageEvaluator:
         return _make_result(page, tally)
 
     def _read_object(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Any], tally: _PageTally
+        self, kind: Kind, text: memoryview, read_item: Callable[[memoryview], Any], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
-            item = read(text)
+            item = read_item(text)
         except ValueError as error:
             tally.gaps.append(
                 Gap(GapKind.OBJECT, _name_place(kind), f"an item of the list could not be decoded: {error}")

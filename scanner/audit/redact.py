@@ -92,10 +92,10 @@ def _redact_violation(
         return replace(outcome, message=WITHHELD_ANY)
     text = outcome.message
     if secrets.carries:
-        shown = mask_values(mask_named_secrets(text), _list_hidden_forms(invocation_result))
+        redacted = mask_values(mask_named_secrets(text), _list_hidden_forms(invocation_result))
     else:
-        shown = mask_values(text, HIDDEN.get(invocation_result.resource, invocation_result.invocation.param))
-    return outcome if shown == text else replace(outcome, message=shown)
+        redacted = mask_values(text, HIDDEN.get(invocation_result.resource, invocation_result.invocation.param))
+    return outcome if redacted == text else replace(outcome, message=redacted)
 
 
 def _list_hidden_forms(invocation_result: InvocationResult) -> frozenset[str]:
@@ -114,10 +114,10 @@ def _redact_change(
     changes = (*outcome.patch, *outcome.together)
     has_text = any(_has_text(value) for change in changes for value in (change.value, change.was))
     hidden = _list_hidden_forms(invocation_result) if has_text else frozenset()
-    shown = tuple(_redact_operation(change, invocation_result, hidden) for change in outcome.patch)
+    redacted = tuple(_redact_operation(change, invocation_result, hidden) for change in outcome.patch)
     return replace(
         outcome,
-        patch=_withhold_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else shown,
+        patch=_withhold_changes(outcome.patch) if _may_write_secrets(check, invocation_result, compiled) else redacted,
         together=tuple(_redact_operation(change, invocation_result, hidden) for change in outcome.together),
     )
 
@@ -165,9 +165,9 @@ def _withhold_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
 def _find_known_place(path: str) -> str:
     """The beginning of a path, as far as it names fields that every object may have, without keys."""
     steps = path.split("/")[1:]
-    shown = [step for step in steps[:1] if step in _FIELDS[0]]
-    shown += [step for step in steps[1:2] if shown == ["metadata"] and step in _FIELDS[1]]
-    return "/".join(["", *shown, *([MASK] if len(steps) > len(shown) else [])])
+    known_steps = [step for step in steps[:1] if step in _FIELDS[0]]
+    known_steps += [step for step in steps[1:2] if known_steps == ["metadata"] and step in _FIELDS[1]]
+    return "/".join(["", *known_steps, *([MASK] if len(steps) > len(known_steps) else [])])
 
 
 def redact_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> CombinedChange:
@@ -263,8 +263,8 @@ def _mask_value(value: Json, hidden: frozenset[str]) -> Json:
     """A value with every secret text and number in it masked; of a text with the name of a secret, the rest is shown."""
     match value:
         case str():
-            shown = mask_named_secrets(value) if value in hidden else value
-            return mask_values(value, hidden) if shown == value else shown
+            masked = mask_named_secrets(value) if value in hidden else value
+            return mask_values(value, hidden) if masked == value else masked
         case bool() | None:
             return value
         case int() | float():

@@ -28,9 +28,9 @@ def make_rule_object(rule_type: RuleType, name: str, body: JsonObject, *, with_s
     """The rule object of a manifest. Its status is a part of it only `with_status`, where an expression reads it."""
     if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
         return _make_rule(rule_type, name, _reduce_to_version(body), masked=True)
-    written = _remove_server_fields(body, with_status=with_status)
+    content = _remove_server_fields(body, with_status=with_status)
     redaction = _Redaction()
-    document = as_object(redaction.redact(written, ()))
+    document = as_object(redaction.redact(content, ()))
     if redaction.has_masked:
         document = {**document, "metadata": {**as_object(document.get("metadata")), **_get_version(body)}}
     return _make_rule(rule_type, name, document, masked=redaction.has_masked)
@@ -88,15 +88,15 @@ class _Redaction:
                 return [self.redact(item, (*trail, index)) for index, item in enumerate(value)]
 
     def _redact_field(self, container: JsonObject, key: str, trail: Trail) -> Json:
-        named = key == "value" and names_secret(as_text(container.get("key")))
-        if named or is_sensitive(container, key, trail):
+        is_named = key == "value" and names_secret(as_text(container.get("key")))
+        if is_named or is_sensitive(container, key, trail):
             return self._withhold()
         return self.redact(container[key], (*trail, key))
 
     def _redact_text(self, text: str) -> str:
-        shown = mask_named_secrets(text)
-        self.has_masked |= shown != text
-        return shown
+        redacted = mask_named_secrets(text)
+        self.has_masked |= redacted != text
+        return redacted
 
     def _withhold(self) -> str:
         self.has_masked = True

@@ -105,13 +105,13 @@ def mask_values(text: str, values: Iterable[str]) -> str:
     if not occurring:
         return text
     spans = sorted(span for value in occurring for span in _find_occurrences(value, text))
-    shown: list[str] = []
+    parts: list[str] = []
     position = 0
     for start, end in spans:
         if start >= position:
-            shown += [text[position:start], MASK]
+            parts += [text[position:start], MASK]
         position = max(position, end)
-    return "".join([*shown, text[position:]])
+    return "".join([*parts, text[position:]])
 
 
 def _find_occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:

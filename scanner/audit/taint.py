@@ -36,7 +36,7 @@ _KEPT = 4
 _OPEN_ROOTS = frozenset({"authorizer", "authorizer.requestResource"})
 """Decisions of the API server about the requester, with its reasons."""
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
-"""What an authenticator knows about the requester, besides the name and the groups."""
+"""The facts of an authenticator about the requester, besides the name and the groups."""
 _NAMES = (("apiVersion",), ("kind",), *(("metadata", field) for field in ("name", "namespace", "uid")))
 """The fields of objects besides the documents that are shown."""
 
@@ -132,10 +132,10 @@ def _find_flow_with_variables(compiled: CompiledPolicy, expression: Expression) 
         return cel.Flow(frozenset(), frozenset())
 
     def variables(name: str) -> Iterator[cel.Flow]:
-        chosen = (
+        expressions = (
             [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
         )
-        yield from (_find_flow(variable.program) for variable in chosen if variable.program is not None)
+        yield from (_find_flow(variable.program) for variable in expressions if variable.program is not None)
 
     return cel.follow_variables(_find_flow(expression.program), variables) or _TOO_MUCH
 
@@ -172,7 +172,7 @@ class TaintDocuments:
         self.secrets = frozenset(name for name, fields in self.fields.items() if fields is not FIELDS)
         """The names of the documents that are Secrets."""
         self.taints: dict[_FlowPlaces, Taint] = {}
-        """What was found so far: the messages of many policies have the same parts of the object."""
+        """The results so far: the messages of many policies have the same parts of the object."""
 
     def are_of(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
         """Return whether these are the documents of an object, a param and a namespace."""

@@ -48,18 +48,20 @@ def read_custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str],
     """The schemas of the versions of a CustomResourceDefinition."""
     group = as_text(dig(definition, "spec", "group"))
     kind = as_text(dig(definition, "spec", "names", "kind"))
-    written, versions = as_list(dig(definition, "spec", "versions")), read_versions(definition)
-    return {(group, as_text(dig(version, "name")), kind): _make_custom(version, versions) for version in written}
+    version_documents, versions = as_list(dig(definition, "spec", "versions")), read_versions(definition)
+    return {
+        (group, as_text(dig(version, "name")), kind): _make_custom(version, versions) for version in version_documents
+    }
 
 
 def read_versions(definition: JsonObject) -> DefinedVersions | None:
     """The versions of a CustomResourceDefinition, None for a definition without a stored version."""
-    written = as_list(dig(definition, "spec", "versions"))
-    stored = next((version for version in written if dig(version, "storage") is True), None)
+    version_documents = as_list(dig(definition, "spec", "versions"))
+    stored = next((version for version in version_documents if dig(version, "storage") is True), None)
     if stored is None:
         return None
     return DefinedVersions(
-        names=tuple(as_text(dig(version, "name")) for version in written),
+        names=tuple(as_text(dig(version, "name")) for version in version_documents),
         stored=as_text(dig(stored, "name")),
         schema=as_object(dig(stored, "schema", "openAPIV3Schema")),
         relabels=dig(definition, "spec", "conversion", "strategy") in (None, "None"),
@@ -73,10 +75,10 @@ def find_conversion(versions: DefinedVersions | None) -> Conversion:
 
 def _make_custom(version: Json, versions: DefinedVersions | None) -> Schema:
     table = _read_table()
-    written = as_object(dig(version, "schema", "openAPIV3Schema"))
-    shape = as_object(Compactor(EMPTY).convert_schema(written))
+    schema = as_object(dig(version, "schema", "openAPIV3Schema"))
+    shape = as_object(Compactor(EMPTY).convert_schema(schema))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
-    custom = Custom(written, has_status=dig(version, "subresources", "status") is not None, versions=versions)
+    custom = Custom(schema, has_status=dig(version, "subresources", "status") is not None, versions=versions)
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)
 
 
@@ -95,5 +97,5 @@ class _SchemaTable:
 
 @cache
 def _read_table() -> _SchemaTable:
-    read = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
-    return _SchemaTable(read["kinds"], read["names"], read["types"])
+    table = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
+    return _SchemaTable(table["kinds"], table["names"], table["types"])

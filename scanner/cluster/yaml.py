@@ -125,7 +125,7 @@ class _ValueComposer:
         value, size = anchored
         self.nodes += 1 + size
         self.aliased += size
-        self._refuse_bomb(event)
+        self._limit_aliases(event)
         if not isinstance(value, list | dict):
             self._add_alias_of_scalar(value, event)
         elif self._expects_key():
@@ -160,7 +160,7 @@ class _ValueComposer:
 
     def _place(self, value: _Built, event: Event) -> None:
         if self.aliased:
-            self._refuse_bomb(event)
+            self._limit_aliases(event)
         if not self.stack:
             self.result = value
             return
@@ -187,7 +187,7 @@ class _ValueComposer:
         frame = self.stack[-1]
         return isinstance(frame.value, dict) and frame.key is None and not frame.merging
 
-    def _refuse_bomb(self, event: Event) -> None:
+    def _limit_aliases(self, event: Event) -> None:
         if self.aliased <= _FREE_ALIASES or self.nodes <= _FREE_NODES:
             return
         if self.aliased / self.nodes > _compute_allowed_ratio(self.nodes):

@@ -184,9 +184,9 @@ DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
 
 def get_database_address(url: str) -> str:
     """The URL or path of the database to use."""
-    named = url or os.environ.get(DEFAULT_DB)
-    if named:
-        return named
+    address = url or os.environ.get(DEFAULT_DB)
+    if address:
+        return address
     from platformdirs import user_data_path
 
     return str(user_data_path("assay", appauthor=False) / "assay.db")

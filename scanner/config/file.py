@@ -92,8 +92,10 @@ class _FileReader:
         tokens: tuple[AccessToken, ...] = self._collect_error(read_tokens, ())
         routes: tuple[Route, ...] = self._collect_error(read_routes, ())
         errors = tuple(sorted(self.errors, key=_get_position))
-        written = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
-        return File(str(path), _compute_digest(document.json()), self.values, posture, tokens, routes, written, errors)
+        unflagged_values = {key: (node.json(), node.place) for key, node in self.unflagged.items()}
+        return File(
+            str(path), _compute_digest(document.json()), self.values, posture, tokens, routes, unflagged_values, errors
+        )
 
     def _collect_error(self, read: Callable[[Mapping[str, Node]], _Read], default: _Read) -> _Read:
         """The values of keys without a flag; the default, and an error, if one of them cannot be read."""

@@ -117,8 +117,8 @@ def _parse_number(setting: Setting, text: str, kind: type[int | float]) -> int |
     try:
         return kind(text)
     except ValueError as error:
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{setting.variable}: write {wanted}") from error
+        expected = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{setting.variable}: write {expected}") from error
 
 
 def _check_bounds(setting: Setting, number: float) -> int | float:

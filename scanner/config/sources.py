@@ -53,11 +53,11 @@ class Sources:
 
     def add_places(self, error: UsageError) -> UsageError:
         """The error with the places of the values that its flags have from the environment or the file."""
-        named = set(_NAME.findall(str(error)))
+        names = set(_NAME.findall(str(error)))
         places = [
-            f"{next(name for name in flag.names if name in named)} comes from {lower_value.name}"
+            f"{next(name for name in flag.names if name in names)} comes from {lower_value.name}"
             for flag in self._flags
-            if named.intersection(flag.names) and (lower_value := self._find_lower_value(flag))
+            if names.intersection(flag.names) and (lower_value := self._find_lower_value(flag))
         ]
         return UsageError(f"{error} ({'; '.join(places)})") if places else error
 

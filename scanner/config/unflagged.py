@@ -29,8 +29,8 @@ _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
 
 def read_settings(nodes: Mapping[str, Node]) -> Settings:
     """The settings that the file gives, by key. Raises BadDocument."""
-    read: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
-    return replace(DEFAULT_SETTINGS, **read)
+    values: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
+    return replace(DEFAULT_SETTINGS, **values)
 
 
 def _read_owners(node: Node) -> tuple[OwnerKey, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from scanner.documents.files import read
 from scanner.documents.nodes import Node, Position, shorten_key
@@ -82,10 +82,10 @@ def _read_controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
 def _read_selector(node: Node, languages: Collection[str]) -> PolicySelector:
     kinds = [kind.value for kind in SelectorKind]
     fields = node.fields((*kinds, "value", "language"))
-    named = [kind for kind in SelectorKind if kind.value in fields]
-    if len(named) != 1:
+    selector_kinds = [kind for kind in SelectorKind if kind.value in fields]
+    if len(selector_kinds) != 1:
         node.fail(f"must have exactly one of {', '.join(kinds)}")
-    [kind] = named
+    [kind] = selector_kinds
     if "value" in fields and kind not in (SelectorKind.LABEL, SelectorKind.ANNOTATION):
         fields["value"].fail("belongs to a label or an annotation")
     return PolicySelector(
@@ -131,9 +131,5 @@ def _expect(node: Node, wanted: str) -> None:
 def _get_field(node: Node, fields: Mapping[str, Node], name: str) -> Node:
     """A required field of a node."""
     if name not in fields:
-        _fail_missing(node, name)
+        node.fail(f"the field {name} is missing")
     return fields[name]
-
-
-def _fail_missing(node: Node, name: str) -> NoReturn:
-    node.fail(f"the field {name} is missing")

@@ -74,15 +74,17 @@ def _find_missing_param(reference: ParamRef, kind: Kind, params: ParamSource) ->
     namespace = reference.namespace if kind.namespaced else ""
     place = f" in namespace {namespace}" if namespace else ""
     if reference.name:
-        named: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
+        params_of_name: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
         return (
-            "" if any(named) else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
+            ""
+            if any(params_of_name)
+            else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
         )
     selector = reference.selector
     if selector is None or selector.find_fault():
         return ""
-    chosen = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
-    return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
+    is_selected = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
+    return "" if is_selected else f"no {kind.kind}{place} has the labels that it selects"
 
 
 def _describe_effect(reference: ParamRef, bound: BoundPolicy) -> str:

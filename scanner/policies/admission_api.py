@@ -73,18 +73,18 @@ class PolicyKind:
         """
         if source == "cluster":
             return manifest.read_policy(document, language=self.language, source=source)
-        taken = api_validation.decode_manifest(document)
-        policy = manifest.read_policy(taken, language=self.language, source=source)
-        _reject(self.policy_faults(taken, api_validation.make_compile_check(policy, rules, self.plugin)))
+        decoded_manifest = api_validation.decode_manifest(document)
+        policy = manifest.read_policy(decoded_manifest, language=self.language, source=source)
+        _reject(self.policy_faults(decoded_manifest, api_validation.make_compile_check(policy, rules, self.plugin)))
         return policy
 
     def read_binding(self, document: JsonObject, *, source: str = "cluster") -> Binding:
         """The binding of a manifest. Raises InvalidManifest like `read_policy`."""
         if source == "cluster":
             return manifest.read_binding(document, language=self.language, source=source)
-        taken = api_validation.decode_manifest(document)
-        _reject(self.binding_faults(taken))
-        return manifest.read_binding(taken, language=self.language, source=source)
+        decoded_manifest = api_validation.decode_manifest(document)
+        _reject(self.binding_faults(decoded_manifest))
+        return manifest.read_binding(decoded_manifest, language=self.language, source=source)
 
     def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
         """The binding that `--assume-bound` creates: it covers the whole policy, and has no param."""
@@ -177,8 +177,8 @@ class BoundByApi(BoundLanguage):
 
     def list_announced(self) -> Iterator[Policy]:
         """See BoundLanguage."""
-        named = {binding.policy_key for binding in self.documents.bindings}
-        yield from (policy for policy in self.documents.policies if policy.key in named)
+        bound_keys = {binding.policy_key for binding in self.documents.bindings}
+        yield from (policy for policy in self.documents.policies if policy.key in bound_keys)
 
     def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage."""

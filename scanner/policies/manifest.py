@@ -186,8 +186,8 @@ def make_unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownFie
 
 def write_unknown_fields(fields: Sequence[UnknownField]) -> str:
     """Unknown fields as a list; of many, the first ones and the number of the others."""
-    named = ", ".join(map(str, islice(fields, _SHOWN)))
-    return f"{named} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else named
+    names = ", ".join(map(str, islice(fields, _SHOWN)))
+    return f"{names} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else names
 
 
 # Specs of policies without their texts.

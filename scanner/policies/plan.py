@@ -129,8 +129,8 @@ def list_viewpoints(
         return ()
     if match.match_policy == "Equivalent":
         return tuple((family[0], kind) for kind in family if _is_evaluated(match, kind, family[0], operations))
-    seen = (kind for kind in family if _may_match(match, kind, operations))
-    return tuple((kind, kind) for kind in islice(seen, 1))
+    matched_kinds = (kind for kind in family if _may_match(match, kind, operations))
+    return tuple((kind, kind) for kind in islice(matched_kinds, 1))
 
 
 def _is_evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:

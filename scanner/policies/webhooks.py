@@ -27,9 +27,9 @@ def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
 def describe_webhooks(configuration: Resource) -> OutOfScope:
     """One configuration, with the names of its webhooks."""
     names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
-    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    names_text = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
-    why = f"{number} ({shown}): what a program decides is not written in the API" if names else "it has no webhook"
+    why = f"{number} ({names_text}): what a program decides is not written in the API" if names else "it has no webhook"
     return OutOfScope(configuration.kind.kind, configuration.name, why)
 
 

@@ -110,8 +110,8 @@ class DocumentReader:
         body, source = document.body, document.source
         language = self._find_language(body)
         if language is not None:
-            read = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
-            self._keep(read, document, language)
+            read_document = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
+            self._keep(read_document, document, language)
         elif source != "cluster":
             self._reject_policy(document)
             self._others.append(document)
@@ -135,7 +135,7 @@ class DocumentReader:
 
     def read_params(self) -> None:
         """Take the other documents of files as params, if a policy that was read names their kind; the rest is out of scope."""
-        wanted = {
+        param_kinds = {
             (policy.param_kind.api_version.rpartition("/")[0], policy.param_kind.kind)
             for policy in self.policies
             if policy.param_kind
@@ -145,7 +145,7 @@ class DocumentReader:
         for document in self._others:
             group = as_text(document.body.get("apiVersion")).rpartition("/")[0]
             kind = as_text(document.body.get("kind"))
-            if (group, kind) in wanted or (configured and (group, kind) == _CONFIGURATION):
+            if (group, kind) in param_kinds or (configured and (group, kind) == _CONFIGURATION):
                 self._read_param(document)
             else:
                 why = f"{kind} is no policy and no binding, and no policy has params of this kind"

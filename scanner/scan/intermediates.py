@@ -77,14 +77,14 @@ def list_intermediate_pages(
         tried += kinds
     if listing.has_selector:
         return  # such a scan resolves nothing
-    left = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
+    unlisted_kinds = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
     unlisted = False
-    for step in _list_unneeded(listing, [preferred[name] for name in left if name in preferred]):
+    for step in _list_unneeded(listing, [preferred[name] for name in unlisted_kinds if name in preferred]):
         unlisted |= isinstance(step, IntermediateNote)
         yield step
     if unlisted:
         below = list_usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
-        known_kinds = {*left, *((kind.group, kind.kind) for kind in tried)}
+        known_kinds = {*unlisted_kinds, *((kind.group, kind.kind) for kind in tried)}
         yield from _list_unneeded(
             listing, [preferred[name] for name in below if name in preferred and name not in known_kinds]
         )

@@ -36,11 +36,11 @@ class ScanLists:
         The empty namespace stands for all of them. The list of all Namespaces is made once. Raises ListFailed, and ValueError for a
         page that cannot be decoded.
         """
-        seen: set[tuple[str, str]] = set()
+        identities: set[tuple[str, str]] = set()
         for namespace in namespaces:
             for resource in self._list(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace):
-                if (resource.namespace, resource.name) not in seen:
-                    seen.add((resource.namespace, resource.name))
+                if (resource.namespace, resource.name) not in identities:
+                    identities.add((resource.namespace, resource.name))
                     yield resource
 
     def _list_namespaces(self, name: str) -> Iterable[Resource]:
@@ -71,8 +71,10 @@ class ScanLists:
         evaluated = [kind for kind in kinds if not self.find_exclusion(kind)]
         if NAMESPACES not in evaluated or self._scope.selector:
             self._namespace_pages = []
-        wanted = [kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)]
-        self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
+        kinds_to_list = [
+            kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)
+        ]
+        self._cluster.expect((kind, place, self._scope.selector) for kind in kinds_to_list for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
         """The authorizer for the permission checks of expressions, in any process; None if the cluster has none.
@@ -156,10 +158,10 @@ class RepeatedLists:
 
     def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """See ScanLists."""
-        wanted = kind, tuple(namespaces)
-        if wanted not in self._made:
-            self._made[wanted] = tuple(self._listing.list_all(*wanted))
-        yield from self._made[wanted]
+        key = kind, tuple(namespaces)
+        if key not in self._made:
+            self._made[key] = tuple(self._listing.list_all(*key))
+        yield from self._made[key]
 
 
 def _advise_to_skip(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:

@@ -68,10 +68,10 @@ class ParamTable:
         """
         if not kind.namespaced:
             return ("",)
-        named = {reference.namespace for bound_policy in policies for reference in _list_references(bound_policy)}
-        if "" in named and within:
-            named = (named - {""}) | {*within}
-        return ("",) if "" in named else tuple(sorted(named))
+        namespaces = {reference.namespace for bound_policy in policies for reference in _list_references(bound_policy)}
+        if "" in namespaces and within:
+            namespaces = (namespaces - {""}) | {*within}
+        return ("",) if "" in namespaces else tuple(sorted(namespaces))
 
     def keep(self, resource: Resource, policies: Iterable[BoundPolicy]) -> None:
         """Add a listed object if a binding of one of the policies can select it."""
@@ -174,13 +174,13 @@ def _list_namespace_rules(
     languages: Iterable[BoundLanguage], evaluable: Iterable[BoundPolicy], namespaces: Iterable[JsonObject]
 ) -> Iterator[RuleObject]:
     """The labels and annotations of namespaces that decide whether a policy applies, or that expressions read."""
-    read = {("labels", key) for language in languages for key in language.namespace_labels()}
+    read_keys = {("labels", key) for language in languages for key in language.namespace_labels()}
     for bound_policy in evaluable:
         for _, expression in bound_policy.compiled.expressions():
-            read.update(_find_read_keys(expression.paths))
-    read.discard(("labels", _NAME_LABEL))
-    for namespace in namespaces if read else ():
-        texts = {field: _select_texts(namespace, field, read) for field in _READ_FIELDS}
+            read_keys.update(_find_read_keys(expression.paths))
+    read_keys.discard(("labels", _NAME_LABEL))
+    for namespace in namespaces if read_keys else ():
+        texts = {field: _select_texts(namespace, field, read_keys) for field in _READ_FIELDS}
         if any(texts.values()):
             name = as_text(dig(namespace, "metadata", "name"))
             yield make_rule_object(RuleType.NAMESPACE_LABELS, name, _reduce_namespace(namespace, texts))
@@ -197,10 +197,10 @@ def _find_read_keys(paths: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str
                 yield field, key if key[:1].isalnum() else _EVERY_KEY
 
 
-def _select_texts(namespace: JsonObject, field: str, read: Collection[tuple[str, str]]) -> JsonObject:
+def _select_texts(namespace: JsonObject, field: str, read_keys: Collection[tuple[str, str]]) -> JsonObject:
     texts = text_map(dig(namespace, "metadata", field))
-    whole = (field, _EVERY_KEY) in read
-    return {key: texts[key] for key in sorted(texts) if key != _NAME_LABEL and (whole or (field, key) in read)}
+    whole = (field, _EVERY_KEY) in read_keys
+    return {key: texts[key] for key in sorted(texts) if key != _NAME_LABEL and (whole or (field, key) in read_keys)}
 
 
 def _reduce_namespace(namespace: JsonObject, texts: JsonObject) -> JsonObject:

@@ -102,25 +102,25 @@ def read_policy_set(
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     bindable = frozenset(name for language in selection.languages if language.needs_bindings for name in language.names)
-    named = tuple(
+    selected = tuple(
         policy
         for policy in policies.values()
         if _is_selected(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
     )
-    copies = dict(_find_generated(selection.languages, named, tuple(policies.values())))
-    chosen = tuple(policy for policy in named if policy.key not in copies)
-    wanted = tuple(
+    copies = dict(_find_generated(selection.languages, selected, tuple(policies.values())))
+    selected_policies = tuple(policy for policy in selected if policy.key not in copies)
+    selected_bindings = tuple(
         binding
         for binding in bindings
         if (binding.assumed or _is_selected(binding.name, scope.bindings))
         and _is_selected(binding.policy_name, scope.policies)
         and binding.policy_key not in copies
     )
-    unbound = _find_unbound((policy for policy in chosen if policy.language in bindable), bindings)
-    joining = (*unbound, *_find_dangling(wanted, policies)) if reader.is_complete else ()
+    unbound = _find_unbound((policy for policy in selected_policies if policy.language in bindable), bindings)
+    joining = (*unbound, *_find_dangling(selected_bindings, policies)) if reader.is_complete else ()
     return PolicySet(
-        policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
-        bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
+        policies=tuple(sorted(selected_policies, key=lambda policy: (policy.name, policy.language))),
+        bindings=tuple(sorted(selected_bindings, key=lambda binding: binding.name)),
         params=tuple(reader.params),
         gaps=tuple(reader.gaps),
         health=(*reader.health, *joining, *copies.values()),
@@ -151,21 +151,21 @@ def _assume_bindings(
 
     Raises UsageError for a binding without effect.
     """
-    named = [
+    policies_of_name = [
         (language, policies[kind, name])
         for language in languages
         for kind in language.names
         if (kind, name) in policies
     ]
-    if not named and name in reader.refused:
+    if not policies_of_name and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
         raise UsageError(f"--assume-bound {name}: the API would reject this policy ({reader.refused[name]}): {why}")
-    if not named:
+    if not policies_of_name:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in get_args(Action):
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
-    bindable = [(language, policy) for language, policy in named if language.needs_bindings]
-    for language, policy in bindable or named:
+    bindable = [(language, policy) for language, policy in policies_of_name if language.needs_bindings]
+    for language, policy in bindable or policies_of_name:
         yield language.assume_bound(policy, cast("Action", action))
 
 

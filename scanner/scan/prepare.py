@@ -464,10 +464,10 @@ def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies
         gap = Gap(GapKind.DISCOVERY, where, "discovery of the cluster does not list namespaces")
         return ListedNamespaces(described, gap, decide_policies)
     try:
-        listed = {resource.name: resource.body for resource in _list_namespaces(listing)}
+        listed_bodies = {resource.name: resource.body for resource in _list_namespaces(listing)}
     except (ListFailed, ValueError) as error:
         return ListedNamespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
-    return ListedNamespaces(described | listed, decide_policies=decide_policies)
+    return ListedNamespaces(described | listed_bodies, decide_policies=decide_policies)
 
 
 def _list_namespaces(listing: ScanLists) -> Iterator[Resource]:

@@ -83,7 +83,7 @@ def run(
             cluster.pause,
             count=processes,
             fork_after_bytes=fork_after_bytes,
-            packed=store.pack,
+            pack=store.pack,
             beat=beat,
         ) as pool,
     ):

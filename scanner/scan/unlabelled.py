@@ -38,14 +38,15 @@ def find_undecided(
     for language in languages if kinds_of else ():
         selectors = tuple(language.request_selectors())
         for bound in language.bound:
-            paths = (*_list_paths(bound), *language.other_paths(bound))
+            own_paths = (path for _, expression in bound.compiled.expressions() for path in expression.paths)
+            paths = (*own_paths, *language.other_paths(bound))
             reads_object = any(map(_reads_more_than_name, paths)) or _takes_namespaces(bound)
             reads = {
-                namespace: read
+                namespace: labels
                 for namespace, kinds in sorted(kinds_of.items())
                 if bound.evaluates_namespace(namespace)
                 and (
-                    read := tuple(
+                    labels := tuple(
                         dict.fromkeys(
                             _find_read_labels(bound, selectors, namespace, kinds, operations, reads_object=reads_object)
                         )
@@ -109,10 +110,6 @@ def _may_select(selector: Selector, known_labels: Mapping[str, str]) -> bool:
     return bool(selector.find_fault() or selector.list_undecided_keys(known_labels)) or selector.matches(known_labels)
 
 
-def _list_paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
-    return (path for _, expression in bound.compiled.expressions() for path in expression.paths)
-
-
 def _reads_more_than_name(path: tuple[str, ...]) -> bool:
     return path[:1] == (_OBJECT,) and not any(path[: len(known_path)] == known_path for known_path in _KNOWN)
 
@@ -122,11 +119,11 @@ def _explain(reads: Mapping[str, tuple[str, ...]]) -> str:
     names = [*reads]
     keys = [*dict.fromkeys(key for of_namespace in reads.values() for key in of_namespace)]
     labels = [key for key in keys if key != _EVERYTHING]
-    read = _write_names([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
+    read_texts = _write_names([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
     example = f"{names[0]}={labels[0] if labels else 'KEY'}=VALUE"
     several = "s" if len(names) > 1 else ""
     return (
-        f"it depends on {read} of the namespace{several} {_write_names(names)}, which no file describes: "
+        f"it depends on {read_texts} of the namespace{several} {_write_names(names)}, which no file describes: "
         f"add the Namespace{several} to the files, or pass --namespace-label {example}"
     )
 

@@ -8,7 +8,7 @@ in an expression. Where anything is in doubt, the item stays a gap.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,8 +90,8 @@ def _set_aside(gap: Gap, concern: GroupKind) -> OutOfScope:
     group, kind = concern
     if gap.kind is GapKind.DISCOVERY:
         return OutOfScope(Unneeded.API_GROUP, gap.where, f"{_NO_RULE} the kinds of this group ({gap.why})")
-    named = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
-    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {named} ({gap.why})")
+    kind_text = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
+    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {kind_text} ({gap.why})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,10 @@ class _ScanNeeds:
         if of_policy or misspelt or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
-        return any(self._matches(bound, group, kind, plurals) for bound in self._list_bound()) or any(
+        bound_policies = (bound for language in self.languages for bound in language.bound)
+        return any(self._matches(bound, group, kind, plurals) for bound in bound_policies) or any(
             read in (group, "*") for language in self.languages for read in language.read_groups()
         )
-
-    def _list_bound(self) -> Iterator[BoundPolicy]:
-        return (bound for language in self.languages for bound in language.bound)
 
     def _matches(self, bound: BoundPolicy, group: str, kind: str, plurals: Collection[str]) -> bool:
         policy = bound.policy
@@ -126,8 +124,8 @@ class _ScanNeeds:
         if may_match(rules, group, kind, plurals=plurals, operations=self.operations):
             return True
         # The kind of a document that no cluster serves may be a typing error: rules about its group may be about it.
-        named = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
-        return may_match(named, group, "", operations=self.operations)
+        group_rules = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
+        return may_match(group_rules, group, "", operations=self.operations)
 
     @staticmethod
     def _decides(group: str, kind: str) -> bool:

@@ -82,8 +82,8 @@ def collect_evidence(
 
 def _show_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
-    redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
-    content = _select_reasons([redaction.redact_field(place) for place in shown], len(fields) - len(shown), shown)
+    redaction, places = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
+    content = _select_reasons([redaction.redact_field(place) for place in places], len(fields) - len(places), places)
     return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
 
@@ -121,9 +121,9 @@ def _collect(
         return _LATEST.get(NO_CONTENT, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
         direct = _find_direct_parts(check, outcome, bound, inputs)
-        shown = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
-        if shown is not None:
-            return shown
+        evidence = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
+        if evidence is not None:
+            return evidence
     content = _explain(invocation_result, check, outcome, bound, inputs)
     return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
@@ -133,15 +133,15 @@ def _explain_parts(
 ) -> Evidence | None:
     """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
-    shown = redaction.find_evidence(direct, inputs)
-    if shown is None:
+    evidence = redaction.find_evidence(direct, inputs)
+    if evidence is None:
         reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
         content = _redact(reasons, 0, redaction)
-        shown = _LATEST.get(content, make_excerpt(invocation_result, content.trail))
-        redaction.keep_evidence(direct, inputs, shown)
-    return shown
+        evidence = _LATEST.get(content, make_excerpt(invocation_result, content.trail))
+        redaction.keep_evidence(direct, inputs, evidence)
+    return evidence
 
 
 def _explain(
@@ -193,13 +193,13 @@ def _select_reasons(reasons: list[Reason], left_out: int, places: Iterable[cel.P
     """The first reasons, and the field around which an excerpt is made; of withheld values, none."""
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))
-    shown = tuple(reasons[:MOST])
+    first_reasons = tuple(reasons[:MOST])
     for reason in reasons:
         if reason.value == WITHHELD:
             # The number of parts of a secret is a secret, too.
-            return EvidenceContent(shown, 0, ())
+            return EvidenceContent(first_reasons, 0, ())
     trail = find_deciding_trail(places)
-    return EvidenceContent(shown, left_out + len(reasons) - len(shown), trail)
+    return EvidenceContent(first_reasons, left_out + len(reasons) - len(first_reasons), trail)
 
 
 def _explain_programs(

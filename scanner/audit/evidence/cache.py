@@ -106,9 +106,9 @@ class _EvaluatedDocuments:
         digest = self._digests.get(id(paths))
         if digest is None:
             by_name = self._by_name
-            read = orjson.dumps([self._hidden, *[_read(by_name[name], path) for name, path in paths]])
+            content = orjson.dumps([self._hidden, *[_read(by_name[name], path) for name, path in paths]])
             digest = self._digests[id(paths)] = (
-                read if len(read) <= _SHORT else hashlib.blake2b(read, digest_size=16).digest()
+                content if len(content) <= _SHORT else hashlib.blake2b(content, digest_size=16).digest()
             )
         return digest
 

@@ -162,8 +162,8 @@ def _select_occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> fro
     if not hidden:
         return hidden
     values = [value for value in parent.values() if not isinstance(value, _NESTED)]
-    shown = [value if isinstance(value, str) else write_value(value, _NONE, None) for value in values]
-    text = "\n".join([*parent, *shown])
+    texts = [value if isinstance(value, str) else write_value(value, _NONE, None) for value in values]
+    text = "\n".join([*parent, *texts])
     return hidden if any(value in text for value in hidden) else _NONE
 
 

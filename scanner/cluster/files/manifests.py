@@ -126,17 +126,17 @@ def read_documents(path: Path) -> tuple[tuple[FileDocument, ...], tuple[Gap, ...
     return documents, tuple(item.gap for item in items if isinstance(item, UnreadDocument))
 
 
-def stream_documents(path: Path, read: ReadFiles | None = None) -> Iterator[FileDocument | UnreadDocument]:
+def stream_documents(path: Path, read_files: ReadFiles | None = None) -> Iterator[FileDocument | UnreadDocument]:
     """The documents of `read_documents`, one file in memory at a time: gaps of folders come first. Raises UsageError.
 
     A file of `read` is not read again.
     """
     files, gaps = _list_files(path)
-    read = read or ReadFiles()
+    read_files = read_files or ReadFiles()
     yield from (UnreadDocument(gap, text=None) for gap in gaps)
     inputs = find_kustomize_inputs(files)
     for file in files:
-        if file != _STDIN and (earlier := read.find_earlier(file)):
+        if file != _STDIN and (earlier := read_files.find_earlier(file)):
             yield _set_aside(
                 str(file), OtherToolFile(Unneeded.REPEATED, f"this is the same file as {earlier}, which is read")
             )
@@ -144,7 +144,7 @@ def stream_documents(path: Path, read: ReadFiles | None = None) -> Iterator[File
             yield _set_aside(str(file), other_tool)
         else:
             for item in _read(file):
-                yield read.name_document(item) if isinstance(item, FileDocument) and item.generates_name else item
+                yield read_files.name_document(item) if isinstance(item, FileDocument) and item.generates_name else item
 
 
 def _set_aside(where: str, other_tool: OtherToolFile) -> UnreadDocument:

@@ -120,8 +120,8 @@ def _find_kind_of_object(file: Path, body: JsonObject) -> Unneeded | None:
     if file.name == "Chart.yaml" or (file.name == "index.yaml" and isinstance(body.get("entries"), dict)):
         return Unneeded.HELM_CHART
     if body.get("apiVersion") is None:
-        if named := _NAMES.get(file.name):
-            return named
+        if kind_by_name := _NAMES.get(file.name):
+            return kind_by_name
         if _VALUES.fullmatch(file.name):
             return Unneeded.HELM_VALUES
     return None if _may_be_manifest(body) else Unneeded.NO_MANIFEST

@@ -144,7 +144,7 @@ class SnapshotCluster:
         self._languages = tuple(languages)
         places = tuple(paths)
         unread: list[UnreadDocument] = []
-        written: list[_SnapshotDocument] = []
+        documents: list[_SnapshotDocument] = []
         self.policies: list[FileDocument] = []
         self._definitions: list[FileDocument] = [*definitions]
         self._namespace_labels = namespace_labels
@@ -152,7 +152,7 @@ class SnapshotCluster:
         texts = bytearray()
         for document in _read(places, unread):
             self._generated += document.generates_name
-            written.append(_add_document(document, texts))
+            documents.append(_add_document(document, texts))
             if any(language.reads(document.body) for language in self._languages):
                 self.policies.append(document)
             if is_definition(document.body):
@@ -162,14 +162,14 @@ class SnapshotCluster:
         self._default_namespace = default_namespace
         self._version = kubernetes_version or format_minor(NEWEST)
         custom, broken = _read_definitions(self._definitions)
-        of_languages = _list_language_kinds(self._languages, {document.api_version for document in written})
+        of_languages = _list_language_kinds(self._languages, {document.api_version for document in documents})
         relabelled = (
             *(kind for definition in custom if definition.relabels for kind in definition.kinds),
             *of_languages,
         )
         self._relabelled = frozenset(map(_get_family, relabelled))
         self._kinds = _list_served(custom, of_languages)
-        objects, refused, copies = self._store(written)
+        objects, refused, copies = self._store(documents)
         self._objects = {family: tuple(group) for family, group in groupby(objects, key=attrgetter("family"))}
         of_others = [item for item in unread if item.other_tool is None]
         self._outside = (
@@ -225,8 +225,8 @@ class SnapshotCluster:
 
     def list_implied_namespaces(self) -> tuple[str, ...]:
         """The names of the namespaces in which objects are, without those that a document describes, in order."""
-        named = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
-        return tuple(sorted(named - self.list_described_namespaces()))
+        namespaces = {stored.namespace for family in self._objects.values() for stored in family if stored.namespace}
+        return tuple(sorted(namespaces - self.list_described_namespaces()))
 
     def list_described_namespaces(self) -> frozenset[str]:
         """The names of the namespaces that documents describe."""
@@ -240,23 +240,23 @@ class SnapshotCluster:
     def list_places(self, fields: Mapping[ObjectName, Collection[str]] = NO_FIELDS) -> Iterator[PlacedObject]:
         """The files and lines of the objects, and of some of their fields; those of standard input have none."""
         paths = {stored.document.file for family in self._objects.values() for stored in family}
-        shown = {path: _show_path(Path(path)) for path in paths if path != "-"}
-        wanted: defaultdict[str, list[tuple[tuple[ObjectName, ...], WantedLines]]] = defaultdict(list)
+        shown_paths = {path: _show_path(Path(path)) for path in paths if path != "-"}
+        wanted_lines: defaultdict[str, list[tuple[tuple[ObjectName, ...], WantedLines]]] = defaultdict(list)
         for stored in chain.from_iterable(self._objects.values()):
-            written = stored.document
-            if written.file not in shown:
+            document = stored.document
+            if document.file not in shown_paths:
                 continue
             names = _list_names(stored)
             if of_object := [path for name in names for path in fields.get(name, ())]:
-                wanted[written.file].append((names, WantedLines(written.line, written.items, of_object)))
+                wanted_lines[document.file].append((names, WantedLines(document.line, document.items, of_object)))
             else:
-                yield from (PlacedObject(*name, Place(shown[written.file], written.line)) for name in names)
-        for file, objects in wanted.items():
+                yield from (PlacedObject(*name, Place(shown_paths[document.file], document.line)) for name in names)
+        for file, objects in wanted_lines.items():
             all_lines = find_field_lines(Path(file), [lines for _, lines in objects])
             for (names, _), lines in zip(objects, all_lines, strict=True):
                 for name, (path, line) in product(names, lines.items()):
                     field_object = name._replace(name=name_field(name.name, path))
-                    yield PlacedObject(*field_object, Place(shown[file], line))
+                    yield PlacedObject(*field_object, Place(shown_paths[file], line))
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Do nothing: files need no prefetching."""
@@ -283,9 +283,9 @@ class SnapshotCluster:
         """
         query = parse_selector(selector)
         family = self._objects.get(_get_family(kind), ())
-        wanted = [stored for stored in family if _is_selected(stored, kind, namespace, query)]
+        selected = [stored for stored in family if _is_selected(stored, kind, namespace, query)]
         withheld: list[_StoredObject] = []
-        offered = self._convert_objects(wanted, kind, withheld)
+        offered = self._convert_objects(selected, kind, withheld)
         for number, bodies in enumerate(iter(lambda: list(islice(offered, PAGE_SIZE)), []), start=1):
             yield Page(kind, number, orjson.dumps({"items": bodies}))
         if withheld:
@@ -300,10 +300,10 @@ class SnapshotCluster:
             yield Page(kind, number, orjson.dumps({"items": items}))
 
     def _convert_objects(
-        self, wanted: Iterable[_StoredObject], kind: Kind, withheld: list[_StoredObject]
+        self, objects: Iterable[_StoredObject], kind: Kind, withheld: list[_StoredObject]
     ) -> Iterator[JsonObject]:
         """The objects in a version. Those that only a server can convert are added to `withheld`."""
-        for stored in wanted:
+        for stored in objects:
             relabels = stored.family in self._relabelled
             body = {**stored.body, "apiVersion": kind.api_version} if relabels else convert(stored.body, kind)
             if body is None:
@@ -383,9 +383,9 @@ def name_folders(places: Iterable[Path]) -> str:
 
 def _read(places: Iterable[Path], unread: list[UnreadDocument]) -> Iterator[FileDocument]:
     """The documents at some places. The others are added to `unread`. Raises UsageError for a missing place."""
-    read = ReadFiles()
+    read_files = ReadFiles()
     for place in places:
-        for item in stream_documents(place, read):
+        for item in stream_documents(place, read_files):
             if isinstance(item, UnreadDocument):
                 unread.append(
                     replace(item, gap=replace(item.gap, where=_remove_folder(place, item.gap.where)), text="")
@@ -433,10 +433,10 @@ def _read_definitions(documents: Iterable[FileDocument]) -> tuple[tuple[Definiti
 
 def _list_served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> tuple[Kind, ...]:
     builtin = builtin_kinds()
-    taken = {(kind.group, kind.version, kind.kind) for kind in builtin}
+    builtin_names = {(kind.group, kind.version, kind.kind) for kind in builtin}
     defined = {kind: None for definition in custom for kind in definition.kinds}
     added = defined | dict.fromkeys(of_languages)
-    return (*builtin, *sort_by_registration(k for k in added if (k.group, k.version, k.kind) not in taken))
+    return (*builtin, *sort_by_registration(k for k in added if (k.group, k.version, k.kind) not in builtin_names))
 
 
 def _list_language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:
@@ -480,10 +480,10 @@ def _report_repeated(repeated: _StoredObject, first: _StoredObject) -> Gap:
 
 
 def _explain_inconvertible(withheld: Sequence[_StoredObject], kind: Kind) -> str:
-    written = ", ".join(sorted({stored.kind.api_version for stored in withheld}))
+    versions = ", ".join(sorted({stored.kind.api_version for stored in withheld}))
     example = withheld[0].source
     return (
-        f"{len(withheld)} objects are written as {written} and only a server can convert them to {kind.api_version} "
+        f"{len(withheld)} objects are written as {versions} and only a server can convert them to {kind.api_version} "
         f"(the first is {example}): write them as {kind.api_version}, or scan the cluster itself"
     )
 

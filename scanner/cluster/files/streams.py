@@ -171,13 +171,13 @@ def _split_chunks(text: str) -> Iterator[tuple[int, str]]:
 def _check_encodable(value: Json, *, exact: bool) -> Json | MalformedDocument:
     """The value, if it can be encoded. With `exact`, its scalars are already as a server reads them."""
     try:
-        read = value if exact else _convert_as_server(value)
-        orjson.dumps({"items": [read]})
+        converted = value if exact else _convert_as_server(value)
+        orjson.dumps({"items": [converted]})
     except BadScalar as error:
         return MalformedDocument(str(error))
     except (RecursionError, orjson.JSONEncodeError):
         return MalformedDocument(f"nested deeper than {MAX_DEPTH} levels")
-    return read
+    return converted
 
 
 def _convert_as_server(value: Json) -> Json:

@@ -91,7 +91,7 @@ def _make_review(question: Question) -> JsonObject:
 def _make_attributes(question: Question) -> JsonObject:
     if question.path:
         return {"nonResourceAttributes": {"path": question.path, "verb": question.verb}}
-    named = {
+    names = {
         "verb": question.verb,
         "group": question.group,
         "version": question.version,
@@ -101,5 +101,5 @@ def _make_attributes(question: Question) -> JsonObject:
         "name": question.name,
     }
     selectors = {"fieldSelector": question.field_selector, "labelSelector": question.label_selector}
-    chosen: JsonObject = {key: {"rawSelector": text} for key, text in selectors.items() if text}
-    return {"resourceAttributes": {**{key: value for key, value in named.items() if value}, **chosen}}
+    raw_selectors: JsonObject = {key: {"rawSelector": text} for key, text in selectors.items() if text}
+    return {"resourceAttributes": {**{key: value for key, value in names.items() if value}, **raw_selectors}}

@@ -113,7 +113,7 @@ class LiveCluster:
         )
 
     def now(self) -> datetime | None:
-        """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
+        """The date of a response of the API server to a request of this moment, with any status; None without a valid date."""
         return parse_date(self._request(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
@@ -381,11 +381,14 @@ def read_object_counts(session: ApiSession, username: Callable[[], str]) -> Serv
 
 def parse_object_counts(metrics: bytes) -> dict[str, int]:
     """The counts in metrics in the text format of Prometheus, by resource, such as `pods` or `deployments.apps`."""
-    named = [(resource, value) for resource, value in _BY_NAME.findall(metrics)]
-    grouped = [
+    counts_by_name = [(resource, value) for resource, value in _BY_NAME.findall(metrics)]
+    counts_by_group = [
         (resource + b"." + group if group else resource, value) for group, resource, value in _BY_GROUP.findall(metrics)
     ]
-    counts = {resource.decode(errors="replace"): _parse_count(value) for resource, value in (*named, *grouped)}
+    counts = {
+        resource.decode(errors="replace"): _parse_count(value)
+        for resource, value in (*counts_by_name, *counts_by_group)
+    }
     return {resource: count for resource, count in counts.items() if count >= 0}
 
 

@@ -118,24 +118,26 @@ def read_envelope(
     `data` is the body of the response, `quoted` makes of its texts what messages may have.
     """
     try:
-        read = run_with_room(lambda: _READER.decode(data))
+        listed = run_with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
         return _read_unreadable(data)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    items = read.items or []
+    items = listed.items or []
     stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    page = _make_envelope(read, len(items), tuple(_find_faults(items, names, kind, _get_item_kind(read, kind), quoted)))
+    page = _make_envelope(
+        listed, len(items), tuple(_find_faults(items, names, kind, _get_item_kind(listed, kind), quoted))
+    )
     return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
 def _read_unreadable(data: bytes) -> Envelope | None:
     try:
-        read = run_with_room(lambda: _COUNTER.decode(data))
+        listed = run_with_room(lambda: _COUNTER.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _make_envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
+    return _make_envelope(listed, len(listed.items or ()), ("has items that are no Kubernetes objects",))
 
 
 def _make_envelope(read: _TypedList | _UnreadableList, count: int, faults: tuple[str, ...]) -> Envelope:
@@ -258,18 +260,18 @@ class PagedList:
         if self._has_ended:
             raise StopIteration
         started = self._clock()
-        data, read, inconsistency = self._get_certain_page()
+        data, envelope, inconsistency = self._get_certain_page()
         self._number += 1
-        self._version, self._inconsistency = read.resource_version, ""
+        self._version, self._inconsistency = envelope.resource_version, ""
         self._doubts = self._expiries = 0
-        self._announced = self._count_announced(read)
-        self._token = read.token
-        self._tokens.add(read.token)
-        self._repeats.add(read.names)
-        self._has_ended = not read.token
+        self._announced = self._count_announced(envelope)
+        self._token = envelope.token
+        self._tokens.add(envelope.token)
+        self._repeats.add(envelope.names)
+        self._has_ended = not envelope.token
         # A limit that a large response has reduced grows again.
         self._limit = min(self._limit * 2, self._most)
-        return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
+        return Page(self._kind, self._number, data, envelope.resource_version, self._clock() - started, inconsistency)
 
     def _get_certain_page(self) -> tuple[bytes, Envelope, str]:
         """The bytes of a page, its metadata, and the reason why it shows another moment than the pages before it.
@@ -283,11 +285,12 @@ class PagedList:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            read = read_envelope(answer.data, self._kind, self._namespace, self._quote)
-            fault = self._find_fault(read)
-            doubt = "" if read is None or fault else self._find_doubt(read)
-            if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
-                return answer.data, read, "; ".join(filter(None, (self._inconsistency or self._find_leap(read), doubt)))
+            envelope = read_envelope(answer.data, self._kind, self._namespace, self._quote)
+            fault = self._find_fault(envelope)
+            doubt = "" if envelope is None or fault else self._find_doubt(envelope)
+            if envelope is not None and not fault and (not doubt or self._doubts == _DOUBTS):
+                reasons = (self._inconsistency or self._find_leap(envelope), doubt)
+                return answer.data, envelope, "; ".join(filter(None, reasons))
             self._doubts += 1
             if self._doubts > _DOUBTS:
                 self._fail(fault)
@@ -311,72 +314,75 @@ class PagedList:
             self._fail(f"{error} for the one object after page {self._number}, so the list ends there")
         self._limit = max(self._limit // _SMALLER, 1)
 
-    def _find_fault(self, read: Envelope | None) -> str:
+    def _find_fault(self, envelope: Envelope | None) -> str:
         """The reason why a response is no page of this list, or an empty string. A retry may help."""
-        if read is None:
+        if envelope is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
-        if not self._is_list_of_kind(read):
-            returned = self._quote(f"{read.api_version} {read.kind}".strip()) or "a list without a kind"
+        if not self._is_list_of_kind(envelope):
+            returned = self._quote(f"{envelope.api_version} {envelope.kind}".strip()) or "a list without a kind"
             return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
-        if len(read.token) > _LONGEST_TOKEN:
-            return (
-                f"the server returned a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
-            )
-        if read.token and read.token in self._tokens:
+        if len(envelope.token) > _LONGEST_TOKEN:
+            return f"the server returned a token of {len(envelope.token)} characters after page {self._number + 1}. Scan again"
+        if envelope.token and envelope.token in self._tokens:
             return f"the server repeats pages after page {self._number}. Scan again, and report this to its operators"
-        if not read.token and (self._count_missing(read) > 0 or read.remaining):
+        if not envelope.token and (self._count_missing(envelope) > 0 or envelope.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
-        if read.stray:
-            return f"page {self._number + 1} holds objects of namespace {self._quote(read.stray)} instead of {self._namespace}. Scan again"
+        if envelope.stray:
+            return f"page {self._number + 1} holds objects of namespace {self._quote(envelope.stray)} instead of {self._namespace}. Scan again"
         return ""
 
-    def _is_list_of_kind(self, read: Envelope) -> bool:
+    def _is_list_of_kind(self, envelope: Envelope) -> bool:
         """Return whether a response is a list of the kind. A metadata-only list does not name the kind."""
-        if read.is_metadata_only:
+        if envelope.is_metadata_only:
             return self._metadata_only
-        return read.api_version == self._kind.api_version and self._is_list_kind(read.kind)
+        return envelope.api_version == self._kind.api_version and self._is_list_kind(envelope.kind)
 
     def _is_list_kind(self, name: str) -> bool:
         return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
 
-    def _find_doubt(self, read: Envelope) -> str:
+    def _find_doubt(self, envelope: Envelope) -> str:
         """The reason why a readable page may lack objects, or an empty string. A retry may help."""
-        doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
-        if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
+        doubts = [f"page {self._number + 1} {fault}" for fault in envelope.faults]
+        if not envelope.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
-        if repeated := self._repeats.find_repeats(read.names):
+        if repeated := self._repeats.find_repeats(envelope.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
-        if read.token and read.remaining is not None and not self._has_selector and read.count != self._limit:
+        if (
+            envelope.token
+            and envelope.remaining is not None
+            and not self._has_selector
+            and envelope.count != self._limit
+        ):
             announced = f"{self._limit} were asked for and more are announced"
-            doubts.append(f"page {self._number + 1} has {read.count} objects, although {announced}")
-        elif (missing := self._count_missing(read)) != 0:
+            doubts.append(f"page {self._number + 1} has {envelope.count} objects, although {announced}")
+        elif (missing := self._count_missing(envelope)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
         return "; ".join(doubts)
 
-    def _count_missing(self, read: Envelope) -> int:
+    def _count_missing(self, envelope: Envelope) -> int:
         """The number of announced objects that are neither on a page nor announced for later pages."""
         if self._announced is None:
             return 0
-        rest = self._announced - read.count
-        remaining = read.remaining if read.token else 0
+        rest = self._announced - envelope.count
+        remaining = envelope.remaining if envelope.token else 0
         return min(rest, 0) if remaining is None else rest - remaining
 
-    def _count_announced(self, read: Envelope) -> int | None:
+    def _count_announced(self, envelope: Envelope) -> int | None:
         """The number of objects that must follow a page. With a selector, the server's number is too high."""
         if self._has_selector:
             return None
-        if read.remaining is not None or self._announced is None:
-            return read.remaining
-        return max(self._announced - read.count, 0)
+        if envelope.remaining is not None or self._announced is None:
+            return envelope.remaining
+        return max(self._announced - envelope.count, 0)
 
-    def _find_leap(self, read: Envelope) -> str:
+    def _find_leap(self, envelope: Envelope) -> str:
         """The reason why a page without an expired token shows another moment, or an empty string."""
-        version = read.resource_version
+        version = envelope.resource_version
         if version == self._version or not self._number or not version:
             return ""
-        shown, before = self._quote(version), self._quote(self._version)
-        return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
+        version_text, earlier_text = self._quote(version), self._quote(self._version)
+        return f"page {self._number + 1} shows resource version {version_text}, those before it {earlier_text}"
 
     def _go_on(self, answer: HttpResponse) -> None:
         """Continue an expired list at a later moment, or start it again."""
@@ -407,8 +413,8 @@ class PagedList:
                 self._fail(f"the server answered {status}: {answer.message()}. Scan again when this is fixed")
 
     def _explain_forbidden(self, answer: HttpResponse) -> str:
-        named = _USER.search(answer.message())
-        who = named[1] if named else self._username()
+        user = _USER.search(answer.message())
+        who = user[1] if user else self._username()
         return str(MissingRight("list", self._kind.resource, self._namespace, who))
 
     def _quote(self, text: str) -> str:

@@ -97,7 +97,9 @@ def read_list_kind(session: ApiSession, kind: Kind) -> str:
     except (NoResponse, ClusterError):
         return ""
     document = answer.body()
-    read = dig(document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref")
-    name = as_text(read).rpartition("/")[2]
+    reference = dig(
+        document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref"
+    )
+    name = as_text(reference).rpartition("/")[2]
     stated = as_list(dig(document, "components", "schemas", name, _GROUP_VERSION_KIND))
     return as_text(dig(stated[0], "kind")) if len(stated) == 1 else ""

@@ -57,9 +57,9 @@ def make_roles(needs: Iterable[Permission], name: str, subject: str = "") -> Ite
     by_namespace: dict[str, list[Permission]] = {}
     for need in needs:
         by_namespace.setdefault(need.namespace, []).append(need)
-    for namespace, wanted in sorted(by_namespace.items()):
+    for namespace, permissions in sorted(by_namespace.items()):
         kind = "Role" if namespace else "ClusterRole"
-        yield _make_document(kind, name, namespace, {"rules": _make_rules(wanted)})
+        yield _make_document(kind, name, namespace, {"rules": _make_rules(permissions)})
         if to:
             reference: JsonObject = {"apiGroup": _RBAC, "kind": kind, "name": name}
             yield _make_document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})

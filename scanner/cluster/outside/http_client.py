@@ -225,8 +225,8 @@ class HttpClient:
                 text = f"connection to {host} blocked: IP {form} falls in blocked range {blocked}"
                 raise EvaluationError(f"request failed: request failed: {text}")
         if why := self._allowed.find_refusal(canonicalize_host(host), address):
-            named = host if host == str(address) else f"{host} ({address})"
-            raise Unavailable(f"it sends a request to {named}, {why}")
+            host_text = host if host == str(address) else f"{host} ({address})"
+            raise Unavailable(f"it sends a request to {host_text}, {why}")
 
 
 def _redirect(call: Call, response: OutsideResponse) -> Call:

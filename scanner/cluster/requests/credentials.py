@@ -146,9 +146,9 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
     present = [existing for path in paths.split(os.pathsep) if path and (existing := _find_path(path))]
-    read = {path: text for path in present if not _is_empty(text := _read_kubeconfig(path))}
-    if read:
-        return _load_from_files({path: _parse(path, text) for path, text in read.items()}, context, seconds)
+    text_by_path = {path: text for path in present if not _is_empty(text := _read_kubeconfig(path))}
+    if text_by_path:
+        return _load_from_files({path: _parse(path, text) for path, text in text_by_path.items()}, context, seconds)
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _load_from_pod()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
@@ -242,15 +242,15 @@ class _KubeconfigEntry(NamedTuple):
 
 def _load_from_files(files: _Files, context: str, seconds: float) -> Credentials:
     paths = os.pathsep.join(map(str, files))
-    chosen = context or _find_current_context(files)
-    _reject_unknown_context(files, chosen, paths)
-    wanted = _find_entry(files, "contexts", chosen).item
-    cluster = _resolve_files(_find_entry(files, "clusters", as_text(dig(wanted, "context", "cluster"))))
-    user = _find_entry(files, "users", as_text(dig(wanted, "context", "user")))
-    _reject_unknown_user(files, wanted, paths)
+    context_name = context or _find_current_context(files)
+    _reject_unknown_context(files, context_name, paths)
+    context_entry = _find_entry(files, "contexts", context_name).item
+    cluster = _resolve_files(_find_entry(files, "clusters", as_text(dig(context_entry, "context", "cluster"))))
+    user = _find_entry(files, "users", as_text(dig(context_entry, "context", "user")))
+    _reject_unknown_user(files, context_entry, paths)
     credentials, lifetime = _resolve_credentials(user, cluster, seconds)
-    entries = Entries(wanted, cluster, credentials)
-    configuration = read_simple_settings(entries) or _load_configuration(entries, chosen, paths)
+    entries = Entries(context_entry, cluster, credentials)
+    configuration = read_simple_settings(entries) or _load_configuration(entries, context_name, paths)
     return _make_credentials(configuration, entries, lifetime)
 
 

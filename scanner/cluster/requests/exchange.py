@@ -147,10 +147,10 @@ def _read_body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
 
 def _compute_wait(limit: float | None) -> float | None:
     """The time for the next wait: the given limit, but not beyond the deadline. Raises TimeoutError."""
-    left = _CURRENT.deadline.seconds_left
-    if left <= 0:
+    seconds_left = _CURRENT.deadline.seconds_left
+    if seconds_left <= 0:
         raise TimeoutError("the deadline has passed")
-    rest = min(math.inf if limit is None else limit, left)
+    rest = min(math.inf if limit is None else limit, seconds_left)
     return None if rest == math.inf else max(rest, _LEAST)
 
 

@@ -94,9 +94,9 @@ def read_service_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | Non
     authority, token = folder / "ca.crt", folder / "token"
     if not (host and port and _read_content(authority) and _read_content(token)) or any(map(os.environ.get, _PROXIES)):
         return None
-    shown = f"[{host}]" if ":" in host or "%" in host else host
+    host_text = f"[{host}]" if ":" in host or "%" in host else host
     return ClientSettings(
-        host=f"https://{shown}:{port}",
+        host=f"https://{host_text}:{port}",
         ssl_ca_cert=str(authority),
         api_key={"BearerToken": f"Bearer {_read_content(token)}"},
         refresh_api_key_hook=make_token_hook(token),

@@ -20,12 +20,12 @@ from scanner.policies.api_validation.fields import Faults
 def make_compile_check(policy: Policy, rules: Minor, plugin: Plugin = VALIDATING) -> Faults:
     """A function from the path of an expression to its compile error, empty for none, by the rules of a release."""
     compiled = compile_policy(_trim(policy), rules, plugin, new=True)
-    shown = {
+    shown_texts = {
         f"spec.auditAnnotations[{index}].valueExpression": annotation.value_expression
         for index, annotation in enumerate(policy.audit_annotations)
     }
     errors = {
-        path: _find_fault(path, expression, shown.get(path, expression.text))
+        path: _find_fault(path, expression, shown_texts.get(path, expression.text))
         for path, expression in compiled.expressions()
     }
     errors |= {

@@ -67,11 +67,11 @@ def _validation_faults(path: str, item: Json, expressions: Faults) -> Iterator[s
 def _annotations_faults(policy: str, annotations: Sequence[Json], expressions: Faults) -> Iterator[str]:
     path = "spec.auditAnnotations"
     if len(annotations) > _MOST_ANNOTATIONS:
-        shown: Json = [
+        shown_annotations: Json = [
             {"Key": as_text(dig(item, "key")), "ValueExpression": as_text(dig(item, "valueExpression"))}
             for item in annotations
         ]
-        yield invalid_json(path, shown, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
+        yield invalid_json(path, shown_annotations, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
     keys: set[str] = set()
     for index, item in enumerate(annotations):
         where, key = f"{path}[{index}]", as_text(dig(item, "key"))

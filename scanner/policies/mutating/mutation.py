@@ -406,17 +406,19 @@ def _list_outcomes(
     """One outcome for each mutation. Their patches, in order, are the policy's change of the stored object."""
     more = () if last is first else compute_patch(run.store_first_pass(first.after), run.convert_to_stored(last.after))
     is_alone = len(first.steps) == 1 and last is first
-    heir = max((index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1)
+    last_applied = max(
+        (index for index, (outcome, _) in enumerate(first.steps) if isinstance(outcome, Passed)), default=-1
+    )
     before = run.request.resource.body
     for index, (outcome, body) in enumerate(first.steps):
         after = run.store_first_pass(body)
-        patch = changes if is_alone else (*compute_patch(before, after), *(more if index == heir else ()))
+        patch = changes if is_alone else (*compute_patch(before, after), *(more if index == last_applied else ()))
         before = after
-        decided = _decide(outcome, last.steps[index][0])
-        if isinstance(decided, Passed) and changes and patch:
+        mutation_outcome = _decide(outcome, last.steps[index][0])
+        if isinstance(mutation_outcome, Passed) and changes and patch:
             yield Skipped(SkipReason.NOT_AUDITABLE, _TOO_DEEP) if is_deep(patch) else WouldChange(patch, converges)
         else:
-            yield decided
+            yield mutation_outcome
 
 
 def _validate(run: PolicyRun, last: MutationPass, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

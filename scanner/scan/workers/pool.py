@@ -23,7 +23,7 @@ from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, make_unevaluated, serve
+from scanner.scan.workers.process import INTERRUPTS, Pack, evaluate_page, make_unevaluated, serve
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ class Workers:
         page_evaluator: PageEvaluator,
         plans: Sequence[KindPlan],
         relay: Relay,
-        paused: Callable[[], AbstractContextManager[None]],
+        pause: Callable[[], AbstractContextManager[None]],
         *,
         count: int,
         fork_after_bytes: int = 0,
-        packed: Packed = lambda result: result,
+        pack: Pack = lambda result: result,
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Begin without processes; after `fork_after_bytes` bytes of pages fork `count` of them.
 
-        `paused` is a block in which no other thread runs; `packed` shortens what a process sends. `beat` is called about once a
+        `pause` begins a block in which no other thread runs; `pack` shortens what a process sends. `beat` is called about once a
         second while workers evaluate.
         """
         self._beat = beat
@@ -100,8 +100,8 @@ class Workers:
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
         self._count = count if count > 1 and FORKS else 0
-        self._paused = paused
-        self._packed = packed
+        self._pause = pause
+        self._pack = pack
         self._fork_after_bytes = fork_after_bytes
         self._bytes = 0
         self._workers: list[_Worker] = []
@@ -161,7 +161,7 @@ class Workers:
     def _fork_all(self) -> None:
         """Fork the workers; existing objects are kept out of garbage collection, which would copy them."""
         try:
-            with self._paused():
+            with self._pause():
                 gc.freeze()
                 self._workers.extend(self._fork() for _ in repeat(None, self._count))
         except OSError:
@@ -176,7 +176,7 @@ class Workers:
         others = (ours, *(worker.connection for worker in self._workers))
         process = context.Process(
             target=serve,
-            args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._packed),
+            args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._pack),
             daemon=True,
         )
         with _delay_interrupts(), theirs:
@@ -221,7 +221,7 @@ class Workers:
         why = _end(worker)
         self._workers.remove(worker)
         try:
-            with self._paused():
+            with self._pause():
                 self._workers.append(another := self._fork())
         except OSError:
             self._count = len(self._workers)

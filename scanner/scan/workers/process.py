@@ -29,7 +29,7 @@ _GARBAGE: Final = 20_000
 
 _SET_DEATH_SIGNAL: Final = 1
 
-Packed: TypeAlias = Callable[[PageResult], PageResult]
+Pack: TypeAlias = Callable[[PageResult], PageResult]
 """Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.pack`."""
 
 
@@ -50,8 +50,8 @@ def make_unevaluated(page: Page, why: str) -> PageResult:
     """The result of a page that could not be evaluated: no object, and a gap with the reason."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not evaluated: {why}")
-    named = page.kind.api_version, page.kind.kind, page.number
-    return PageResult(*named, objects=0, evaluated=0, gaps=(gap,), digest=digest_page(page))
+    page_key = page.kind.api_version, page.kind.kind, page.number
+    return PageResult(*page_key, objects=0, evaluated=0, gaps=(gap,), digest=digest_page(page))
 
 
 def serve(
@@ -60,7 +60,7 @@ def serve(
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
-    packed: Packed,
+    pack: Pack,
 ) -> NoReturn:
     """Evaluate pages until the parent ends; the parent handles interrupts and writes all output.
 
@@ -78,7 +78,7 @@ def serve(
         freeze_heap()
         with suppress(EOFError, OSError):
             while True:
-                _answer_parent(parent, page_evaluator, plans, packed)
+                _answer_parent(parent, page_evaluator, plans, pack)
         code = 0
     finally:
         os._exit(code)
@@ -108,13 +108,13 @@ def _die_with_parent() -> None:
 
 
 def _answer_parent(
-    parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], packed: Packed
+    parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], pack: Pack
 ) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
     result = evaluate_page(page_evaluator, page, plans[kind])
     try:
-        parent.send(packed(result))
+        parent.send(pack(result))
     except (ValueError, TypeError, AttributeError) as error:
         parent.send(make_unevaluated(page, f"internal error: {type(error).__name__}; please report it"))
 
