@@ -259,7 +259,9 @@ class _SimulatedRequest:
         refusals = tuple(write_refusal(invocation, error) for error in mutated.list_refusals())
         ended = mutated.ending_error.message if mutated.ending_error else ""
         after = self._find_representative(mutated.after, body)
-        return _InvocationResult(runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended)
+        return _InvocationResult(
+            runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended
+        )
 
     def _find_representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
