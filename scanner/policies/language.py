@@ -213,7 +213,7 @@ def patch_decides(language: str) -> bool:
 
 def is_kyvernos(language: str) -> bool:
     """Return whether the release of Kyverno may decide; true for a language that this version does not know."""
-    known = _named(language)
+    known = _find_language(language)
     return known is None or known.is_kyvernos
 
 

@@ -188,8 +188,8 @@ def test_the_release_of_kyverno_decides_about_its_policies(
 ) -> None:
     """It decides about no other policy, and a release that is not known is no other one."""
     finding = Coordinates(language, "replicas", "strict", "", "", "shop")
-    comparison = Comparison(*(replace(BEFORE, kyverno=release) for release in releases))
-    assert (expected, expected) == (comparison.changes(finding), comparison.deciding(finding))
+    comparison = CircumstanceChanges(*(replace(BEFORE, kyverno=release) for release in releases))
+    assert (expected, expected) == (comparison.list_changes(finding), comparison.list_deciding(finding))
 
 
 def test_the_bindings_of_kyvernos_policies_follow_from_the_release() -> None:
