@@ -247,7 +247,7 @@ class PageEvaluator:
                     yield forms.get_form(check_result.check).make_finding(
                         _change_kind(invocation_result.resource, listed),
                         redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
-                        collect_evidence(evaluated, check_result, bound, inputs),
+                        collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place),
                         operation=invocation_result.operation,
                         excepted_by=check_result.excepted_by,
                         by_name=self.by_name,

@@ -7,10 +7,11 @@ list, read or evaluate.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
@@ -55,7 +56,16 @@ class Evidence:
         """Return whether there is a reason."""
         return bool(self.reasons)
 
+    def within(self, place: str) -> Evidence:
+        """The evidence of a part of an object, whose spec and metadata are at a place of the object."""
+        if not place:
+            return self
+        moved = (replace(reason, path=_OF_OBJECT.sub(rf"\1{place}.\2", reason.path)) for reason in self.reasons)
+        return replace(self, reasons=tuple(moved))
 
+
+_OF_OBJECT: Final = re.compile(r"\A((?:request\.object\.)?)((?:spec|metadata)(?:[.\[]|\Z))")
+"""The beginning of a path in the object."""
 NO_EVIDENCE = Evidence()
 
 
@@ -218,7 +228,7 @@ class CheckResult(NamedTuple):
 
     `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect. `fields` are the
     fields that decided, the most telling first, in a language without expressions; else evidence explains the expressions.
-    `evaluated` is the object that the expressions read, if it is another one than that of the request.
+    `evaluated` is the object that the expressions read, if it is not that of the request but made of the part at `place` in it.
     """
 
     check: Check
@@ -226,6 +236,7 @@ class CheckResult(NamedTuple):
     excepted_by: str = ""
     fields: tuple[FieldPlace, ...] = ()
     evaluated: Resource | None = None
+    place: str = ""
 
 
 class Finding(NamedTuple):

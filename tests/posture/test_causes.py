@@ -192,6 +192,17 @@ def test_the_release_of_kyverno_decides_about_its_policies(
     assert (expected, expected) == (comparison.list_changes(finding), comparison.list_deciding(finding))
 
 
+def test_the_bindings_of_kyvernos_policies_follow_from_the_release() -> None:
+    """A variant that a release adds has a binding that no object is: the release is the cause."""
+    key = "ValidatingPolicy", "replicas"
+    before = replace(BEFORE, policies={key: "digest"}, bindings={}, kyverno="1.18")
+    now = replace(before, bindings={(*key, "autogen-defaults"): "digest"}, kyverno="1.19")
+    finding = Coordinates(*key, "autogen-defaults", "", "", "shop")
+    assert [(CauseKind.KYVERNO,), (CauseKind.BINDING,)] == [
+        CircumstanceChanges(before, later).list_changes(finding) for later in (now, replace(now, kyverno="1.18"))
+    ]
+
+
 OTHER = "ValidatingAdmissionPolicy", "other"
 
 

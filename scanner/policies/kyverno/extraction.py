@@ -100,7 +100,7 @@ class Extraction:
         own = for_pod(template, request)
         results = self.decision.evaluate(compiled, own, None)
         return tuple(
-            result._replace(outcome=_placed(result.outcome, template.path), evaluated=own.resource)
+            result._replace(outcome=_placed(result.outcome, template.path), evaluated=own.resource, place=template.path)
             for result in results
         )
 

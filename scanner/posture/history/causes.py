@@ -157,10 +157,12 @@ class CircumstanceChanges:
 
     def list_changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The kinds of changes for a finding, in the order of `CauseKind`."""
-        everywhere = (
-            kind for kind in self._everywhere if kind is not CauseKind.KYVERNO or is_kyvernos(finding.language)
-        )
-        return (*self._list_rule_changes(finding), *everywhere)
+        kinds = (*self._list_rule_changes(finding), *self._everywhere)
+        if CauseKind.KYVERNO not in kinds:
+            return kinds
+        # The bindings of Kyverno's policies are no objects: those of autogen variants follow from the policy and the release.
+        excluded = CauseKind.BINDING if is_kyvernos(finding.language) else CauseKind.KYVERNO
+        return tuple(kind for kind in kinds if kind is not excluded)
 
     def list_deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""

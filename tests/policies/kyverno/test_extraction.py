@@ -244,10 +244,10 @@ def test_a_scan_lists_the_named_workloads() -> None:
 
 
 def test_evidence_is_that_of_the_pod() -> None:
-    """The values that decided are named by their paths in the Pod."""
+    """The values that decided are named by their paths in the object."""
     scan = _scanned(about("object.spec.containers[0].image != 'bad'"), job_set(template(), template("bad")))
     (finding,) = scan.findings
-    assert [("spec.containers[0].image", '"bad"')] == [
+    assert [(f"{path(1)}.spec.containers[0].image", '"bad"')] == [
         (reason.path, reason.value) for reason in finding.evidence.reasons if reason.path
     ]
 
