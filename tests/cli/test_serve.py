@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from scanner.cli.commands import catalog
-from scanner.cli.flags.access import assertion_of, oidc_of, public_url_of, session_key_of
+from scanner.cli.flags.access import AssertionFlags, OidcFlags, public_url_of, session_key_of
 from scanner.config.configuration import read
 from scanner.config.current import current, expectation
 from scanner.errors import UsageError
@@ -126,14 +126,14 @@ def test_other_public_urls_are_errors(text: str) -> None:
 def test_the_settings_have_what_the_files_have(write: Write, home: Path) -> None:
     """Line ends do not belong to secrets; openid is always asked for."""
     secret, key = write("secret", "s3cret\n"), write("key", f"{'k' * 64}\n")
-    oidc = oidc_of("https://id.example.com", "assay", secret, ["a"], "roles", ["groups"])
+    oidc = OidcFlags("https://id.example.com", "assay", secret, ("a",), "roles", ["groups"]).settings()
     assert oidc is not None
     assert ("s3cret", ("openid", "groups"), "roles") == (oidc.client_secret, oidc.scopes, oidc.groups_claim)
     assert "s3cret" not in repr(oidc)
     assert b"k" * 64 == session_key_of(key)
     assert session_key_of(None) != session_key_of(None)
     keys = write("keys.json", json.dumps(key_set("first")))
-    assert assertion_of("X-Signed", str(keys), "proxy", "assay") is not None
+    assert AssertionFlags("X-Signed", str(keys), "proxy", "assay").settings() is not None
     assert home.is_dir()
 
 

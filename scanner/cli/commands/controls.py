@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 import typer
 
 from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.report_formats import ControlsOption
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
-from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.stored_scan import LAST, ScanOption, stored_scan
+from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,23 +35,23 @@ class Output(StrEnum):
     CSV = "csv"
 
 
+@with_flag_groups
 def command(
     scan: ScanOption = LAST,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
-    at: AtOption = "",
-    controls: ControlsOption = None,
-    waivers: WaiversOption = None,
+    *,
+    posture_flags: PostureFlags,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the controls of mappings, and what a stored scan shows about each of them."""
     from scanner.report.document.document import document_of
 
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = posture_flags.posture()
     if not posture.settings.frameworks:
         raise UsageError("there is no control mapping: name a file or folder with --controls PATH")
     with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+        record = stored_scan(store, scan, cluster_name, posture.at)
         document = document_of(record, posture.of(store, record), posture.day)
     match output:
         case Output.TABLE:

@@ -15,11 +15,10 @@ import typer
 from scanner.cli.flags.completion import ids as finding_ids
 from scanner.cli.flags.completion import policies as policy_names
 from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.report_formats import ControlsOption
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
-from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.stored_scan import LAST, ScanOption, reject_unknown_names, stored_scan
+from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
 from scanner.errors import UsageError
 from scanner.model.list_fields import Action, Sort, Status
 from scanner.posture.severity import Severity
@@ -50,6 +49,7 @@ class Output(StrEnum):
     CSV = "csv"
 
 
+@with_flag_groups
 def command(
     ids: Annotated[
         list[str] | None,
@@ -145,9 +145,8 @@ def command(
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
     scan: ScanOption = LAST,
-    at: AtOption = "",
-    controls: ControlsOption = None,
-    waivers: WaiversOption = None,
+    *,
+    posture_flags: PostureFlags,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     db: DbOption = "",
@@ -171,9 +170,9 @@ def command(
         min_severity=min_severity,
         sort=sort.value if sort else "",
     )
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = posture_flags.posture()
     with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+        record = stored_scan(store, scan, cluster_name, posture.at)
         triage = posture.triage(store, record)
         titles = [triage.description(used.policy.key).title for used in record.policies]
         reject_unknown_names(record, policies=wanted.policy, namespaces=wanted.namespace, titles=titles)

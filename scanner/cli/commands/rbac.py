@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
+from scanner.cli.flags.connection import Connection
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.kyverno import kyverno_configuration
 from scanner.cli.flags.rights import RightsScope, grant_command
-from scanner.cli.flags.scope import (
-    FilesOption,
-    FiltersOption,
-    NamespacesOption,
-    NoClusterPoliciesOption,
-    SkipKindsOption,
-    kyverno_configuration,
-    scope_of,
-)
-from scanner.cli.flags.waivers import WaiversNamespaceOption
+from scanner.cli.flags.scope import scope_of
 from scanner.cli.terminal.program import program
 from scanner.cli.terminal.stdout import Form, FormOption
 from scanner.model.missing_right import missing_right
@@ -43,29 +36,14 @@ def _root() -> None:
 
 
 @application.command(epilog=_EPILOG)
+@with_flag_groups
 def check(
-    namespaces: NamespacesOption = None,
-    skip_kinds: SkipKindsOption = None,
-    files: FilesOption = None,
-    no_cluster_policies: NoClusterPoliciesOption = False,
-    kyverno_filters: FiltersOption = None,
-    waivers_namespace: WaiversNamespaceOption = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
+    *,
+    scope: RightsScope,
+    connection: Connection,
     output: FormOption = Form.TABLE,
 ) -> None:
     """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
-    connection = _connection(kubeconfig, context, as_user, as_groups)
-    scope = RightsScope.of(
-        namespaces,
-        skip_kinds,
-        files,
-        kyverno_filters,
-        cluster_policies=not no_cluster_policies,
-        waivers_namespace=waivers_namespace,
-    )
     cluster = connection.cluster()
     needs = _needs(cluster, scope)
     answered = [(need, cluster.allows(need)) for need in needs.rights]
@@ -80,13 +58,10 @@ def check(
 
 
 @application.command()
+@with_flag_groups
 def generate(
-    namespaces: NamespacesOption = None,
-    skip_kinds: SkipKindsOption = None,
-    files: FilesOption = None,
-    no_cluster_policies: NoClusterPoliciesOption = False,
-    kyverno_filters: FiltersOption = None,
-    waivers_namespace: WaiversNamespaceOption = "",
+    *,
+    scope: RightsScope,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the roles.")] = "assay",
     subject: Annotated[
         str,
@@ -97,10 +72,7 @@ def generate(
             show_default=False,
         ),
     ] = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
+    connection: Connection,
 ) -> None:
     """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
     import yaml
@@ -108,25 +80,12 @@ def generate(
     from scanner.cli.terminal.stdout import text
     from scanner.cluster.live.rights import roles
 
-    connection = _connection(kubeconfig, context, as_user, as_groups)
-    scope = RightsScope.of(
-        namespaces,
-        skip_kinds,
-        files,
-        kyverno_filters,
-        cluster_policies=not no_cluster_policies,
-        waivers_namespace=waivers_namespace,
-    )
     cluster = connection.cluster()
     needs = _needs(cluster, scope)
     written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _warn(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
-
-
-def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str] | None) -> Connection:
-    return Connection(kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=tuple(as_groups or ()))
 
 
 def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
@@ -136,16 +95,16 @@ def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
-    scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
-    given = read_policy_files([*rights.files])
-    kyverno = KyvernoOptions(configuration=kyverno_configuration([*rights.kyverno_filters]))
+    scope = scope_of(namespaces=rights.namespaces, skip_kinds=rights.skip_kinds)
+    policy_files = read_policy_files(rights.files)
+    kyverno = KyvernoOptions(configuration=kyverno_configuration(rights.kyverno_filters))
     options = Options(
         scope,
-        given.manifests,
-        cluster_policies=rights.cluster_policies,
-        derived_policies=rights.cluster_policies,
+        policy_files.manifests,
+        cluster_policies=not rights.no_cluster_policies,
+        derived_policies=not rights.no_cluster_policies,
         languages=with_options(kyverno),
-        definitions=given.kinds,
+        definitions=policy_files.kinds,
     )
     return needs(cluster, options, rights.waivers_namespace)
 

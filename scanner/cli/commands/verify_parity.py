@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.connection import (
-    AsGroupsOption,
-    AsOption,
-    Connection,
-    ContextOption,
-    KubeconfigOption,
-    RequestTimeoutOption,
-)
+from scanner.cli.flags.connection import Connection, RequestLimits, RequestTimeoutOption
+from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.scope import KindsOption, NamespacesOption, SkipKindsOption, scope_of
 from scanner.cli.flags.simulated_request import Operation
 from scanner.cli.terminal.progress import Progress
@@ -36,6 +30,7 @@ _DIFFERENT = 1
 _INCOMPLETE = 3
 
 
+@with_flag_groups
 def command(
     sample: Annotated[
         int, typer.Option("--sample", min=1, max=100_000, metavar="N", help="Number of objects to write.")
@@ -44,24 +39,20 @@ def command(
     operation: Annotated[
         Operation, typer.Option("--operation", help="Writes to replay. auto: both a CREATE and an UPDATE.")
     ] = Operation.AUTO,
-    namespaces: NamespacesOption = None,
-    kinds: KindsOption = None,
-    skip_kinds: SkipKindsOption = None,
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
+    namespaces: NamespacesOption = (),
+    kinds: KindsOption = (),
+    skip_kinds: SkipKindsOption = (),
+    *,
+    connection: Connection,
     request_timeout: RequestTimeoutOption = "60s",
     output: FormOption = Form.TABLE,
     quiet: QuietOption = False,
 ) -> None:
     """Replay a sample of objects as dry-run writes, and compare the API server's verdicts with Assay's."""
     scope = scope_of(operation=operation.value, namespaces=namespaces, kinds=kinds, skip_kinds=skip_kinds)
-    connection = Connection(
-        kubeconfig, context, as_user, tuple(as_groups or ()), request_timeout, "0", concurrency=0, qps=0, burst=0
-    )
+    limits = RequestLimits(request_timeout, kind_timeout="0", concurrency=0, qps=0, burst=0)
     with Progress(quiet=quiet) as progress:
-        parity = _verified(connection.cluster(), scope, sample, seed, progress)
+        parity = _verified(connection.cluster(limits), scope, sample, seed, progress)
     _print_parity(parity, output)
     raise typer.Exit(_code(parity))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 import typer
 
 from scanner.cli.flags.completion import scans
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.errors import UsageError
 from scanner.model.gate import Gate
 from scanner.model.scans.baseline import NO_EARLIER_SCAN, Baseline
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from scanner.posture.settings import Settings
     from scanner.posture.triage import Triage
     from scanner.posture.waivers.waiving import LapsedWaiver, Waived
+    from scanner.report.document.document import ReportOptions
     from scanner.store import SqlReader
 
 _FAILED: Final = 1
@@ -38,51 +40,84 @@ _NAMED: Final = 5
 _PANEL: Final = "Gates"
 
 
-FailOnOption = Annotated[
-    list[Gate] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="GATE",
-        help=(
-            "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
-            "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
-            "entry under Policy health (health). Previewed, excepted and waived findings fail no gate (repeatable)."
-        ),
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-BaselineOption = Annotated[
-    str,
-    typer.Option(
-        "--baseline",
-        metavar="SCAN|FILE",
-        help=(
-            "Compare with this scan, or with the problems in this JSON report: every report shows as new what is not open there. "
-            "Default for --fail-on new: the newest earlier scan with the same scope, operation, requester and options that is "
-            "no preview (--assume-bound)."
-        ),
-        rich_help_panel=_PANEL,
-        show_default=False,
-        autocompletion=scans,
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class GateFlags(FlagGroup):
+    """The gates, the scan or report to compare with, and the policies that count."""
 
-
-# The flag that leaves out policies below a severity.
-
-MinSeverityOption = Annotated[
-    Severity | None,
-    typer.Option(
-        "--min-severity",
-        help=(
-            "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
-            "with their number. JSON always has all."
+    fail_on: Annotated[
+        tuple[Gate, ...],
+        typer.Option(
+            "--fail-on",
+            metavar="GATE",
+            help=(
+                "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
+                "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
+                "entry under Policy health (health). Previewed, excepted and waived findings fail no gate (repeatable)."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
         ),
-        rich_help_panel="Gates",
-        show_default=False,
-    ),
-]
+    ] = ()
+    baseline: Annotated[
+        str,
+        typer.Option(
+            "--baseline",
+            metavar="SCAN|FILE",
+            help=(
+                "Compare with this scan, or with the problems in this JSON report: every report shows as new what is not open there. "
+                "Default for --fail-on new: the newest earlier scan with the same scope, operation, requester and options that is "
+                "no preview (--assume-bound)."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
+            autocompletion=scans,
+        ),
+    ] = ""
+    min_severity: Annotated[
+        Severity | None,
+        typer.Option(
+            "--min-severity",
+            help=(
+                "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
+                "with their number. JSON always has all."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    junit_fail_all: Annotated[
+        bool,
+        typer.Option(
+            "--junit-fail-all",
+            help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+
+    def named_baseline(self, store: SqlReader, cluster: str) -> NamedBaseline:
+        """The baseline that the user names, before the scan that is compared with it begins: `last` is the one before.
+
+        Raises UsageError for a text that is no scan of the cluster (by its key or name) and no report.
+        """
+        if not self.baseline:
+            return DEFAULT_BASELINE
+        path = Path(self.baseline)
+        if path.is_file():
+            return NamedBaseline(report=_problems_in(path))
+        return NamedBaseline(_scan_named(store, self.baseline, cluster))
+
+    def compare_and_evaluate(
+        self, store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
+    ) -> tuple[StoredScan, Verdict]:
+        """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
+        compared = _compared(store, record, self.fail_on, baseline, posture)
+        return compared, _evaluate(store, compared, self.fail_on, baseline, posture, self.min_severity)
+
+    def report_options(self) -> ReportOptions:
+        """The options of the formats for pipelines."""
+        from scanner.report.document.document import ReportOptions
+
+        return ReportOptions(frozenset(self.fail_on), self.junit_fail_all, self.min_severity)
 
 
 def policies_below(record: StoredScan, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
@@ -129,19 +164,6 @@ class NamedBaseline:
 DEFAULT_BASELINE: Final = NamedBaseline()
 
 
-def baseline_of(store: SqlReader, text: str, cluster: str) -> NamedBaseline:
-    """The baseline that a user names, before the scan that is compared with it begins: `last` is the one before.
-
-    Raises UsageError for a text that is no scan of the cluster (by its key) and no report.
-    """
-    if not text:
-        return DEFAULT_BASELINE
-    path = Path(text)
-    if path.is_file():
-        return NamedBaseline(report=_problems_in(path))
-    return NamedBaseline(_scan_named(store, text, cluster))
-
-
 def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
     """The id of a baseline scan. Raises UsageError, which names the file for a text that looks like one."""
     try:
@@ -152,19 +174,6 @@ def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
                 f"--baseline {text}: there is no such file. Make it with: assay scan … --export json={text}"
             ) from error
         raise
-
-
-def compare_and_evaluate(
-    store: SqlReader,
-    record: StoredScan,
-    gates: Sequence[Gate],
-    baseline: NamedBaseline,
-    posture: Posture,
-    minimum: Severity | None = None,
-) -> tuple[StoredScan, Verdict]:
-    """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
-    compared = _compared(store, record, gates, baseline, posture)
-    return compared, _evaluate(store, compared, gates, baseline, posture, minimum)
 
 
 def _compared(

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
 
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.terminal.program import program
 from scanner.report.text.screen import Color, Screen
 
-ColorOption = Annotated[
-    Color,
-    typer.Option(
-        "--color",
-        help="Colours in the table: on a terminal without NO_COLOR (auto), always or never.",
-    ),
-]
-WideOption = Annotated[
-    bool,
-    typer.Option(
-        "--wide", help="In the table, also print namespaces, owners, controls, policy health and further columns."
-    ),
-]
 _TYPED: Final = "COMMANDLINE"
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenFlags(FlagGroup):
+    """The form of the summary."""
+
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="In the table, also print namespaces, owners, controls, policy health and further columns."
+        ),
+    ] = False
+    color: Annotated[
+        Color,
+        typer.Option(
+            "--color",
+            help="Colours in the table: on a terminal without NO_COLOR (auto), always or never.",
+        ),
+    ] = Color.AUTO
+
+
+NO_SCREEN_FLAGS: Final = ScreenFlags()
 
 
 def screen_of(
     context: typer.Context,
     db: str,
+    flags: ScreenFlags = NO_SCREEN_FLAGS,
     *,
-    wide: bool = False,
-    color: Color = Color.AUTO,
     pages: bool = False,
     rights: str = "",
 ) -> Screen:
@@ -42,8 +52,8 @@ def screen_of(
     named = _database_flags(context, db)
     secret = is_typed(context, "db") and not named
     return Screen(
-        wide=wide,
-        color=color,
+        wide=flags.wide,
+        color=flags.color,
         command=program(),
         options=shlex.join([*named, *_typed(context, "config")]),
         rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +12,7 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
+    from scanner.cli.flags.manifests import Unwritten
     from scanner.cluster.files.manifests import Document, FilesRead, Unread
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
@@ -131,17 +132,6 @@ def _unneeded(item: Unread) -> OutOfScope:
     return OutOfScope(
         Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Unwritten:
-    """The statements of the user about the cluster that manifests stand for, which no manifest has.
-
-    `namespace_labels` are the labels of namespaces that no file describes, by namespace.
-    """
-
-    kubernetes_version: str
-    namespace_labels: Mapping[str, Mapping[str, str]]
 
 
 def files_as_cluster(

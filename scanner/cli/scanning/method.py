@@ -1,23 +1,12 @@
-"""The circumstances of a scan that only the command line knows: the command, the machine, and what was allowed."""
+"""The command line as a scan records it: the value of each flag as the configuration shows that of its key."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from scanner.config.current import used_configuration
 from scanner.config.flags import key_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import typer
-
-    from scanner.model.scans.method import Method
-
-# The command line as a scan records it: the value of each flag as the configuration shows that of its key.
 
 _CONFIG: Final = "config"
 """The key of `--config`, which is no setting."""
@@ -81,31 +70,3 @@ def _shown_value(key: str, value: str) -> str:
     from scanner.config.masking import masked, shown_document
 
     return masked(value) if key == _CONFIG else str(shown_document(value, key))
-
-
-def method_of(
-    context: typer.Context,
-    *,
-    kyverno_compat: str,
-    network: bool,
-    network_to: Iterable[str],
-    chunk_size: int,
-    policy_files: Iterable[Path] = (),
-    without_cluster_policies: bool = False,
-    kept_labels: Iterable[str] = (),
-) -> Method:
-    """The method of a scan that the command of a context makes; the scan adds its user and its workers."""
-    from scanner.model.scans.method import Method
-
-    return Method(
-        host=socket.gethostname(),
-        command_line=command_line(context.obj or (), context.command.params),
-        kyverno_compat=kyverno_compat,
-        network=network,
-        network_to=tuple(network_to),
-        chunk_size=chunk_size,
-        policy_files=tuple(map(str, policy_files)),
-        without_cluster_policies=without_cluster_policies,
-        kept_labels=tuple(sorted(kept_labels)),
-        configuration=used_configuration(),
-    )
