@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scanner.cli.application import commands
-from scanner.cli.scanning.method import command_line
+from scanner.cli.scanning.command_line import command_line
 from scanner.model.json import as_list, dig
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map

@@ -23,9 +23,9 @@ from scanner.cli.flags.screen import ScreenFlags
 from scanner.cli.flags.second_opinion import SecondOpinionFlags
 from scanner.cli.flags.simulated_request import RequestFlags
 from scanner.cli.flags.waivers import WaiverFlags
+from scanner.cli.scanning.command_line import command_line
 from scanner.cli.scanning.conclusion import CompletenessFlags, MessageFlags
 from scanner.cli.scanning.inputs import read_policy_files
-from scanner.cli.scanning.method import command_line
 from scanner.cli.scanning.metrics_push import PushFlags
 from scanner.config.current import settings, used_configuration
 from scanner.config.values import assumption, seconds
