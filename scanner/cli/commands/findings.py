@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_nev
 
 import typer
 
-from scanner.cli.flags.completion import ids as finding_ids
-from scanner.cli.flags.completion import policies as policy_names
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.completion import complete_ids as finding_ids
+from scanner.cli.flags.completion import complete_policies as policy_names
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
 from scanner.cli.flags.flag_group import with_flag_groups
-from scanner.cli.flags.stored_scan import LAST, ScanOption, reject_unknown_names, stored_scan
+from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan, reject_unknown_names
 from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
 from scanner.errors import UsageError
@@ -165,14 +165,14 @@ def command(
         severity=tuple(severities or ()),
         action=tuple(action.value for action in actions or ()),
         status=tuple(status.value for status in statuses or ()) or (() if begins else (Status.UNRESOLVED.value,)),
-        workload=tuple(map(_workload, workloads or ())),
+        workload=tuple(map(_check_workload, workloads or ())),
         kind=tuple(kinds or ()),
         min_severity=min_severity,
         sort=sort.value if sort else "",
     )
     posture = posture_flags.posture()
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, posture.at)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         triage = posture.triage(store, record)
         titles = [triage.description(used.policy.key).title for used in record.policies]
         reject_unknown_names(record, policies=wanted.policy, namespaces=wanted.namespace, titles=titles)
@@ -183,7 +183,7 @@ def command(
             _print_findings(record, chosen, output, limit)
 
 
-def _workload(text: str) -> str:
+def _check_workload(text: str) -> str:
     kind, mark, name = text.partition(" " if " " in text else "/")
     if not (kind and mark and name):
         raise UsageError(f"--workload {text}: write KIND/NAME, such as Deployment/web, or 'KIND NAMESPACE/NAME'")

@@ -9,11 +9,11 @@ import typer
 
 from scanner.cli.flags.connection import Connection
 from scanner.cli.flags.flag_group import with_flag_groups
-from scanner.cli.flags.kyverno import kyverno_configuration
-from scanner.cli.flags.rights import RightsScope, grant_command
-from scanner.cli.flags.scope import scope_of
-from scanner.cli.terminal.program import program
-from scanner.cli.terminal.stdout import Form, FormOption
+from scanner.cli.flags.kyverno import read_kyverno_configuration
+from scanner.cli.flags.rights import RightsScope, make_grant_command
+from scanner.cli.flags.scope import make_scope
+from scanner.cli.terminal.program import find_program
+from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.model.missing_right import missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -41,19 +41,19 @@ def check(
     *,
     scope: RightsScope,
     connection: Connection,
-    output: FormOption = Form.TABLE,
+    output: FormOption = OutputForm.TABLE,
 ) -> None:
     """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
     cluster = connection.cluster()
-    needs = _needs(cluster, scope)
+    needs = _find_needs(cluster, scope)
     answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
-    if output is Form.JSON:
+    if output is OutputForm.JSON:
         _print_json(answered, needs, complete=not missing)
     else:
         _print_table(answered, needs)
         if missing:
-            _print_remedy(program(), scope, connection, cluster)
+            _print_remedy(find_program(), scope, connection, cluster)
     raise typer.Exit(_INCOMPLETE if missing else 0)
 
 
@@ -81,23 +81,23 @@ def generate(
     from scanner.cluster.live.rights import roles
 
     cluster = connection.cluster()
-    needs = _needs(cluster, scope)
+    needs = _find_needs(cluster, scope)
     written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
-    _warn(needs)
+    _print_gaps(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
 
 
-def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
+def _find_needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
     from scanner.rbac import needs
     from scanner.scan.options import Options
 
-    scope = scope_of(namespaces=rights.namespaces, skip_kinds=rights.skip_kinds)
+    scope = make_scope(namespaces=rights.namespaces, skip_kinds=rights.skip_kinds)
     policy_files = read_policy_files(rights.files)
-    kyverno = KyvernoOptions(configuration=kyverno_configuration(rights.kyverno_filters))
+    kyverno = KyvernoOptions(configuration=read_kyverno_configuration(rights.kyverno_filters))
     options = Options(
         scope,
         policy_files.manifests,
@@ -114,15 +114,18 @@ def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
-        ((_word(need, allowed), need.verb, _resource(need), _where(need), need.why) for need, allowed in answered),
+        (
+            (_describe_answer(need, allowed), need.verb, _name_resource(need), _name_place(need), need.why)
+            for need, allowed in answered
+        ),
     )
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     sentences(
         [
-            f"{_permissions(len(missing))} missing: a scan would be incomplete"
+            f"{_count_permissions(len(missing))} missing: a scan would be incomplete"
             if missing
             else "All required permissions are granted",
-            *_notes(need for need, allowed in answered if not allowed and need.optional),
+            *_explain_optional(need for need, allowed in answered if not allowed and need.optional),
             *([_UNKNOWN] if any(missing_right(gap.why) for gap in needs.gaps) else []),
         ]
     )
@@ -136,21 +139,21 @@ def _print_remedy(command: str, scope: RightsScope, connection: Connection, clus
 
     username = cluster.requester().username
     if username not in ("", ANONYMOUS):
-        grant = grant_command(command, scope, connection, username)
+        grant = make_grant_command(command, scope, connection, username)
         purpose = "grant every right that the scan needs, as an administrator of the cluster"
         show([Command(grant, purpose)], Screen())
 
 
-def _permissions(number: int) -> str:
+def _count_permissions(number: int) -> str:
     return f"{number} permission is" if number == 1 else f"{number} permissions are"
 
 
-def _notes(missing: Iterable[Need]) -> Iterator[str]:
+def _explain_optional(missing: Iterable[Need]) -> Iterator[str]:
     """The effects of missing optional permissions, a sentence for each."""
     resources: dict[tuple[str, str], list[str]] = {}
     for need in missing:
         if need.without:
-            resources.setdefault((need.without, need.verb), []).append(_resource(need))
+            resources.setdefault((need.without, need.verb), []).append(_name_resource(need))
     for (without, verb), names in resources.items():
         yield f"Note: without `{verb}` on {', '.join(dict.fromkeys(names))}, {without}"
 
@@ -176,23 +179,23 @@ def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bo
     text([orjson.dumps({"complete": complete, "rights": rights, "gaps": gaps}).decode()])
 
 
-def _warn(needs: Needs) -> None:
+def _print_gaps(needs: Needs) -> None:
     for gap in needs.gaps:
         typer.echo(f"{gap.where}: {gap.why}", err=True)
 
 
-def _word(need: Need, allowed: bool) -> str:
+def _describe_answer(need: Need, allowed: bool) -> str:
     return "yes" if allowed else "no (optional)" if need.optional else "NO"
 
 
-def _resource(need: Need) -> str:
+def _name_resource(need: Need) -> str:
     if need.url:
         return need.url
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     return f"{resource}/{need.name}" if need.name else resource
 
 
-def _where(need: Need) -> str:
+def _name_place(need: Need) -> str:
     if need.url:
         return "the API server"
     return f"namespace {need.namespace}" if need.namespace else "all namespaces"

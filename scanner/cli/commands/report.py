@@ -6,12 +6,12 @@ from typing import Final
 
 import typer
 
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.gates import GateFlags
 from scanner.cli.flags.report_formats import ReportFlags
-from scanner.cli.flags.screen import ScreenFlags, screen_of
-from scanner.cli.flags.stored_scan import LAST, ScanArgument, stored_scan
+from scanner.cli.flags.screen import ScreenFlags, make_screen
+from scanner.cli.flags.stored_scan import LAST, ScanArgument, find_stored_scan
 from scanner.cli.flags.waivers import PostureFlags
 
 _INCOMPLETE: Final = 3
@@ -35,12 +35,12 @@ def command(
 
     outputs = reports.outputs()
     posture = posture_flags.posture()
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, posture.at)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         baseline = gates.named_baseline(store, record.scan.cluster.name)
         record, verdict = gates.compare_and_evaluate(store, record, baseline, posture)
         document = document_of(record, posture.of(store, record), posture.day, gates.report_options())
-        outputs.write(document, screen_of(arguments, db, screen, pages=outputs.has_pages))
+        outputs.write(document, make_screen(arguments, db, screen, pages=outputs.has_pages))
         if gates.fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)
         raise typer.Exit(verdict.code)

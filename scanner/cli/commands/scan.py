@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from scanner.cli.flags.database import store_at
+from scanner.cli.flags.database import open_store_at
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.report_formats import DEFAULT
-from scanner.cli.flags.rights import check_arguments
-from scanner.cli.flags.screen import screen_of
+from scanner.cli.flags.rights import make_check_arguments
+from scanner.cli.flags.screen import make_screen
 from scanner.cli.flags.waivers import Posture
-from scanner.cli.scanning.conclusion import conclude, ending_of, nothing_in
-from scanner.cli.scanning.inputs import files_as_cluster, policies_among, reject_stdin_twice
+from scanner.cli.scanning.conclusion import conclude, decide_ending, explain_emptiness
+from scanner.cli.scanning.inputs import list_policies_among, read_cluster_files, reject_stdin_twice
 from scanner.cli.scanning.interruption import Interruption
 from scanner.cli.scanning.metrics_push import MetricsPush
 from scanner.cli.scanning.named_cluster import NamedCluster
@@ -86,14 +86,14 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
     with (
         flags.messages.progress() as progress,
         MetricsPush(flags.push, flags.run_name) as metrics,
-        store_at(flags.history.db) as store,
+        open_store_at(flags.history.db) as store,
         Interruption() as interruption,
         Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, flags.run_name, options.method.command_line) as run_record,
     ):
         with flags.second_opinion.comparison() as comparison:
             with interruption.interruptible():
-                source = _open_source(flags, options, policy_files, unwritten)
+                source = _open_cluster(flags, options, policy_files, unwritten)
                 run_record.name(source.place)
                 metrics.name(flags.run_name or source.place)
             cluster = NamedCluster(source.cluster, flags.history.cluster_name, interruption, progress.expect)
@@ -109,7 +109,7 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
         posture = replace(posture, given=waivers)
         notifications.scanned(record, posture)
         record, verdict = flags.gates.compare_and_evaluate(store, record, baseline, posture)
-        ending = ending_of(record, verdict, flags.min_coverage, flags.completeness)
+        ending = decide_ending(record, verdict, flags.min_coverage, flags.completeness)
         run_record.because(ending.reason)
         try:
             with interruption.interruptible():
@@ -117,14 +117,14 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_summary(record, document, outputs, progress, ending.code, source.cluster)
-                outputs.write(document, _screen(arguments, flags, outputs))
+                outputs.write(document, _make_screen(arguments, flags, outputs))
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
         raise typer.Exit(ending.code)
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _OpenedCluster:
     """The cluster of a scan with its name, and the options of the scan. `files` is the cluster that files stand for."""
 
     cluster: Cluster
@@ -133,7 +133,9 @@ class _Source:
     files: SnapshotCluster | None = None
 
 
-def _open_source(flags: ScanFlags, options: Options, policy_files: PolicyFiles, unwritten: Unwritten) -> _Source:
+def _open_cluster(
+    flags: ScanFlags, options: Options, policy_files: PolicyFiles, unwritten: Unwritten
+) -> _OpenedCluster:
     """The cluster, before any request, or the manifests, whose policies are added to the options.
 
     Raises ClusterError without credentials, UsageError for invalid durations and for manifests that cannot be read.
@@ -141,11 +143,11 @@ def _open_source(flags: ScanFlags, options: Options, policy_files: PolicyFiles, 
     manifests, name = flags.manifests, flags.history.cluster_name
     if not manifests.source:
         live = flags.connection.cluster(flags.limits)
-        return _Source(live, live.place, options)
-    files = files_as_cluster(manifests.source, options.scope, name, unwritten, policy_files.definitions)
-    embedded = policies_among(files, policy_files.read) if options.cluster_policies else ()
+        return _OpenedCluster(live, live.place, options)
+    files = read_cluster_files(manifests.source, options.scope, name, unwritten, policy_files.definitions)
+    embedded = list_policies_among(files, policy_files.read) if options.cluster_policies else ()
     options = replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
-    return _Source(files, manifests.place, options, files)
+    return _OpenedCluster(files, manifests.place, options, files)
 
 
 def _evaluate(
@@ -215,15 +217,15 @@ def _print_summary(
     if outputs.stdout != DEFAULT:
         gaps = f", {len(record.gaps)} gaps: exit code {code}" if scan.state is not ScanState.COMPLETE else ""
         progress.print_line(f"Scan {scan.id} is {scan.state}: {counted_line(document)}{gaps}")
-        if sentence := nothing_in(record):
+        if sentence := explain_emptiness(record):
             progress.print_line(sentence)
     progress.finish()
 
 
-def _screen(arguments: typer.Context, flags: ScanFlags, outputs: ReportOutputs) -> Screen:
+def _make_screen(arguments: typer.Context, flags: ScanFlags, outputs: ReportOutputs) -> Screen:
     """The screen of the summary. Files need no rights, so no command that checks them is recommended."""
-    rights = "" if flags.manifests.source else check_arguments(flags.rights, flags.connection)
-    return screen_of(arguments, flags.history.db, flags.screen, pages=outputs.has_pages, rights=rights)
+    rights = "" if flags.manifests.source else make_check_arguments(flags.rights, flags.connection)
+    return make_screen(arguments, flags.history.db, flags.screen, pages=outputs.has_pages, rights=rights)
 
 
 def _scan_fleet(arguments: Sequence[str], flags: ScanFlags, fleet: Path, parallel: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.access import AccessFlags, expired
+from scanner.cli.flags.access import AccessFlags, list_expired
 from scanner.cli.flags.database import DbOption
 from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
 from scanner.cli.flags.fleet import FleetOption
@@ -103,7 +103,7 @@ def command(
     use(log_format)
     server = listen.server(access)
     content = Content(database_address(db), settings(controls), expectations(fleet))
-    serve(content, server, _output(server, content.url))
+    serve(content, server, _make_output(server, content.url))
 
 
 def _reject_missing_packages() -> None:
@@ -118,42 +118,43 @@ def _reject_missing_packages() -> None:
         )
 
 
-def _output(server: ServerSettings, db: str) -> Output:
+def _make_output(server: ServerSettings, db: str) -> Output:
     """Events on stderr, and the access log on standard output."""
     from scanner.store.database.address import address_of
     from scanner.web.server.server import Output
 
     def events(level: str, message: str, fields: Mapping[str, str | int]) -> None:
         shown = "".join(f" ({name} {value})" for name, value in fields.items())
-        log(sys.stderr, f"assay: {message}{'' if log_is_json() else shown}", fields, level=level)
+        log(sys.stderr, f"assay: {message}{'' if is_log_json() else shown}", fields, level=level)
 
     def started(pages: str, metrics: str) -> None:
-        for warning in _warnings(server):
+        for warning in _list_warnings(server):
             log(sys.stderr, f"assay: {warning}", {}, level="warning")
         shown = address_of(db).shown
-        log(sys.stderr, f"Serving {shown} at {pages}, {_reading(server.access)}", {"address": pages})
+        log(sys.stderr, f"Serving {shown} at {pages}, {_describe_access(server.access)}", {"address": pages})
         if metrics:
             log(sys.stderr, f"Serving metrics at {metrics}/metrics, without authentication", {"address": metrics})
 
     return Output(sys.stdout, events, started)
 
 
-def log_is_json() -> bool:
+def is_log_json() -> bool:
     """Return whether the messages on stderr are JSON objects, which have fields of their own."""
     from scanner.cli.terminal.stderr import JsonLines
 
     return isinstance(sys.stderr, JsonLines)
 
 
-def _reading(access: AccessSettings) -> str:
+def _describe_access(access: AccessSettings) -> str:
     """The readers, in words."""
     methods = list(access.methods())
     return f"with authentication by {', '.join(methods)}" if methods else "without authentication"
 
 
-def _warnings(server: ServerSettings) -> list[str]:
+def _list_warnings(server: ServerSettings) -> list[str]:
     warnings = [
-        f"the token {name} has expired (last valid on {day})" for name, day in expired(server.access.tokens).items()
+        f"the token {name} has expired (last valid on {day})"
+        for name, day in list_expired(server.access.tokens).items()
     ]
     if not server.access.authenticates and not server.listen.is_loopback:
         warnings.append(

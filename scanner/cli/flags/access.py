@@ -111,7 +111,7 @@ class OidcFlags(FlagGroup):
                 "--oidc-issuer needs --oidc-group: name the groups whose members may read everything; '*' stands for every user of the issuer"
             )
         path = self.oidc_client_secret_file
-        secret = secret_in(path, "--oidc-client-secret-file") if path else ""
+        secret = read_secret(path, "--oidc-client-secret-file") if path else ""
         further = ("profile", "email") if self.oidc_scope is None else self.oidc_scope
         scopes = tuple(dict.fromkeys(("openid", *further)))
         return OidcSettings(
@@ -228,22 +228,22 @@ class AccessFlags(FlagGroup):
         """The settings of a server. Raises UsageError, also for a server that everyone could read, or to which no user could sign in."""
         from scanner.web.access.settings import AccessSettings
 
-        public = public_url_of(public_url)
+        public = read_public_url(public_url)
         settings = AccessSettings(
             public_url=public,
-            session_key=session_key_of(self.session_key_file),
-            hosts=hosts_of(public, listen),
+            session_key=read_session_key(self.session_key_file),
+            hosts=list_hosts(public, listen),
             tokens=access_tokens(),
             oidc=self.oidc.settings(),
             assertion=self.assertion.settings(),
-            session_seconds=_session_seconds(self.session_time),
+            session_seconds=_read_session_time(self.session_time),
         )
         reject_open(settings, listen, insecure=self.insecure_no_auth)
         reject_unusable_sign_in(settings, listen)
         return settings
 
 
-def _session_seconds(text: str) -> int:
+def _read_session_time(text: str) -> int:
     time = seconds(text, "--session-time")
     if time is None or time < 1:
         raise UsageError(f"--session-time {text}: a session needs an end: write a time such as 8h")
@@ -260,17 +260,17 @@ def _reject_unreadable_keys(path: Path) -> None:
         raise UsageError(f"--assertion-keys {path}: {error}") from error
 
 
-def public_url_of(text: str) -> str:
+def read_public_url(text: str) -> str:
     """The public URL of the flag, without a final slash. Raises UsageError."""
     if not text:
         return ""
-    parts = _split(text, "--public-url")
+    parts = _split_url(text, "--public-url")
     if parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username is not None:
         raise UsageError("--public-url: write scheme and host alone, such as https://assay.example.com")
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def hosts_of(public_url: str, listen: Address) -> frozenset[str] | None:
+def list_hosts(public_url: str, listen: Address) -> frozenset[str] | None:
     """The names that a Host header may have besides those of loopback; None for any name."""
     from scanner.web.requests.listen import host_of
 
@@ -305,14 +305,14 @@ def reject_insecure(url: str, flag: str) -> None:
     """Raise UsageError for a URL without TLS, unless it is one of this machine."""
     from scanner.web.requests.listen import Address
 
-    parts = _split(url, flag)
+    parts = _split_url(url, flag)
     if parts.scheme == "http" and not Address(parts.hostname or "", 0).is_loopback:
         raise UsageError(
             f"{flag} {without_password(url)}: write an address that begins with https://; others could read and change what is sent"
         )
 
 
-def _split(url: str, flag: str) -> SplitResult:
+def _split_url(url: str, flag: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         if parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port):
@@ -322,13 +322,13 @@ def _split(url: str, flag: str) -> SplitResult:
     raise UsageError(f"{flag}: write a URL such as https://assay.example.com")
 
 
-def session_key_of(path: Path | None) -> bytes:
+def read_session_key(path: Path | None) -> bytes:
     """The key in a file; without one, a random key that ends with the process. Raises UsageError."""
     from secrets import token_bytes
 
     if path is None:
         return token_bytes(_KEY_BYTES)
-    key = secret_in(path, "--session-key-file")
+    key = read_secret(path, "--session-key-file")
     if len(key) < _KEY_BYTES:
         raise UsageError(
             f"--session-key-file {path}: the key has fewer than {_KEY_BYTES} characters. Make one with: openssl rand -hex 32"
@@ -336,7 +336,7 @@ def session_key_of(path: Path | None) -> bytes:
     return key.encode()
 
 
-def secret_in(path: Path, flag: str) -> str:
+def read_secret(path: Path, flag: str) -> str:
     """The text of a file without the end of its line. Raises UsageError if it is empty or cannot be read."""
     try:
         text = read_text(path.expanduser(), SECRET).strip()
@@ -349,7 +349,7 @@ def secret_in(path: Path, flag: str) -> str:
     return text
 
 
-def expired(tokens: tuple[AccessToken, ...]) -> Mapping[str, str]:
+def list_expired(tokens: tuple[AccessToken, ...]) -> Mapping[str, str]:
     """The tokens that are no longer valid, with the last day of each."""
     from datetime import UTC, datetime
 

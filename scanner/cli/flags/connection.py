@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.completion import contexts
+from scanner.cli.flags.completion import complete_contexts
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import seconds
 
@@ -105,7 +105,7 @@ class Connection(FlagGroup):
             help="Name of the kubeconfig context.",
             rich_help_panel=PANEL,
             show_default=False,
-            autocompletion=contexts,
+            autocompletion=complete_contexts,
         ),
     ] = ""
     as_user: Annotated[

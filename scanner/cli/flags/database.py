@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.completion import clusters
+from scanner.cli.flags.completion import complete_clusters
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.current import database_address
 from scanner.errors import NoScans
@@ -35,7 +35,7 @@ ClusterNameOption = Annotated[
         metavar="NAME",
         help="Name, UID or path of the cluster whose scans `last` refers to, if the database has scans of several.",
         show_default=False,
-        autocompletion=clusters,
+        autocompletion=complete_clusters,
     ),
 ]
 
@@ -52,7 +52,7 @@ class HistoryFlags(FlagGroup):
             metavar="NAME",
             help="Name of the cluster: scans with the same name share one history; `assay db rename-cluster` carries a history over to another name. Default: tell clusters apart by the UID of kube-system, folders by their path.",
             show_default=False,
-            autocompletion=clusters,
+            autocompletion=complete_clusters,
         ),
     ] = ""
     restored_cluster: Annotated[
@@ -78,14 +78,14 @@ class HistoryFlags(FlagGroup):
             sys.stderr.write(f"assay: {visible(note)}\n")
 
 
-def store_at(url: str) -> SqlStore:
+def open_store_at(url: str) -> SqlStore:
     """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store
 
     return open_store(database_address(url))
 
 
-def reader_at(url: str) -> SqlReader:
+def open_reader_at(url: str) -> SqlReader:
     """The store to read from. Raises NoScans when the file does not exist."""
     from scanner.store import open_reader
     from scanner.store.database.address import address_of

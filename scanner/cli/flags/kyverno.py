@@ -87,10 +87,10 @@ class KyvernoFlags(FlagGroup):
 
     def configuration(self) -> ConfigurationSource:
         """Kyverno's configuration. Raises UsageError for filters that are invalid or exclude each other."""
-        return kyverno_configuration(self.kyverno_filters)
+        return read_kyverno_configuration(self.kyverno_filters)
 
 
-def kyverno_configuration(values: tuple[str, ...]) -> ConfigurationSource:
+def read_kyverno_configuration(values: tuple[str, ...]) -> ConfigurationSource:
     """Kyverno's configuration as the flag gives it. Raises UsageError for values that are invalid or exclude each other."""
     from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters
     from scanner.policies.kyverno.own_configuration import ConfigurationSource

@@ -39,7 +39,7 @@ class Export:
     path: Path
 
 
-def _stream(name: str) -> str:
+def _check_stream(name: str) -> str:
     if name not in STREAMS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, STREAMS))}.")
     return name
@@ -67,8 +67,8 @@ class ExportFlags(FlagGroup):
     @classmethod
     def flags(cls) -> Iterator[inspect.Parameter]:
         """See FlagGroup. The flags follow from the table of the formats."""
-        yield _export_flag()
-        yield from map(_own_flag, FLAGS)
+        yield _make_export_flag()
+        yield from map(_make_own_flag, FLAGS)
 
     @classmethod
     def take(cls, values: dict[str, Any]) -> Self:
@@ -83,8 +83,8 @@ class ExportFlags(FlagGroup):
 
     def read(self) -> tuple[Export, ...]:
         """The exports. Raises BadParameter for one that cannot be written, and for two with one place."""
-        exports = [_read(text) for text in self.texts]
-        return _checked((*exports, *(Export(name, place) for name, place in self.places.items())))
+        exports = [_read_export(text) for text in self.texts]
+        return _check_exports((*exports, *(Export(name, place) for name, place in self.places.items())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class ReportFlags(FlagGroup):
             "-o",
             "--output",
             metavar=f"<{'|'.join(STREAMS)}>",
-            parser=_stream,
+            parser=_check_stream,
             autocompletion=lambda: list(STREAMS),
             help="Report format on standard output.",
         ),
@@ -135,11 +135,11 @@ class ReportOutputs:
 
         Raises UsageError for exports that could not be written, after everything else is.
         """
-        _to_stdout(document, self.stdout, screen)
-        _to_exports(document, self.exports)
+        _write_stdout(document, self.stdout, screen)
+        _write_exports(document, self.exports)
 
 
-def _export_flag() -> inspect.Parameter:
+def _make_export_flag() -> inspect.Parameter:
     option = typer.Option(
         "--export",
         metavar="FORMAT=PATH",
@@ -152,7 +152,7 @@ def _export_flag() -> inspect.Parameter:
     )
 
 
-def _own_flag(name: str) -> inspect.Parameter:
+def _make_own_flag(name: str) -> inspect.Parameter:
     folder = FORMATS[name].target == "folder"
     place = "DIR" if folder else "FILE"
     option = typer.Option(
@@ -166,7 +166,7 @@ def _own_flag(name: str) -> inspect.Parameter:
     )
 
 
-def _read(text: str) -> Export:
+def _read_export(text: str) -> Export:
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise typer.BadParameter(f"{text!r} is not FORMAT=PATH, such as json=report.json.", param_hint="--export")
@@ -177,7 +177,7 @@ def _read(text: str) -> Export:
     return Export(name, Path(path).expanduser())
 
 
-def _checked(exports: Iterable[Export]) -> tuple[Export, ...]:
+def _check_exports(exports: Iterable[Export]) -> tuple[Export, ...]:
     """The exports, if each can be written to a place of its own."""
     places: dict[Path, Export] = {}
     for export in exports:
@@ -202,7 +202,7 @@ def _reject_unwritable(export: Export) -> None:
         raise typer.BadParameter(f"The folder of {export.path} does not exist: create it.", param_hint="--export")
 
 
-def _to_stdout(document: Document, name: str, screen: Screen) -> None:
+def _write_stdout(document: Document, name: str, screen: Screen) -> None:
     """Render the format of that name onto standard output, which carries nothing else."""
     report_format = FORMATS[name]
     with standard_output() as out:
@@ -214,7 +214,7 @@ def _to_stdout(document: Document, name: str, screen: Screen) -> None:
         report_format.render(document, out.buffer if report_format.target == "binary" else out)
 
 
-def _to_exports(document: Document, exports: Iterable[Export]) -> None:
+def _write_exports(document: Document, exports: Iterable[Export]) -> None:
     """Render each format into its file or folder, and print where it is.
 
     Raises UsageError for what could not be written, after everything else is.
@@ -222,7 +222,7 @@ def _to_exports(document: Document, exports: Iterable[Export]) -> None:
     failures: list[str] = []
     for export in exports:
         try:
-            _export(document, export)
+            _write_export(document, export)
         except UsageError as error:
             failures.append(str(error))
         else:
@@ -231,7 +231,7 @@ def _to_exports(document: Document, exports: Iterable[Export]) -> None:
         raise UsageError(" ".join(failures))
 
 
-def _export(document: Document, export: Export) -> None:
+def _write_export(document: Document, export: Export) -> None:
     from scanner.report.output import binary_file, text_file
 
     report_format = FORMATS[export.name]

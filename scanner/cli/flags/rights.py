@@ -39,42 +39,51 @@ class RightsScope(FlagGroup):
             *_repeated("--policies", files),
             *(["--no-cluster-policies"] if self.no_cluster_policies else []),
             *_repeated(KYVERNO_FILTERS, self.kyverno_filters),
-            *_given("--waivers-namespace", self.waivers_namespace),
+            *_repeat_flag("--waivers-namespace", self.waivers_namespace),
         ]
 
 
-def check_arguments(scope: RightsScope, connection: Connection) -> str:
+def make_check_arguments(scope: RightsScope, connection: Connection) -> str:
     """The arguments of the command that names the missing rights of the same identity."""
-    user = [*_given("--as", connection.as_user), *_repeated("--as-group", connection.as_groups)]
-    return shlex.join(["rbac", "check", *scope.arguments(), *_place(connection), *user])
+    user = [*_repeat_flag("--as", connection.as_user), *_repeated("--as-group", connection.as_groups)]
+    return shlex.join(["rbac", "check", *scope.arguments(), *_list_place(connection), *user])
 
 
-def grant_command(command: str, scope: RightsScope, connection: Connection, username: str) -> str:
+def make_grant_command(command: str, scope: RightsScope, connection: Connection, username: str) -> str:
     """The command by which an administrator grants a user every right that a scan needs.
 
     An identity that impersonates the user is the administrator; otherwise the credentials are those of the user, and the command
     names none.
     """
-    place = _place(connection) if connection.as_user else []
+    place = _list_place(connection) if connection.as_user else []
     name = _NO_NAME.sub("-", username.lower()).strip("-.")
     roles = shlex.join(
-        ["rbac", "generate", *scope.arguments(), *place, "--for", _subject(username), "--name", f"assay-{name}"]
+        [
+            "rbac",
+            "generate",
+            *scope.arguments(),
+            *place,
+            "--for",
+            _describe_subject(username),
+            "--name",
+            f"assay-{name}",
+        ]
     )
     return f"{command} {roles} | {shlex.join(['kubectl', *place, 'apply', '-f', '-'])}"
 
 
-def _subject(username: str) -> str:
+def _describe_subject(username: str) -> str:
     account = _ACCOUNT.fullmatch(username)
     return f"serviceaccount:{account[1]}:{account[2]}" if account else f"user:{username}"
 
 
-def _place(connection: Connection) -> list[str]:
-    return [*_given("--kubeconfig", connection.kubeconfig), *_given("--context", connection.context)]
+def _list_place(connection: Connection) -> list[str]:
+    return [*_repeat_flag("--kubeconfig", connection.kubeconfig), *_repeat_flag("--context", connection.context)]
 
 
-def _given(flag: str, value: str) -> list[str]:
+def _repeat_flag(flag: str, value: str) -> list[str]:
     return [flag, value] if value else []
 
 
 def _repeated(flag: str, values: Iterable[str]) -> list[str]:
-    return [part for value in values for part in _given(flag, value)]
+    return [part for value in values for part in _repeat_flag(flag, value)]

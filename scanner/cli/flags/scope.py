@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scanner.cli.flags.completion import policies as policy_names
+from scanner.cli.flags.completion import complete_policies as policy_names
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import reject_empty
 
@@ -115,7 +115,7 @@ class ScopeFlags(FlagGroup):
 
     def scope(self, operation: str) -> Scope:
         """The scope of a scan that simulates an operation. Raises UsageError for empty values and an invalid selector."""
-        return scope_of(
+        return make_scope(
             operation=operation,
             namespaces=self.namespaces,
             exclude_namespaces=self.exclude_namespaces,
@@ -127,7 +127,7 @@ class ScopeFlags(FlagGroup):
         )
 
 
-def scope_of(*, selector: str = "", operation: str = "auto", **names: tuple[str, ...]) -> Scope:
+def make_scope(*, selector: str = "", operation: str = "auto", **names: tuple[str, ...]) -> Scope:
     """The scope that flags name. Raises UsageError for empty values and an invalid selector."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.scans.scan import Scope

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
-from scanner.cli.terminal.program import program
+from scanner.cli.terminal.program import find_program
 from scanner.report.text.screen import Color, Screen
 
 _TYPED: Final = "COMMANDLINE"
@@ -37,7 +37,7 @@ class ScreenFlags(FlagGroup):
 NO_SCREEN_FLAGS: Final = ScreenFlags()
 
 
-def screen_of(
+def make_screen(
     context: typer.Context,
     db: str,
     flags: ScreenFlags = NO_SCREEN_FLAGS,
@@ -49,21 +49,21 @@ def screen_of(
 
     A database URL with a password is not printed. `rights` are the arguments of the command that names missing rights.
     """
-    named = _database_flags(context, db)
+    named = _list_database_flags(context, db)
     secret = is_typed(context, "db") and not named
     return Screen(
         wide=flags.wide,
         color=flags.color,
-        command=program(),
-        options=shlex.join([*named, *_typed(context, "config")]),
-        rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
+        command=find_program(),
+        options=shlex.join([*named, *_list_typed(context, "config")]),
+        rules=shlex.join([*_list_typed(context, "controls"), *_list_typed(context, "waivers")]),
         note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
         pages=pages,
         rights=rights,
     )
 
 
-def _database_flags(context: typer.Context, db: str) -> list[str]:
+def _list_database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.database.address import address_of
 
@@ -72,7 +72,7 @@ def _database_flags(context: typer.Context, db: str) -> list[str]:
     return ["--db", db]
 
 
-def _typed(context: typer.Context, parameter: str) -> list[str]:
+def _list_typed(context: typer.Context, parameter: str) -> list[str]:
     """The flag of a parameter and its value, for each time that the user typed it."""
     if not is_typed(context, parameter):
         return []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PANEL = "Simulated request"
 
 
-class Operation(StrEnum):
+class SimulatedOperation(StrEnum):
     """The write that a scan simulates."""
 
     AUTO = "auto"
@@ -31,13 +31,13 @@ class RequestFlags(FlagGroup):
     """The operation and the user of the simulated requests."""
 
     operation: Annotated[
-        Operation,
+        SimulatedOperation,
         typer.Option(
             "--operation",
             help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
             rich_help_panel=_PANEL,
         ),
-    ] = Operation.AUTO
+    ] = SimulatedOperation.AUTO
     user: Annotated[
         str,
         typer.Option(
@@ -80,10 +80,10 @@ class RequestFlags(FlagGroup):
 
         if not self.user:
             return None
-        return named(self.user, self.user_groups, uid=self.user_uid, extra=_pairs(self.user_extra))
+        return named(self.user, self.user_groups, uid=self.user_uid, extra=_read_pairs(self.user_extra))
 
 
-def _pairs(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _read_pairs(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     extra: dict[str, tuple[str, ...]] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -75,7 +75,7 @@ class Posture:
         elif self.path is not None:
             from scanner.documents.waivers import read_waivers
 
-            waivers = read_waivers(self.path, kept_keys_of(record))
+            waivers = read_waivers(self.path, find_kept_keys(record))
         else:
             waivers = store.waivers_at(record.scan.id, moment)
         return replace(self.settings, waivers=waivers)
@@ -140,7 +140,7 @@ class WaiverFlags(FlagGroup):
         return waivers
 
 
-def kept_keys_of(record: StoredScan) -> KeptKeys | None:
+def find_kept_keys(record: StoredScan) -> KeptKeys | None:
     """The keys of the labels that a scan kept; None for a scan of an older version, which did not record them."""
     from scanner.model.population import DEFAULT_KEYS
 

@@ -25,30 +25,30 @@ class _Option(NamedTuple):
     has_value: bool
 
 
-def command_line(arguments: Iterable[str], parameters: Iterable[Parameter]) -> tuple[str, ...]:
+def mask_command_line(arguments: Iterable[str], parameters: Iterable[Parameter]) -> tuple[str, ...]:
     """The command with these arguments, which has these parameters. What is no flag and no value of one is withheld."""
     options = {
         name: _Option(key_of(parameter.opts[-1]), not getattr(parameter, "is_flag", False))
         for parameter in parameters
         for name in parameter.opts
     }
-    return ("assay", *_shown(arguments, options))
+    return ("assay", *_mask_values(arguments, options))
 
 
-def _shown(arguments: Iterable[str], options: Mapping[str, _Option]) -> Iterator[str]:
+def _mask_values(arguments: Iterable[str], options: Mapping[str, _Option]) -> Iterator[str]:
     left = iter(arguments)
     # The first argument is the name of the command.
     yield from islice(left, 1)
     for argument in left:
-        written, option, value = _split(argument, options)
+        written, option, value = _split_argument(argument, options)
         if value is None:
             yield written
             written, value = "", next(left, None) if option.has_value else None
         if value is not None:
-            yield f"{written}{_shown_value(option.key, value)}"
+            yield f"{written}{_mask_value(option.key, value)}"
 
 
-def _split(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option, str | None]:
+def _split_argument(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option, str | None]:
     """The part of an argument up to the value of its flag, the flag, and the value: None if that is no part of the argument.
 
     `--db=x` is `--db=` and `x`, `-nshop` is `-n` and `shop`, `-Aqn` is several flags. What is no known flag is a value.
@@ -66,7 +66,7 @@ def _split(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option,
     return "", _Option("", has_value=False), argument
 
 
-def _shown_value(key: str, value: str) -> str:
+def _mask_value(key: str, value: str) -> str:
     from scanner.config.masking import masked, shown_document
 
     return masked(value) if key == _CONFIG else str(shown_document(value, key))

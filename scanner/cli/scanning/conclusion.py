@@ -22,7 +22,7 @@ from scanner.cli.terminal.stderr import JsonLines, LogFormat, LogFormatOption, V
 from scanner.cli.terminal.stdout import QuietOption
 
 if TYPE_CHECKING:
-    from scanner.cli.flags.gates import Verdict
+    from scanner.cli.flags.gates import GateVerdict
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.report.document.document import Document
 
@@ -93,7 +93,7 @@ class Ending:
     reason: str = ""
 
 
-def ending_of(record: StoredScan, gates: Verdict, min_coverage: float, flags: CompletenessFlags) -> Ending:
+def decide_ending(record: StoredScan, gates: GateVerdict, min_coverage: float, flags: CompletenessFlags) -> Ending:
     """Return the end of a scan. Code 3 has priority over a failed gate, unless `--exit-zero-on` takes it away.
 
     An interrupted scan keeps code 3: Kubernetes would not repeat a pod that ends with code 0 when its node is drained.
@@ -102,11 +102,11 @@ def ending_of(record: StoredScan, gates: Verdict, min_coverage: float, flags: Co
 
     accepted = flags.exit_zero_on is ExitZeroOn.INCOMPLETE and INTERRUPTION not in record.gaps
     if not accepted and not _is_enough(record, min_coverage, allow_empty=flags.allow_empty):
-        return Ending(_EXIT_INCOMPLETE, nothing_in(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
+        return Ending(_EXIT_INCOMPLETE, explain_emptiness(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
     return Ending(gates.code, gates.line)
 
 
-def nothing_in(record: StoredScan) -> str:
+def explain_emptiness(record: StoredScan) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
     from scanner.model.scans.scan import ScanState, is_empty
     from scanner.report.document.document import document_of

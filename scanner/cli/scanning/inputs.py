@@ -54,7 +54,7 @@ class PolicyFiles:
         return tuple(kinds)
 
 
-def policy_files(paths: Sequence[Path]) -> tuple[Manifest, ...]:
+def read_policy_manifests(paths: Sequence[Path]) -> tuple[Manifest, ...]:
     """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
     return read_policy_files(paths).manifests
 
@@ -72,7 +72,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
 
     read = FilesRead()
     outside: list[OutOfScope] = []
-    documents = [document for path in paths for document in _documents_at(path, read, outside)]
+    documents = [document for path in paths for document in _read_documents(path, read, outside)]
     return PolicyFiles(
         tuple(Manifest(item.source, item.body, named=True) for item in documents if not is_definition(item.body)),
         tuple(item for item in documents if is_definition(item.body)),
@@ -81,7 +81,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     )
 
 
-def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
+def _read_documents(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
     from scanner.cluster.files.manifests import Document, Unread, stream_documents
     from scanner.model.scans.scan import Unneeded
@@ -94,7 +94,7 @@ def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> lis
     repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
     _reject(path, refused)
-    outside.extend(_unneeded(item) for item in unread)
+    outside.extend(_explain_unneeded(item) for item in unread)
     if not documents and not repeated:
         raise UsageError(f"-f {path} has no document: check the path. Files end in .yaml, .yml or .json")
     if folder and not repeated and not any(is_policy(document.body) for document in documents):
@@ -124,7 +124,7 @@ def _may_be_policy(item: Unread) -> bool:
     return any(not kind for kind in _KIND.findall(item.text))
 
 
-def _unneeded(item: Unread) -> OutOfScope:
+def _explain_unneeded(item: Unread) -> OutOfScope:
     from scanner.model.scans.scan import OutOfScope, Unneeded
 
     if item.recognised:
@@ -134,7 +134,7 @@ def _unneeded(item: Unread) -> OutOfScope:
     )
 
 
-def files_as_cluster(
+def read_cluster_files(
     paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
 ) -> SnapshotCluster:
     """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
@@ -153,7 +153,7 @@ def files_as_cluster(
     return cluster
 
 
-def policies_among(cluster: SnapshotCluster, read: FilesRead | None = None) -> tuple[Manifest, ...]:
+def list_policies_among(cluster: SnapshotCluster, read: FilesRead | None = None) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests, without those in files that were `read` as policy files."""
     from scanner.scan.documents import Manifest
 

@@ -61,7 +61,7 @@ class PushFlags(FlagGroup):
         """The Pushgateway with its token; None without a URL. Raises UsageError."""
         from scanner.notify.pushgateway import gateway_of
 
-        return gateway_of(self.push_metrics, _token(self.push_metrics_token_file)) if self.push_metrics else None
+        return gateway_of(self.push_metrics, _read_token(self.push_metrics_token_file)) if self.push_metrics else None
 
 
 class MetricsPush:
@@ -124,14 +124,14 @@ class MetricsPush:
             return "the name of the cluster is not known. Give it one with --cluster-name"
         try:
             now = datetime.now(UTC)
-            run = RunEnd(now, _exit_code(error))
+            run = RunEnd(now, _find_exit_code(error))
             metrics = families_of_run(run, expected_now(now), self._name, self._samples)
             return push(gateway, printable(self._name), metrics, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"
 
 
-def _exit_code(error: BaseException | None) -> int:
+def _find_exit_code(error: BaseException | None) -> int:
     """The exit code of a run that ends with an error, which may be that of its report."""
     match error:
         case None:
@@ -142,7 +142,7 @@ def _exit_code(error: BaseException | None) -> int:
             return _COULD_NOT_RUN
 
 
-def _token(path: Path | None) -> str:
+def _read_token(path: Path | None) -> str:
     """The token in the file, else that of the environment, else none. Raises UsageError."""
     if path is None:
         return os.environ.get(PUSH_METRICS_TOKEN, "").strip()

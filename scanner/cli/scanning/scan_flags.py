@@ -23,7 +23,7 @@ from scanner.cli.flags.screen import ScreenFlags
 from scanner.cli.flags.second_opinion import SecondOpinionFlags
 from scanner.cli.flags.simulated_request import RequestFlags
 from scanner.cli.flags.waivers import WaiverFlags
-from scanner.cli.scanning.command_line import command_line
+from scanner.cli.scanning.command_line import mask_command_line
 from scanner.cli.scanning.conclusion import CompletenessFlags, MessageFlags
 from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cli.scanning.metrics_push import PushFlags
@@ -125,8 +125,8 @@ def read_options(context: typer.Context, flags: ScanFlags) -> tuple[Options, Pol
     scope = flags.scope.scope(flags.request.operation.value)
     user = flags.request.requester()
     network = flags.kyverno.network()
-    method = _method(context, flags, kept)
-    silence = _silence(flags.limits)
+    method = _describe_method(context, flags, kept)
+    silence = _find_silence(flags.limits)
     policy_files = read_policy_files(flags.policies.files)
     kyverno = KyvernoOptions(
         compat=flags.kyverno.compat, parse=load, network=network, configuration=flags.kyverno.configuration()
@@ -151,14 +151,14 @@ def read_options(context: typer.Context, flags: ScanFlags) -> tuple[Options, Pol
     return options, policy_files
 
 
-def _method(context: typer.Context, flags: ScanFlags, kept: KeptKeys) -> Method:
+def _describe_method(context: typer.Context, flags: ScanFlags, kept: KeptKeys) -> Method:
     """The circumstances of a scan that only the command line knows; the scan adds its user and its workers."""
     from scanner.model.population import DEFAULT_KEYS
     from scanner.model.scans.method import Method
 
     return Method(
         host=socket.gethostname(),
-        command_line=command_line(context.obj or (), context.command.params),
+        command_line=mask_command_line(context.obj or (), context.command.params),
         kyverno_compat=flags.kyverno.compat,
         network=flags.kyverno.allow_network,
         network_to=flags.kyverno.allow_network_to,
@@ -170,7 +170,7 @@ def _method(context: typer.Context, flags: ScanFlags, kept: KeptKeys) -> Method:
     )
 
 
-def _silence(limits: RequestLimits) -> int:
+def _find_silence(limits: RequestLimits) -> int:
     """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
     from scanner.model.scans.scan import SILENCE
 
