@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scanner.cli.commands.catalog import settings
+from scanner.cli.commands.catalog import list_settings
 from scanner.config.masking import SHOWING, Visibility, mask_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
@@ -16,7 +16,7 @@ CANARY = "hunter2-canary"
 
 def keys() -> Iterator[str]:
     """Every key of the file, and every field of the objects in it."""
-    yield from (setting.key for setting in settings())
+    yield from (setting.key for setting in list_settings())
     for each in UNFLAGGED_KEYS:
         fields = as_object(dig(each.schema, "items", "properties"))
         yield from (f"{each.key}.{field}" for field in fields) if fields else (each.key,)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.completion import clusters
-from scanner.cli.flags.database import DbOption, reader_at
-from scanner.cli.terminal.stdout import Form, FormOption, standard_output, table, text
+from scanner.cli.flags.completion import complete_clusters
+from scanner.cli.flags.database import DbOption, open_reader_at
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text
 from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
 
@@ -90,17 +90,21 @@ def prune(
     from scanner.store import plan_prune
     from scanner.store import prune as run
 
-    rule = _rule(keep_days, keep_monthly)
+    rule = _make_rule(keep_days, keep_monthly)
     if dry_run:
         planned = plan_prune(get_database_address(db), rule)
         if planned.scans:
             rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
             table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
-        size = "" if planned.bytes is None else f", about {_size(planned.bytes)}"
-        text([f"Would prune {_plural(len(planned.scans), 'scan')}: {_plural(planned.rows, 'row')}{size}."])
+        size = "" if planned.bytes is None else f", about {_format_size(planned.bytes)}"
+        text([f"Would prune {_count_noun(len(planned.scans), 'scan')}: {_count_noun(planned.rows, 'row')}{size}."])
         return
     pruned = run(get_database_address(db), rule)
-    text([f"Pruned {_plural(pruned.scans, 'scan')}: {_plural(pruned.rows, 'row')}{_freed(pruned.bytes)}."])
+    text(
+        [
+            f"Pruned {_count_noun(pruned.scans, 'scan')}: {_count_noun(pruned.rows, 'row')}{_describe_freed(pruned.bytes)}."
+        ]
+    )
     if not pruned.finished:
         sys.stderr.write(
             "Texts to which no row refers any more are left, because scans began or ended all the time. "
@@ -118,7 +122,7 @@ def rename_cluster(
     old: Annotated[
         str,
         typer.Argument(
-            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=clusters
+            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=complete_clusters
         ),
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Name that later scans pass as --cluster-name.")],
@@ -133,7 +137,7 @@ def rename_cluster(
     if not renamed.changed:
         text([f"The history is named {renamed.name} already: nothing changed."])
         return
-    scans = _plural(renamed.scans, "scan")
+    scans = _count_noun(renamed.scans, "scan")
     text(
         [
             f"Renamed the history of {renamed.before} to {renamed.name}: {scans}.",
@@ -170,16 +174,16 @@ def reindex(db: DbOption = "") -> None:
 
 
 @application.command(short_help="Print the size of the database.")
-def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
+def stats(db: DbOption = "", output: FormOption = OutputForm.TABLE) -> None:
     """Print the size of the database: rows and bytes of each table, scans of each cluster."""
-    with reader_at(db) as store:
+    with open_reader_at(db) as store:
         sizes = store.stats()
-    if output is Form.JSON:
+    if output is OutputForm.JSON:
         _print_json(sizes)
         return
     table(
         ("TABLE", "ROWS", "SIZE"),
-        ((row.name, f"{row.rows:,}", "" if row.bytes is None else _size(row.bytes)) for row in sizes.tables),
+        ((row.name, f"{row.rows:,}", "" if row.bytes is None else _format_size(row.bytes)) for row in sizes.tables),
     )
     text([""])
     table(
@@ -189,8 +193,8 @@ def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
             for row in sizes.clusters
         ),
     )
-    free = "" if sizes.free is None else f", {_size(sizes.free)} of them free"
-    text(["", f"{_size(sizes.bytes)}{free}; {_size(sizes.per_day)} for each day."])
+    free = "" if sizes.free is None else f", {_format_size(sizes.free)} of them free"
+    text(["", f"{_format_size(sizes.bytes)}{free}; {_format_size(sizes.per_day)} for each day."])
 
 
 @application.command()
@@ -199,7 +203,7 @@ def vacuum(db: DbOption = "") -> None:
     from scanner.store.upkeep.maintenance import vacuum as run
 
     vacuumed = run(get_database_address(db))
-    text([f"The database has {_size(vacuumed.after)}; it had {_size(vacuumed.before)}."])
+    text([f"The database has {_format_size(vacuumed.after)}; it had {_format_size(vacuumed.before)}."])
 
 
 @application.command()
@@ -214,7 +218,7 @@ def backup(
     text([f"The copy of the database is {copy}."])
 
 
-def _rule(days: int | None, months: int) -> RetentionRule:
+def _make_rule(days: int | None, months: int) -> RetentionRule:
     from scanner.store.upkeep.retention_plan import RetentionRule
 
     if days is None:
@@ -227,13 +231,13 @@ def _print_problems(problems: Sequence[DatabaseProblem]) -> None:
         text(["The database has no problem."])
         return
     text(f"{problem.where}: {problem.what}. {problem.remedy}" for problem in problems)
-    raise StoreError(f"the database has {_plural(len(problems), 'problem')}; see above for what to do")
+    raise StoreError(f"the database has {_count_noun(len(problems), 'problem')}; see above for what to do")
 
 
-def _freed(freed: int | None) -> str:
+def _describe_freed(freed: int | None) -> str:
     if freed is None:
         return ". PostgreSQL uses their space for later rows"
-    return f", {_size(freed)} for later scans. `assay db vacuum` gives them back to the disk" if freed else ""
+    return f", {_format_size(freed)} for later scans. `assay db vacuum` gives them back to the disk" if freed else ""
 
 
 def _print_json(sizes: Stats) -> None:
@@ -250,11 +254,11 @@ def _print_json(sizes: Stats) -> None:
         out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def _plural(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _size(number: int) -> str:
+def _format_size(number: int) -> str:
     """A number of bytes as text: `812 bytes`, `4.2 MiB`."""
     size = float(number)
     for unit in ("bytes", "KiB", "MiB", "GiB"):

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_nev
 
 import typer
 
-from scanner.cli.flags.completion import ids as finding_ids
-from scanner.cli.flags.completion import policies as policy_names
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.report_formats import ControlsOption
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
-from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.flags.completion import complete_ids as finding_ids
+from scanner.cli.flags.completion import complete_policies as policy_names
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan, reject_unknown_names
+from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import get_settings
 from scanner.errors import UsageError
 from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
@@ -50,6 +49,7 @@ class Output(StrEnum):
     CSV = "csv"
 
 
+@with_flag_groups
 def command(
     ids: Annotated[
         list[str] | None,
@@ -145,9 +145,8 @@ def command(
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
     scan: ScanOption = LAST,
-    at: AtOption = "",
-    controls: ControlsOption = None,
-    waivers: WaiversOption = None,
+    *,
+    posture_flags: PostureFlags,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     db: DbOption = "",
@@ -167,14 +166,14 @@ def command(
         action=tuple(action.value for action in actions or ()),
         status=tuple(status.value for status in statuses or ())
         or (() if begins else (FindingStatus.UNRESOLVED.value,)),
-        workload=tuple(map(_workload, workloads or ())),
+        workload=tuple(map(_check_workload, workloads or ())),
         kind=tuple(kinds or ()),
         min_severity=min_severity,
         sort=sort.value if sort else "",
     )
-    posture = Posture(get_settings(controls or ()), waivers, at=at)
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+    posture = posture_flags.posture()
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         triage = posture.triage(store, record)
         titles = [triage.description(used.policy.key).title for used in record.policies]
         reject_unknown_names(record, policies=wanted.policy, namespaces=wanted.namespace, titles=titles)
@@ -185,7 +184,7 @@ def command(
             _print_findings(record, chosen, output, limit)
 
 
-def _workload(text: str) -> str:
+def _check_workload(text: str) -> str:
     kind, mark, name = text.partition(" " if " " in text else "/")
     if not (kind and mark and name):
         raise UsageError(f"--workload {text}: write KIND/NAME, such as Deployment/web, or 'KIND NAMESPACE/NAME'")

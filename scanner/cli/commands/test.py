@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.scope import KyvernoVersionOption
+from scanner.cli.flags.kyverno import KyvernoVersionOption
 from scanner.cli.terminal.stdout import standard_output
 from scanner.config.values import parse_kyverno_version
 
@@ -38,17 +38,17 @@ def command(
     right = wrong = 0
     with standard_output() as out:
         for suite in suites:
-            for checked in _checked(suite, version):
+            for checked in _check_suite(suite, version):
                 right, wrong = right + checked.right, wrong + (not checked.right)
                 if verbose or not checked.right:
-                    out.write(f"{_line(suite, checked)}\n")
+                    out.write(f"{_describe_check(suite, checked)}\n")
         out.write(
             f"{right + wrong:,} expectations in {len(suites):,} suites: {right:,} as expected, {wrong:,} different\n"
         )
     raise typer.Exit(_DIFFERENT if wrong else 0)
 
 
-def _checked(suite: Suite, version: str) -> Iterator[Checked]:
+def _check_suite(suite: Suite, version: str) -> Iterator[Checked]:
     from scanner.cluster.definitions import builtin_kinds
     from scanner.cluster.schemas import KnownSchemas, builtin_schemas
     from scanner.cluster.yaml import load
@@ -59,14 +59,14 @@ def _checked(suite: Suite, version: str) -> Iterator[Checked]:
     yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load, release)
 
 
-def _line(suite: Suite, checked: Checked) -> str:
+def _describe_check(suite: Suite, checked: Checked) -> str:
     expectation = checked.expectation
-    actual = "; ".join(dict.fromkeys(_result(result.status, result.message) for result in checked.results))
-    expected = _result(expectation.result, expectation.message)
+    actual = "; ".join(dict.fromkeys(_describe_result(result.status, result.message) for result in checked.results))
+    expected = _describe_result(expectation.result, expectation.message)
     objects = checked.resource or "every object"
     mark = "as expected" if checked.right else "DIFFERENT"
     return f"{mark}  {suite.name}\n  {expectation.policy} on {objects}: expected {expected}, got {actual}"
 
 
-def _result(status: str, message: str) -> str:
+def _describe_result(status: str, message: str) -> str:
     return f"{status}: {message}" if message else status

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.flags.report_formats import ControlsOption
+from scanner.cli.flags.stored_scan import AtOption
+from scanner.config.current import get_settings
 from scanner.config.values import parse_end
 
 if TYPE_CHECKING:
@@ -71,7 +75,7 @@ class Posture:
         elif self.path is not None:
             from scanner.documents.waivers import read_waivers
 
-            waivers = read_waivers(self.path, kept_keys_of(record))
+            waivers = read_waivers(self.path, find_kept_keys(record))
         else:
             waivers = store.find_waivers_at(record.scan.id, moment)
         return replace(self.settings, waivers=waivers)
@@ -92,31 +96,51 @@ class Posture:
         return then.triage(store, record)
 
 
-def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: KeptKeys) -> WaiverSet | None:
-    """The waivers that a scan stores, or None without a flag; faults and notes are printed on stderr.
+@dataclass(frozen=True, slots=True)
+class PostureFlags(FlagGroup):
+    """The controls and the waivers of a report, and its day."""
 
-    Raises UsageError for a file with an error, ClusterError if the ConfigMaps cannot be listed.
-    """
-    from scanner.cli.terminal.stdout import visible
-    from scanner.documents.waivers import LABEL, read_config_map_waivers, read_waivers
+    at: AtOption = ""
+    controls: ControlsOption = ()
+    waivers: WaiversOption = None
 
-    if path is not None:
-        return read_waivers(path, kept)
-    if not namespace:
-        return None
-    from scanner.cluster.config_maps import list_config_maps
-
-    config_maps, unlisted = list_config_maps(cluster, namespace, LABEL)
-    waivers = read_config_map_waivers(config_maps, namespace, kept)
-    if unlisted:
-        note = f"ConfigMaps of other namespaces with the label {LABEL} waive nothing, and are not named: {unlisted}"
-        waivers = replace(waivers, notes=(*waivers.notes, note))
-    for line in (*(f"no waiver: {fault}" for fault in waivers.faults), *waivers.notes):
-        sys.stderr.write(f"assay: {visible(line)}\n")
-    return waivers
+    def posture(self) -> Posture:
+        """The settings of the command with these flags. Raises UsageError for a control mapping with an error."""
+        return Posture(get_settings(self.controls), self.waivers, at=self.at)
 
 
-def kept_keys_of(record: StoredScan) -> KeptKeys | None:
+@dataclass(frozen=True, slots=True)
+class WaiverFlags(FlagGroup):
+    """The waivers that a scan stores."""
+
+    waivers: WaiversOption = None
+    waivers_namespace: WaiversNamespaceOption = ""
+
+    def read(self, cluster: Cluster, kept: KeptKeys) -> WaiverSet | None:
+        """The waivers, or None without a flag; faults and notes are printed on stderr.
+
+        Raises UsageError for a file with an error, ClusterError if the ConfigMaps cannot be listed.
+        """
+        from scanner.cli.terminal.stdout import visible
+        from scanner.documents.waivers import LABEL, read_config_map_waivers, read_waivers
+
+        if self.waivers is not None:
+            return read_waivers(self.waivers, kept)
+        if not self.waivers_namespace:
+            return None
+        from scanner.cluster.config_maps import list_config_maps
+
+        config_maps, unlisted = list_config_maps(cluster, self.waivers_namespace, LABEL)
+        waivers = read_config_map_waivers(config_maps, self.waivers_namespace, kept)
+        if unlisted:
+            note = f"ConfigMaps of other namespaces with the label {LABEL} waive nothing, and are not named: {unlisted}"
+            waivers = replace(waivers, notes=(*waivers.notes, note))
+        for line in (*(f"no waiver: {fault}" for fault in waivers.faults), *waivers.notes):
+            sys.stderr.write(f"assay: {visible(line)}\n")
+        return waivers
+
+
+def find_kept_keys(record: StoredScan) -> KeptKeys | None:
     """The keys of the labels that a scan kept; None for a scan of an older version, which did not record them."""
     from scanner.model.population import DEFAULT_KEYS
 

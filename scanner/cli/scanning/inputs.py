@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +12,7 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
+    from scanner.cli.flags.manifests import Unwritten
     from scanner.cluster.files.manifests import FileDocument, ReadFiles, UnreadDocument
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
@@ -53,7 +54,7 @@ class PolicyFiles:
         return tuple(kinds)
 
 
-def policy_files(paths: Sequence[Path]) -> tuple[Manifest, ...]:
+def read_policy_manifests(paths: Sequence[Path]) -> tuple[Manifest, ...]:
     """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
     return read_policy_files(paths).manifests
 
@@ -71,7 +72,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
 
     read = ReadFiles()
     outside: list[OutOfScope] = []
-    documents = [document for path in paths for document in _documents_at(path, read, outside)]
+    documents = [document for path in paths for document in _read_documents(path, read, outside)]
     return PolicyFiles(
         tuple(Manifest(item.source, item.body, is_named=True) for item in documents if not is_definition(item.body)),
         tuple(item for item in documents if is_definition(item.body)),
@@ -80,7 +81,7 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     )
 
 
-def _documents_at(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:
+def _read_documents(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
     from scanner.cluster.files.manifests import FileDocument, UnreadDocument, stream_documents
     from scanner.model.scans.scan import Unneeded
@@ -93,7 +94,7 @@ def _documents_at(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> lis
     repeated = [item for item in unread if item.other_tool and item.other_tool.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
     _reject(path, refused)
-    outside.extend(_unneeded(item) for item in unread)
+    outside.extend(_explain_unneeded(item) for item in unread)
     if not documents and not repeated:
         raise UsageError(f"-f {path} has no document: check the path. Files end in .yaml, .yml or .json")
     if folder and not repeated and not any(is_policy(document.body) for document in documents):
@@ -123,7 +124,7 @@ def _may_be_policy(item: UnreadDocument) -> bool:
     return any(not kind for kind in _KIND.findall(item.text))
 
 
-def _unneeded(item: UnreadDocument) -> OutOfScope:
+def _explain_unneeded(item: UnreadDocument) -> OutOfScope:
     from scanner.model.scans.scan import OutOfScope, Unneeded
 
     if item.other_tool:
@@ -133,18 +134,7 @@ def _unneeded(item: UnreadDocument) -> OutOfScope:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
-    """The statements of the user about the cluster that manifests stand for, which no manifest has.
-
-    `namespace_labels` are the labels of namespaces that no file describes, by namespace.
-    """
-
-    kubernetes_version: str
-    namespace_labels: Mapping[str, Mapping[str, str]]
-
-
-def files_as_cluster(
+def read_cluster_files(
     paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[FileDocument]
 ) -> SnapshotCluster:
     """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
@@ -163,7 +153,7 @@ def files_as_cluster(
     return cluster
 
 
-def policies_among(cluster: SnapshotCluster, read: ReadFiles | None = None) -> tuple[Manifest, ...]:
+def list_policies_among(cluster: SnapshotCluster, read: ReadFiles | None = None) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests, without those in files that were `read` as policy files."""
     from scanner.scan.documents import Manifest
 

@@ -145,7 +145,7 @@ class Notifications:
         troubles: dict[Notification, str] = {}
         for each in prepared:
             try:
-                webhooks[each] = _webhook(self._routes[each.route])
+                webhooks[each] = _make_webhook(self._routes[each.route])
             except UsageError as error:
                 troubles[each] = str(error)
         deliveries = [
@@ -165,14 +165,14 @@ class Notifications:
         return {each.route for each in troubles}
 
 
-def _webhook(route: Route) -> Webhook:
+def _make_webhook(route: Route) -> Webhook:
     """The webhook of a route, with its key. Raises UsageError."""
     from scanner.notify.webhook import Webhook, key_of
 
-    return Webhook(route.url, key_of(_secret(route)))
+    return Webhook(route.url, key_of(_read_key(route)))
 
 
-def _secret(route: Route) -> str:
+def _read_key(route: Route) -> str:
     """The text of the key of a route. Raises UsageError."""
     if route.key_variable:
         if not os.environ.get(route.key_variable):

@@ -1,23 +1,12 @@
-"""The circumstances of a scan that only the command line knows: the command, the machine, and what was allowed."""
+"""The command line as a scan records it: the value of each flag as the configuration shows that of its key."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from scanner.config.current import describe_configuration
 from scanner.config.flags import make_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import typer
-
-    from scanner.model.scans.method import Method
-
-# The command line as a scan records it: the value of each flag as the configuration shows that of its key.
 
 _CONFIG: Final = "config"
 """The key of `--config`, which is no setting."""
@@ -36,30 +25,30 @@ class _Option(NamedTuple):
     has_value: bool
 
 
-def command_line(arguments: Iterable[str], parameters: Iterable[Parameter]) -> tuple[str, ...]:
+def mask_command_line(arguments: Iterable[str], parameters: Iterable[Parameter]) -> tuple[str, ...]:
     """The command with these arguments, which has these parameters. What is no flag and no value of one is withheld."""
     options = {
         name: _Option(make_key(parameter.opts[-1]), not getattr(parameter, "is_flag", False))
         for parameter in parameters
         for name in parameter.opts
     }
-    return ("assay", *_shown(arguments, options))
+    return ("assay", *_mask_values(arguments, options))
 
 
-def _shown(arguments: Iterable[str], options: Mapping[str, _Option]) -> Iterator[str]:
+def _mask_values(arguments: Iterable[str], options: Mapping[str, _Option]) -> Iterator[str]:
     left = iter(arguments)
     # The first argument is the name of the command.
     yield from islice(left, 1)
     for argument in left:
-        written, option, value = _split(argument, options)
+        written, option, value = _split_argument(argument, options)
         if value is None:
             yield written
             written, value = "", next(left, None) if option.has_value else None
         if value is not None:
-            yield f"{written}{_shown_value(option.key, value)}"
+            yield f"{written}{_mask_value(option.key, value)}"
 
 
-def _split(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option, str | None]:
+def _split_argument(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option, str | None]:
     """The part of an argument up to the value of its flag, the flag, and the value: None if that is no part of the argument.
 
     `--db=x` is `--db=` and `x`, `-nshop` is `-n` and `shop`, `-Aqn` is several flags. What is no known flag is a value.
@@ -77,35 +66,7 @@ def _split(argument: str, options: Mapping[str, _Option]) -> tuple[str, _Option,
     return "", _Option("", has_value=False), argument
 
 
-def _shown_value(key: str, value: str) -> str:
+def _mask_value(key: str, value: str) -> str:
     from scanner.config.masking import mask_document, mask_text
 
     return mask_text(value) if key == _CONFIG else str(mask_document(value, key))
-
-
-def method_of(
-    context: typer.Context,
-    *,
-    kyverno_compat: str,
-    network: bool,
-    network_to: Iterable[str],
-    chunk_size: int,
-    policy_files: Iterable[Path] = (),
-    without_cluster_policies: bool = False,
-    kept_labels: Iterable[str] = (),
-) -> Method:
-    """The method of a scan that the command of a context makes; the scan adds its user and its workers."""
-    from scanner.model.scans.method import Method
-
-    return Method(
-        host=socket.gethostname(),
-        command_line=command_line(context.obj or (), context.command.params),
-        kyverno_compat=kyverno_compat,
-        network=network,
-        network_to=tuple(network_to),
-        chunk_size=chunk_size,
-        policy_files=tuple(map(str, policy_files)),
-        without_cluster_policies=without_cluster_policies,
-        kept_labels=tuple(sorted(kept_labels)),
-        configuration=describe_configuration(),
-    )
