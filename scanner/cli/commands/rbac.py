@@ -21,6 +21,7 @@ from scanner.model.resource import ANONYMOUS
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
     from scanner.rbac import Permission, RequiredPermissions
+    from scanner.scan.options import Options
 
 _INCOMPLETE = 3
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
@@ -45,8 +46,11 @@ def check(
     output: FormOption = OutputForm.TABLE,
 ) -> None:
     """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
+    from scanner.rbac import list_permissions
+
+    options = _read_options(scope)
     cluster = connection.cluster()
-    needs = _find_needs(cluster, scope)
+    needs = list_permissions(cluster, options, scope.waivers_namespace)
     answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     if output is OutputForm.JSON:
@@ -80,20 +84,21 @@ def generate(
 
     from scanner.cli.terminal.stdout import text
     from scanner.cluster.live.rights import make_roles
+    from scanner.rbac import list_permissions
 
-    cluster = connection.cluster()
-    needs = _find_needs(cluster, scope)
+    options = _read_options(scope)
+    needs = list_permissions(connection.cluster(), options, scope.waivers_namespace)
     written = yaml.safe_dump_all(make_roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _print_gaps(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
 
 
-def _find_needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermissions:
+def _read_options(rights: RightsScope) -> Options:
+    """The options of the scan. Raises UsageError."""
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
-    from scanner.rbac import list_permissions
     from scanner.scan.options import Options
 
     scope = make_scope(namespaces=rights.namespaces, skip_kinds=rights.skip_kinds)
@@ -102,7 +107,7 @@ def _find_needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermission
         configuration=read_kyverno_configuration(rights.kyverno_filters),
         version=parse_kyverno_version(rights.kyverno_version),
     )
-    options = Options(
+    return Options(
         scope,
         policy_files.manifests,
         cluster_policies=not rights.no_cluster_policies,
@@ -110,7 +115,6 @@ def _find_needs(cluster: LiveCluster, rights: RightsScope) -> RequiredPermission
         languages=with_options(kyverno),
         definitions=policy_files.kinds,
     )
-    return list_permissions(cluster, options, rights.waivers_namespace)
 
 
 def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermissions) -> None:

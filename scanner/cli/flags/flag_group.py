@@ -7,6 +7,7 @@ configuration, sees the flags in its place. A flag that may be repeated has the 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -46,7 +47,8 @@ _FIELDS: Final[dict[type[FlagGroup], tuple[inspect.Parameter, ...]]] = {}
 def _fields(group: type[FlagGroup]) -> tuple[inspect.Parameter, ...]:
     """The fields of a group, in the form of parameters."""
     if group not in _FIELDS:
-        hints = get_type_hints(group, include_extras=True)
+        # Without the names of the module, a function in an annotation would run with those of the class alone.
+        hints = get_type_hints(group, vars(sys.modules[group.__module__]), include_extras=True)
         # Kept: commands that share a group share the objects of its flags, by which the configuration knows them (ADR 30).
         _FIELDS[group] = tuple(
             inspect.Parameter(
