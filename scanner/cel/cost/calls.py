@@ -107,7 +107,7 @@ class AppliedFunction:
         self._late = price.late
         self._work = NO_WORK if call.function.cost is None else call.function.cost.work
 
-    def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
+    def run_metered(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
         """Return the result for arguments that are all evaluated; the call is charged even if one of them is an error.
 
         The cost is charged before the work where possible: then the limit prevents the work. Raises CostExceeded and Interrupted.
@@ -146,11 +146,11 @@ def apply_to_all(applied: AppliedFunction, arguments: tuple[Measure, ...]) -> Me
     """Return the closure of a call whose operands are all evaluated, even after the first fails."""
     match arguments:
         case (only,):
-            return lambda frame, meter: applied.to((only(frame, meter),), meter)
+            return lambda frame, meter: applied.run_metered((only(frame, meter),), meter)
         case (left, right):
-            return lambda frame, meter: applied.to((left(frame, meter), right(frame, meter)), meter)
+            return lambda frame, meter: applied.run_metered((left(frame, meter), right(frame, meter)), meter)
         case _:
-            return lambda _frame, meter: applied.to((), meter)
+            return lambda _frame, meter: applied.run_metered((), meter)
 
 
 def compare_sum(usual: AppliedFunction, joined: AppliedFunction, left: Measure, right: Measure) -> Measure:
@@ -161,7 +161,7 @@ def compare_sum(usual: AppliedFunction, joined: AppliedFunction, left: Measure, 
             first = left(frame, meter)
         second = right(frame, meter)
         is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
-        return (joined if is_joined else usual).to((first, second), meter)
+        return (joined if is_joined else usual).run_metered((first, second), meter)
 
     return measure
 
@@ -177,7 +177,7 @@ def apply_in_turn(applied: AppliedFunction, arguments: tuple[Measure, ...]) -> M
             if isinstance(value, EvaluationError):
                 return value
             values.append(value)
-        return applied.to((*values, last(frame, meter)), meter)
+        return applied.run_metered((*values, last(frame, meter)), meter)
 
     return measure
 

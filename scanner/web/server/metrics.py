@@ -122,7 +122,7 @@ class ClusterMetrics:
         """
         now = self._clock()
         numbers = self._database().all_clusters()
-        if any(self._waits(cluster, now.date()) for cluster in numbers.clusters):
+        if any(self._must_read(cluster, now.date()) for cluster in numbers.clusters):
             self._reading.run(patience)
             numbers = self._database().all_clusters()
         read = dict(self._read)
@@ -132,7 +132,7 @@ class ClusterMetrics:
             raise NotReady(f"the newest scans of {known} of {len(scanned)} clusters have been read")
         return "".join(self._text(numbers, read, now))
 
-    def _waits(self, cluster: ClusterNumbers, day: date) -> bool:
+    def _must_read(self, cluster: ClusterNumbers, day: date) -> bool:
         """Return whether the newest scan of a cluster must be read."""
         read = self._read.get(cluster.cluster.id)
         return bool(cluster.newest) and (read is None or not read.is_of(cluster, day))
@@ -145,7 +145,7 @@ class ClusterMetrics:
             del self._read[gone]
         for cluster in clusters:
             now = self._clock()
-            if self._waits(cluster, now.date()):
+            if self._must_read(cluster, now.date()):
                 self._read_scan(database, cluster, now)
 
     def _read_scan(self, database: Database, cluster: ClusterNumbers, now: datetime) -> None:
