@@ -330,7 +330,7 @@ def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
         found = store.compare_scans(f"scan-{before}", f"scan-{now}")
     except UsageError:
         return {}
-    values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "listed"}
+    values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "list_problems"}
     return {**values, "problems": [list(found.list_problems(kind, None)) for kind in found.causes]}
 
 
