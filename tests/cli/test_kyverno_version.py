@@ -134,7 +134,16 @@ def test_a_suite_is_evaluated_by_the_rules_of_a_release(
     assert (0, b"1 expectations in 1 suites: 1 as expected, 0 different\n") == (ran.code, ran.stdout)
 
 
-@pytest.mark.parametrize("command", [("scan", "--from", "objects"), ("test", "."), ("rbac", "generate")])
+def test_a_suite_names_the_nearest_release(assay: Assay, folder: Path, write: Write) -> None:
+    """The note is on stderr."""
+    write("suite/kyverno-test.yaml", SUITE.replace("RESULT", "skip"))
+    write("suite/values.yaml", VALUES)
+    ran = assay("test", folder.parent / "suite", "--kyverno-version", "1.15")
+    note = "assay: Kyverno 1.15 is older than Assay supports. Assay applied the rules of Kyverno 1.16.\n"
+    assert (0, note) == (ran.code, ran.stderr)
+
+
+@pytest.mark.parametrize("command", [("scan", "--from", "objects"), ("test", ".")])
 def test_an_invalid_release_is_a_usage_error(assay: Assay, folder: Path, command: tuple[str, ...]) -> None:
     """The message has an example of a release."""
     ran = assay(*command, "--kyverno-version", "latest")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.kyverno import KyvernoVersionOption
+from scanner.cli.flags.kyverno import KYVERNO_VERSION
 from scanner.cli.terminal.stdout import standard_output
 from scanner.config.values import parse_kyverno_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scanner.model.release import Minor
     from scanner.suite import Checked, Suite
 
 EPILOG = (
@@ -27,18 +28,26 @@ _DIFFERENT = 1
 
 def command(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Suites, or folders that contain suites.")],
-    kyverno_release: KyvernoVersionOption = "",
+    kyverno_release: Annotated[
+        str,
+        typer.Option(
+            KYVERNO_VERSION,
+            metavar="RELEASE",
+            help="Release of Kyverno whose rules apply, such as 1.18. Default: the newest.",
+            show_default=False,
+        ),
+    ] = "",
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also print results that are as expected.")] = False,
 ) -> None:
     """Run policy test suites and print every result that differs from the expected one."""
     from scanner.cluster.files.suites import read_suites
 
-    version = parse_kyverno_version(kyverno_release)
+    release = _find_release(parse_kyverno_version(kyverno_release))
     suites = [suite for path in paths for suite in read_suites(path)]
     right = wrong = 0
     with standard_output() as out:
         for suite in suites:
-            for checked in _check_suite(suite, version):
+            for checked in _check_suite(suite, release):
                 right, wrong = right + checked.right, wrong + (not checked.right)
                 if verbose or not checked.right:
                     out.write(f"{_describe_check(suite, checked)}\n")
@@ -48,14 +57,24 @@ def command(
     raise typer.Exit(_DIFFERENT if wrong else 0)
 
 
-def _check_suite(suite: Suite, version: str) -> Iterator[Checked]:
+def _find_release(version: str) -> Minor:
+    """The release of Kyverno whose rules apply, by the version of the flag; a note on stderr if it is another one."""
+    from scanner.policies.kyverno.releases import NEWEST, release_of
+
+    if not version:
+        return NEWEST
+    release = release_of(version)
+    if release.note:
+        typer.echo(f"assay: {release.note}", err=True)
+    return release.rules
+
+
+def _check_suite(suite: Suite, release: Minor) -> Iterator[Checked]:
     from scanner.cluster.definitions import builtin_kinds
     from scanner.cluster.schemas import KnownSchemas, builtin_schemas
     from scanner.cluster.yaml import load
-    from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.suite import check
 
-    release = KyvernoOptions(version=version).release
     yield from check(suite, builtin_kinds(), KnownSchemas(builtin_schemas()), datetime.now(UTC), load, release)
 
 
