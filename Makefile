@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 
-.PHONY: help setup demo docs picture test test-all slow coverage check lint format types layers conformance bench apiserver helm promtool oracle kyverno-oracle fuzz kyverno nightly releases clean
+.PHONY: help setup demo docs picture test test-all coverage check lint format types layers conformance bench apiserver helm promtool oracle kyverno-oracle fuzz kyverno nightly releases clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -53,15 +53,11 @@ docs: setup ## the documentation as a site in build/docs; a broken link fails; w
 picture: demo ## take the picture of the README anew; needs Chromium
 	@$(BIN)/python -m scripts.take_picture
 
-test: setup ## the tests without those that take long, some minutes; lists skipped tests and how to enable them
-	@$(BIN)/python -m pytest $(PARALLEL) -q --without-slow
+test: setup ## the tests of functions, five minutes: without servers, browsers, other processes and long computations
+	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not (postgres or browser or server or subprocess or long)"
 
-test-all: setup ## the whole test suite
+test-all: setup ## the whole test suite; lists skipped tests and how to enable them
 	@$(BIN)/python -m pytest $(PARALLEL) -q
-
-slow: setup ## list the tests that take long, which make test leaves out, in tests/slow.txt; runs the whole suite, with all servers
-	@$(BIN)/python -m pytest $(PARALLEL) -q --junitxml=build/tests.xml
-	@$(BIN)/python -m scripts.list_slow_tests build/tests.xml
 
 coverage: setup ## the share of scanner/ that the tests execute: make coverage [TESTS=tests/cel]; pages in build/coverage
 	@$(BIN)/coverage erase

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import recordings
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
-from scanner.admission.request import Request, request_map
+from scanner.admission.request import Request, make_request_map
 from scanner.cel.functions import quantity, regex
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -48,13 +48,13 @@ def activations() -> tuple[dict[str, object], ...]:
 def _activation(document: Any) -> dict[str, object]:
     resource = resource_of(_DEPLOYMENT, document)
     request = Request("CREATE", _DEPLOYMENT, _DEPLOYMENT, resource, resource.namespace, None, _CONTROLLER)
-    return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": None}
+    return {"object": document, "oldObject": None, "request": make_request_map(request), "namespaceObject": None}
 
 
 def forget() -> None:
     """Clear all caches of the compiler."""
     cel.compile.cache_clear()
-    regex.compiled.cache_clear()
+    regex.compile_pattern.cache_clear()
     quantity.parse.cache_clear()
 
 
@@ -71,7 +71,7 @@ def _compiled(case: Any) -> Case:
     for name, variable in policy.variables.items():
         if variable.program is not None:
             variable.program.generate()
-            environment = environment.with_variable(name, variable.program.result_type)
+            environment = environment.add_variable(name, variable.program.result_type)
     program = cel.compile(case["expr"], environment)
     program.generate()
     return Case(case["name"], program, policy)
@@ -82,7 +82,7 @@ def nanoseconds(case: Case) -> float:
     evaluate, policy = case.program.evaluate, case.policy
     if not policy.variables:
         return timed(lambda: _pass(evaluate, activations()))
-    return timed(lambda: _pass(evaluate, map(policy.activation, activations())))
+    return timed(lambda: _pass(evaluate, map(policy.make_activation, activations())))
 
 
 def _pass(evaluate: Callable[[Mapping[str, object]], object], inputs: Any) -> None:

@@ -32,7 +32,7 @@ from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import open_store
 from scanner.store.database.address import address_of
-from scanner.store.rows.row_ids import RowIdSet, unpacked
+from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
 from scanner.store.rows.search_index import rebuild
 from scanner.store.rows.tables import (
     CHECK_NAMES,
@@ -287,7 +287,7 @@ def _copied_list(connection: Connection, number: int, thing: int) -> int:
 
 def _copied_set(connection: Connection, number: int, thing: int) -> int:
     row = connection.execute(select(OBJECT_SETS.c["count"], OBJECT_SETS.c.data).where(OBJECT_SETS.c.id == number)).one()
-    data = RowIdSet(each + thing for each in unpacked(bytes(row.data))).packed()
+    data = RowIdSet(each + thing for each in unpack_row_ids(bytes(row.data))).pack()
     digest = hashlib.sha256(data).digest()
     there = connection.execute(select(OBJECT_SETS.c.id).where(OBJECT_SETS.c.digest == digest)).scalar()
     return there or _added(connection, OBJECT_SETS, digest=digest, count=row[0], data=data)

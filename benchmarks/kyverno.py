@@ -18,7 +18,7 @@ from scanner.model.resource import Kind, Page
 from scanner.policies.kyverno import bind as kyverno
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.spec import read_policy as read_kyverno
-from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.plan import KindPlan, find_equivalents, plan
 from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 
@@ -70,7 +70,9 @@ def _as_kyverno(policy: Any) -> Any:
 
 def _evaluator_of(bound: tuple[BoundPolicy, ...]) -> tuple[PageEvaluator, KindPlan]:
     kinds = builtin_kinds()
-    context = EvaluationContext(params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=equivalents(kinds))
+    context = EvaluationContext(
+        params=ParamTable(kinds), namespaces={"team": _TEAM}, equivalents=find_equivalents(kinds)
+    )
     (chosen,) = (kind_plan for kind_plan in plan(kinds, bound) if kind_plan.kind == _PODS)
     return PageEvaluator(context), chosen
 

@@ -60,7 +60,7 @@ class MemoryCluster:
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Do nothing: lists in memory never wait."""
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         """Pause nothing."""
         return nullcontext()
 

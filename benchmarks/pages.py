@@ -17,7 +17,7 @@ from scanner.admission.context import EvaluationContext
 from scanner.audit.page import PageEvaluator
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.plan import KindPlan, find_equivalents, plan
 from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from scanner.scan.workers.process import freeze_heap
@@ -55,7 +55,7 @@ def prepared() -> tuple[PageEvaluator, KindPlan]:
     context = EvaluationContext(
         params=ParamTable(kinds),
         namespaces={name: {"metadata": {"name": name, "labels": {"env": "prod"}}} for name in names},
-        equivalents=equivalents(kinds),
+        equivalents=find_equivalents(kinds),
         user=UserInfo("auditor", groups=("system:authenticated",)),
     )
     (chosen,) = (kind_plan for kind_plan in plan(kinds, bound) if kind_plan.kind == _KIND)

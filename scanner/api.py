@@ -20,20 +20,21 @@ from datetime import UTC, datetime
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import InvocationResult, evaluate_object
-from scanner.admission.match import exempt
-from scanner.cel import Decider, Remembering
+from scanner.admission.match import is_exempt
+from scanner.cel import CachingDecider, Decider
 from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.release import Minor, release_of
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
-from scanner.mutate.versions import convert, relabelled
+from scanner.mutate.versions import convert, relabel
 from scanner.policies.bound_language import BindingContext, Supporting
+from scanner.policies.kyverno.autogen import served_by
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
-from scanner.policies.language import Language, derived, documents_of, with_options
-from scanner.policies.plan import equivalents
+from scanner.policies.language import Language, derive_from_namespaces, select_documents, with_options
+from scanner.policies.plan import find_equivalents
 from scanner.scan.param_table import ParamTable
 
 __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "SchemaUnknown", "Schemas", "UserInfo"]
@@ -81,17 +82,19 @@ class Auditor:
         served = tuple(kinds)
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
-        policy_languages = with_options(KyvernoOptions(context=kyverno_context or KyvernoContext(now)))
+        policy_languages = with_options(
+            KyvernoOptions(context=kyverno_context or KyvernoContext(now, resolve=served_by(served)))
+        )
         described = tuple(namespaces)
         nouns = [
             *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),
-            *derived(policy_languages, described, rules),
+            *derive_from_namespaces(policy_languages, described, rules),
         ]
         binding_context = BindingContext(now=now, rules=rules, schemas=schemas, namespaces=described)
         self.bound = tuple(
             bound_policy
             for language in policy_languages
-            for bound_policy in language.bind(documents_of(language, nouns), binding_context).bound
+            for bound_policy in language.bind(select_documents(language, nouns), binding_context).bound
         )
         table = ParamTable(served)
         for document in params:
@@ -100,9 +103,9 @@ class Auditor:
             params=table,
             namespaces={as_text(dig(document, "metadata", "name")): document for document in described},
             implied_namespaces=True,
-            equivalents=equivalents(served),
+            equivalents=find_equivalents(served),
             user=user or UserInfo(),
-            authorizer=authorizer and Remembering(authorizer),
+            authorizer=authorizer and CachingDecider(authorizer),
         )
 
     def evaluate(self, document: JsonObject, *, operation: Operation | None = None) -> tuple[InvocationResult, ...]:
@@ -117,9 +120,11 @@ class Auditor:
             raise UsageError(
                 f"{key[1] or 'an object without kind'} in version {key[0] or '(none)'} is not among the served kinds"
             )
-        context = self.context.on((operation,)) if operation else self.context.on(AUDITABLE)
+        context = (
+            self.context.replace_operations((operation,)) if operation else self.context.replace_operations(AUDITABLE)
+        )
         views = tuple(self.views(document, kind))
-        bound_policies = [bound for bound in self.bound if not exempt(kind, static=bound.policy.static)]
+        bound_policies = [bound for bound in self.bound if not is_exempt(kind, static=bound.policy.static)]
         return tuple(
             invocation_result
             for bound in bound_policies
@@ -131,7 +136,7 @@ class Auditor:
         """The object in each of its kinds, as far as Assay converts without a server."""
         yield resource_of(kind, document)
         for other in self.context.equivalents.get(kind, ()):
-            converted = relabelled(document, other) if self._relabels(kind) else convert(document, other)
+            converted = relabel(document, other) if self._relabels(kind) else convert(document, other)
             if converted is not None:
                 yield resource_of(other, converted)
 

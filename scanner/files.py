@@ -42,7 +42,7 @@ def read_file(path: Path, most: int, *, instead: str = _REGULAR) -> bytes:
             raise OSError(errno.EINVAL, f"it is {kind}; {instead}", str(path))
         data = file.read(most + 1) if status.st_size <= most else b""
         if status.st_size > most or len(data) > most:
-            raise OSError(errno.EFBIG, f"it has more than {_size(most)}", str(path))
+            raise OSError(errno.EFBIG, f"it has more than {_write_size(most)}", str(path))
         return data
 
 
@@ -57,9 +57,9 @@ def read_standard_input(most: int) -> bytes:
         raise OSError(errno.EBADF, "it is closed")
     data = sys.stdin.buffer.read(most + 1)
     if len(data) > most:
-        raise OSError(errno.EFBIG, f"it has more than {_size(most)}")
+        raise OSError(errno.EFBIG, f"it has more than {_write_size(most)}")
     return data
 
 
-def _size(most: int) -> str:
+def _write_size(most: int) -> str:
     return f"{most >> 20} MiB" if most >> 20 else f"{most:,} bytes"

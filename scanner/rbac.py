@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from scanner.admission.dispatch import BoundPolicy
-from scanner.model.missing_right import missing_right
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.outcome import Gap
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import deciding_kinds, listed_kinds
-from scanner.policies.plan import KindPlan, other_versions, plan
-from scanner.policies.webhooks import webhook_kinds
-from scanner.posture.workloads import usual_controllers
+from scanner.policies.language import list_deciding_kinds, list_document_kinds
+from scanner.policies.plan import KindPlan, find_other_versions, plan
+from scanner.policies.webhooks import list_webhook_kinds
+from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable
@@ -40,7 +40,7 @@ _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Need:
+class Permission:
     """A permission: a verb on a resource, in a namespace or (empty) in all, on an object or (empty) on all; or on a `url`.
 
     A `url` is a path of the API server that is no resource, such as `/metrics`; group, resource, namespace and name are empty then.
@@ -59,18 +59,18 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class RequiredPermissions:
     """The permissions of a scan, ordered by API group, resource and verb.
 
     `gaps` are policies and kinds that could not be read, and that may need further permissions; a list that a permission among
     `rights` allows is none.
     """
 
-    rights: tuple[Need, ...]
+    rights: tuple[Permission, ...]
     gaps: tuple[Gap, ...]
 
 
-def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Needs:
+def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str = "") -> RequiredPermissions:
     """The permissions that a scan with these options needs, and to read the waivers of a namespace.
 
     Raises ClusterError and UsageError as `prepare` does.
@@ -79,147 +79,150 @@ def needs(cluster: Cluster, options: Options, waivers_namespace: str = "") -> Ne
     kinds = cluster.discover().kinds
     languages, operations = prepared.evaluation.languages, prepared.context.operations
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
-    wanted = [
-        *_documents(kinds, options),
-        *_identity(),
-        *_namespaces(options.scope.namespaces),
-        *_params(kinds, bound, options.scope.namespaces),
-        *_authorizer(bound),
-        *_inventory(languages),
-        *_own(languages),
-        *_object_counts(options),
-        *_waivers(waivers_namespace),
+    permissions = [
+        *_document_permissions(kinds, options),
+        *_identity_permissions(),
+        *_namespace_permissions(options.scope.namespaces),
+        *_param_permissions(kinds, bound, options.scope.namespaces),
+        *_authorizer_permissions(bound),
+        *_inventory_permissions(languages),
+        *_language_permissions(languages),
+        *_metrics_permissions(options),
+        *_waiver_permissions(waivers_namespace),
     ]
     lines = plan(kinds, bound, operations, prepared.evaluation_context.relabelled)
-    kind_plans = [line for line in lines if not prepared.listing.left_out(line.kind)]
+    kind_plans = [line for line in lines if not prepared.listing.find_exclusion(line.kind)]
     for kind_plan in kind_plans:
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
-        wanted.extend(_lists(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
-    wanted.extend(_conversions(other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations)))
-    wanted.extend(_workloads(kinds, kind_plans, options.scope.namespaces))
+        permissions.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
+    permissions.extend(
+        _conversion_permissions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations))
+    )
+    permissions.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
     unread = {
-        f"{kind.api_version}/{kind.kind}" for language in options.languages for kind in deciding_kinds(language, kinds)
+        f"{kind.api_version}/{kind.kind}"
+        for language in options.languages
+        for kind in list_deciding_kinds(language, kinds)
     }
-    gaps = (gap for gap in prepared.gaps if gap.where in unread or not missing_right(gap.why))
-    return Needs(_merged(wanted), tuple(gaps))
+    gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
+    return RequiredPermissions(_merge(permissions), tuple(gaps))
 
 
-def _conversions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Need]:
+def _conversion_permissions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permission]:
     """The definitions of custom resources that policies read in another version than that of the request."""
     for kind, policies in users.items():
         why = f"the conversion of its versions, for policy {', '.join(sorted({policy.name for policy in policies}))}"
-        yield Need(DEFINITIONS.group, DEFINITIONS.plural, "get", name=kind.resource, why=why)
+        yield Permission(DEFINITIONS.group, DEFINITIONS.plural, "get", name=kind.resource, why=why)
 
 
-def _documents(kinds: tuple[Kind, ...], options: Options) -> Iterator[Need]:
+def _document_permissions(kinds: tuple[Kind, ...], options: Options) -> Iterator[Permission]:
     if options.cluster_policies:
-        for kind in listed_kinds(options.languages, kinds):
-            yield from _lists(kind, ("",), "policies and bindings")
-    for kind in webhook_kinds(kinds):
+        for kind in list_document_kinds(options.languages, kinds):
+            yield from _list_permissions(kind, ("",), "policies and bindings")
+    for kind in list_webhook_kinds(kinds):
         why = "to list the webhooks, which a scan does not evaluate"
-        yield Need(kind.group, kind.plural, "list", why=why, optional=True)
+        yield Permission(kind.group, kind.plural, "list", why=why, optional=True)
 
 
-def _identity() -> Iterator[Need]:
+def _identity_permissions() -> Iterator[Permission]:
     why = "to identify the cluster under another name"
-    yield Need("", NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
+    yield Permission("", NAMESPACES.plural, "get", _HOME, _HOME, why, optional=True)
 
 
-def _namespaces(names: tuple[str, ...]) -> Iterator[Need]:
+def _namespace_permissions(names: tuple[str, ...]) -> Iterator[Permission]:
     why = "every object's namespace"
     if not names:
-        yield Need("", NAMESPACES.plural, "list", why=why)
+        yield Permission("", NAMESPACES.plural, "list", why=why)
     for name in names:
-        yield Need("", NAMESPACES.plural, "get", name, name, why)
+        yield Permission("", NAMESPACES.plural, "get", name, name, why)
 
 
-def _params(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]) -> Iterator[Need]:
+def _param_permissions(
+    kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy], within: tuple[str, ...]
+) -> Iterator[Permission]:
     table = ParamTable(kinds)
-    for kind, users in table.needed(bound).items():
+    for kind, users in table.list_needed(bound).items():
         names = ", ".join(user.policy.name for user in users)
-        yield from _lists(kind, table.namespaces(kind, users, within), f"params of policy {names}")
+        yield from _list_permissions(kind, table.list_namespaces(kind, users, within), f"params of policy {names}")
 
 
-def _authorizer(bound: Iterable[BoundPolicy]) -> Iterator[Need]:
+def _authorizer_permissions(bound: Iterable[BoundPolicy]) -> Iterator[Permission]:
     names = [policy.policy.name for policy in bound if Auditability.AUTHORIZER in policy.reading.classes]
     if names:
         why = f"authorizer checks of policy {', '.join(names)}"
-        yield Need(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
+        yield Permission(_REVIEWS.group, _REVIEWS.plural, "create", why=why, optional=True)
 
 
-def _inventory(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
+def _inventory_permissions(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
     """The objects that the expressions of policies read."""
     for bound, reads in (policy for language in languages for policy in language.reads()):
         for kind, namespaces in reads.items() if not bound.reading.reason else ():
-            yield from _lists(kind, namespaces, f"expressions of policy {bound.policy.name}")
+            yield from _list_permissions(kind, namespaces, f"expressions of policy {bound.policy.name}")
 
 
-def _own(languages: Iterable[BoundLanguage]) -> Iterator[Need]:
+def _language_permissions(languages: Iterable[BoundLanguage]) -> Iterator[Permission]:
     """The objects that a language lists for itself, such as its configuration."""
-    for group, plural, namespace, why in (right for language in languages for right in language.rights()):
-        yield Need(group, plural, "list", namespace, why=why)
+    for right in (right for language in languages for right in language.rights()):
+        group, plural, namespace, why, optional, without = right
+        yield Permission(group, plural, "list", namespace, why=why, optional=optional, without=without)
 
 
-def _waivers(namespace: str) -> Iterator[Need]:
+def _waiver_permissions(namespace: str) -> Iterator[Permission]:
     """The ConfigMaps with waivers. Those of other namespaces waive nothing, so a scan needs no right to list them."""
     if namespace:
-        yield Need("", "configmaps", "list", namespace, why="waivers")
+        yield Permission("", "configmaps", "list", namespace, why="waivers")
 
 
-def _object_counts(options: Options) -> Iterator[Need]:
+def _metrics_permissions(options: Options) -> Iterator[Permission]:
     """The metrics with the API server's own counts of objects, for scans of whole kinds."""
     if not options.scope.namespaces:
         without = "the objects of a scan are not compared with the API server's own counts"
-        yield Need(
+        yield Permission(
             "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=METRICS
         )
 
 
-def _workloads(kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]) -> Iterator[Need]:
+def _workload_permissions(
+    kinds: tuple[Kind, ...], kind_plans: Iterable[KindPlan], within: tuple[str, ...]
+) -> Iterator[Permission]:
     """The usual controllers above the evaluated objects. A scan of namespaces needs no cluster-scoped ones."""
-    usual = usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
+    usual = list_usual_controllers((kind_plan.kind.group, kind_plan.kind.kind) for kind_plan in kind_plans)
     preferred = {(kind.group, kind.kind): kind for kind in reversed(kinds)}
     for kind in (preferred[name] for name in usual if name in preferred):
         if kind.namespaced or not within:
-            for need in _lists(kind, within or ("",), "workloads (metadata only)"):
+            for need in _list_permissions(kind, within or ("",), "workloads (metadata only)"):
                 yield replace(need, optional=True, without="workloads are derived from names and owner references")
 
 
-def _lists(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Need]:
+def _list_permissions(kind: Kind, namespaces: Iterable[str], why: str) -> Iterator[Permission]:
     for namespace in namespaces if kind.namespaced else ("",):
-        yield Need(kind.group, kind.plural, "list", namespace, why=why)
+        yield Permission(kind.group, kind.plural, "list", namespace, why=why)
 
 
 _Right: TypeAlias = tuple[str, str, str, str, str, str]
 """Group, resource, verb, namespace, name and URL of a permission."""
 
 
-def _merged(wanted: Iterable[Need]) -> tuple[Need, ...]:
+def _merge(wanted: Iterable[Permission]) -> tuple[Permission, ...]:
     """Each permission once, with all its purposes; a permission in all namespaces includes that in one.
 
     An optional permission in all namespaces does not include one that is needed in a namespace.
     """
-    needs_of: dict[_Right, list[Need]] = {}
+    needs_of: dict[_Right, list[Permission]] = {}
     for need in wanted:
         right = (need.group, need.resource, need.verb, need.namespace, need.name, need.url)
         needs_of.setdefault(right, []).append(need)
-    merged = {right: _joined(same) for right, same in needs_of.items()}
+    merged = {right: _join(same) for right, same in needs_of.items()}
     everywhere = {right[:3]: need for right, need in merged.items() if not any(right[3:])}
-    return tuple(
-        sorted(need for need in merged.values() if not _is_included(need, everywhere.get(_without_place(need))))
-    )
+    return tuple(sorted(need for right, need in merged.items() if not _is_included(need, everywhere.get(right[:3]))))
 
 
-def _without_place(need: Need) -> tuple[str, str, str]:
-    return need.group, need.resource, need.verb
-
-
-def _joined(same: list[Need]) -> Need:
+def _join(same: list[Permission]) -> Permission:
     optional = all(need.optional for need in same)
     effects = dict.fromkeys(need.without for need in same if need.without) if optional else ()
     why = "; ".join(dict.fromkeys(need.why for need in same))
     return replace(same[0], why=why, optional=optional, without="; ".join(effects))
 
 
-def _is_included(need: Need, everywhere: Need | None) -> bool:
+def _is_included(need: Permission, everywhere: Permission | None) -> bool:
     return bool(need.namespace) and everywhere is not None and (need.optional or not everywhere.optional)

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from scanner.cluster.live.discovery import aggregated_kinds
+from scanner.cluster.live.discovery import read_aggregated_kinds
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
 
 VERSION = "v1.36"
@@ -23,7 +23,7 @@ CUSTOM_SUFFIX = ".example.com"
 def table(recording: JsonObject) -> JsonObject:
     """Return the table: its Kubernetes version, and a row of five columns for each kind."""
     answers = [as_object(dig(answer, "body")) for answer in as_list(recording["aggregated"])]
-    kinds = [kind for answer in answers for kind in aggregated_kinds(answer).kinds]
+    kinds = [kind for answer in answers for kind in read_aggregated_kinds(answer).kinds]
     rows: list[Json] = [
         [kind.group, kind.version, kind.kind, kind.plural, kind.namespaced]
         for kind in kinds

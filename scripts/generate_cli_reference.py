@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from scanner.cli.application import commands
+from scanner.cli.application import build_commands
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "cli.md"
 _TERMINAL = {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8"}
@@ -23,7 +23,7 @@ If Assay reports an internal error, `ASSAY_DEBUG=1` adds the traceback, which ca
 
 def command_lines() -> Iterator[tuple[str, ...]]:
     """Yield the arguments of each command, groups before their commands: (), ("scan",), ("rbac",), ("rbac", "check")."""
-    yield from _below((), commands())
+    yield from _below((), build_commands())
 
 
 def _below(arguments: tuple[str, ...], command: object) -> Iterator[tuple[str, ...]]:
@@ -57,7 +57,7 @@ def _section(arguments: tuple[str, ...], text: str) -> str:
 
 def _help(arguments: tuple[str, ...]) -> str:
     with redirect_stdout(io.StringIO()) as printed:
-        commands()([*arguments, "--help"], prog_name="assay", standalone_mode=False)
+        build_commands()([*arguments, "--help"], prog_name="assay", standalone_mode=False)
     return "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").splitlines())
 
 

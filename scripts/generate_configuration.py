@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from scanner.cli.commands.catalog import settings
-from scanner.config.schema import schema_of
+from scanner.cli.commands.catalog import list_settings
+from scanner.config.schema import make_schema
 from scanner.config.setting import Setting
 from scanner.config.unflagged import UNFLAGGED_KEYS
 
@@ -28,14 +28,14 @@ def page() -> str:
 
 def schema() -> str:
     """Return the JSON Schema of the file."""
-    return json.dumps(schema_of(settings()), indent=2) + "\n"
+    return json.dumps(make_schema(list_settings()), indent=2) + "\n"
 
 
 def _tables() -> str:
     lines = [
         "## Keys of flags",
         "",
-        *_table(settings()),
+        *_table(list_settings()),
         "",
         "## Keys without a flag",
         "",

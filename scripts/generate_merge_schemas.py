@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scanner.cluster.definitions import builtin_kinds, builtin_version
 from scanner.model.json import Json, JsonObject, as_object, dig
-from scanner.mutate.openapi import Compactor, kinds_of
+from scanner.mutate.openapi import Compactor, read_kinds
 
 TARGET = Path(__file__).parent.parent / "scanner" / "cluster" / "schemas.json"
 
@@ -26,13 +26,13 @@ def table(documents: JsonObject) -> JsonObject:
         for document in documents.values()
         for name, schema in as_object(dig(document, "components", "schemas")).items()
     }
-    names = {key: name for document in documents.values() for key, name in kinds_of(as_object(document)).items()}
+    names = {key: name for document in documents.values() for key, name in read_kinds(as_object(document)).items()}
     compactor = Compactor(definitions)
     kinds = {}
     for kind in sorted(builtin_kinds()):
         name = names.get((kind.group, kind.version, kind.kind))
         if name:
-            kinds[f"{kind.api_version}/{kind.kind}"] = compactor.named(name)
+            kinds[f"{kind.api_version}/{kind.kind}"] = compactor.get_number(name)
     keys = frozenset(key for shape in compactor.types for key in _keys(shape))
     types = [_without_defaults(shape, keys) for shape in compactor.types]
     return {"kubernetes": builtin_version(), "kinds": kinds, "names": compactor.names, "types": types}

@@ -16,7 +16,7 @@ from typing import Any
 from scanner.cluster.schemas import builtin_schemas
 from scanner.mutate import merge
 from scanner.mutate.native import PatchFault
-from scanner.mutate.operations import Operation, apply
+from scanner.mutate.operations import PatchOperation, apply
 
 SOURCE = Path(__file__).parent / "gotypes"
 FOLDER = Path(__file__).parent.parent / "tests" / "mutate"
@@ -26,9 +26,9 @@ _IDENTITY = ("/apiVersion", "/kind")
 def changed(document: Any, path: str, value: Any) -> Any:
     """Return the object with a value at a path; the path may be new."""
     try:
-        return apply([Operation("replace", path, value)], document)
+        return apply([PatchOperation("replace", path, value)], document)
     except PatchFault:
-        return apply([Operation("add", path, value)], document)
+        return apply([PatchOperation("add", path, value)], document)
 
 
 def at(document: Any, path: str) -> list[Any]:
@@ -51,7 +51,7 @@ def questions(subjects: dict[str, Any], objects: dict[str, Any]) -> Iterator[dic
         for path, value in subject["changes"]:
             document = changed(objects[kind], path, value)
             for way in ("json", "merge"):
-                if way == "json" or (path not in _IDENTITY and not merge.faults(schema, document)):
+                if way == "json" or (path not in _IDENTITY and not merge.find_faults(schema, document)):
                     yield {"kind": kind, "way": way, "path": path, "value": value, "document": document}
 
 

@@ -55,12 +55,12 @@ def assay(*arguments: str | Path, home: Path, variables: Mapping[str, str] | Non
     return Ran(ran.returncode, ran.stdout, ran.stderr.decode())
 
 
-def assay_here(*arguments: str | Path, home: Path) -> Ran:
+def assay_here(*arguments: str | Path, home: Path, variables: Mapping[str, str] | None = None) -> Ran:
     """Run `assay` to its end in `home` and in this process, which saves the time in which a process starts."""
     printed, messages = io.BytesIO(), io.BytesIO()
     with (
         chdir(home),
-        _only(environment(home)),
+        _only(environment(home, variables)),
         redirect_stdout(io.TextIOWrapper(printed, encoding="utf-8", write_through=True)) as out,
         redirect_stderr(io.TextIOWrapper(messages, encoding="utf-8", write_through=True)) as err,
         pytest.raises(SystemExit) as end,

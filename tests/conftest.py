@@ -1,4 +1,4 @@
-"""The order of the tests, the workers and their garbage collection, property tests without deadlines, and midnight."""
+"""The markers and the order of the tests, the workers and their garbage collection, property tests without deadlines, and midnight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import slow
+from tests.markers import MARKERS, mark
 from tests.requirements import API_SERVER, report_once
 
 # A deadline would make the result of a test depend on the load of the machine.
@@ -32,23 +32,26 @@ DAY, LAST_SECONDS = 86_400, 20
 """The seconds of a day in UTC, and those at its end in which no test starts."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Collect no garbage while the tests are collected: ten thousand of them stay, and each search for garbage visits all."""
     gc.disable()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make test` leaves the slow tests out."""
-    parser.addoption(slow.OPTION, action="store_true", help="leave out the tests that tests/slow.txt lists")
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by what it uses, before pytest selects with `-m`, and run the longest modules first.
 
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest modules first, so that short ones are left to fill the gaps and all workers end together.
-
-    Modules that wait for a server and modules that compute take turns: workers of one kind alone leave processors idle.
+    Short modules are left to fill the gaps, so that all workers end together. Modules that wait for a server and modules that compute take turns: workers of one kind alone leave processors idle.
     """
-    if config.getoption(slow.OPTION):
-        slow.leave_out(config, items)
+    for item in items:
+        if isinstance(item, pytest.Function):
+            mark(item)
     modules = sorted({item.path: None for item in items}, key=_rank)
     waiting = [path for path in modules if _folder(path) == WAITING_FOR_SERVERS]
     computing = [path for path in modules if _folder(path) != WAITING_FOR_SERVERS]
@@ -88,6 +91,6 @@ def _rank(path: Path) -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int | None:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Use more workers than CPUs for `-n auto` where integration tests run; None leaves the number to pytest-xdist."""
-    return (os.cpu_count() or 1) + WAITING if API_SERVER.place() else None
+    return (os.cpu_count() or 1) + WAITING if API_SERVER.place() and not config.getoption("markexpr") else None

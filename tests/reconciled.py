@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from scanner.audit.findings import outcome_name
+from scanner.audit.findings import name_outcome
 from scanner.model.outcome import Check, Errored, Finding, Violated
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.scan import OutcomeName, TallyKey
@@ -52,7 +52,7 @@ def recomputed(record: StoredScan) -> Outcomes:
         objects.setdefault((each.api_version, each.kind), []).append(each)
     findings = _findings(record)
     outcomes: Outcomes = Counter()
-    for evaluated in record.evaluated():
+    for evaluated in record.evaluated_objects():
         own = findings.pop(_checked(evaluated), {})
         here = objects[evaluated.api_version, evaluated.kind]
         outcomes.update(
@@ -87,7 +87,7 @@ def _findings(record: StoredScan) -> dict[CheckedKind, dict[tuple[str, str, str]
         own = findings.setdefault(_checked(finding), {})
         assert identity not in own
         exempt = finding.excepted_by and isinstance(finding.outcome, Violated | Errored)
-        own[identity] = OutcomeName.EXCEPTED if exempt else outcome_name(finding.outcome)
+        own[identity] = OutcomeName.EXCEPTED if exempt else name_outcome(finding.outcome)
     return findings
 
 

@@ -28,6 +28,8 @@ class Requirement:
     remedy: str
     script: str = ""
     release: str = ""
+    marker: str = "server"
+    """The marker of the tests that use it."""
 
     def place(self) -> str:
         """The value of the variable, or the place of an earlier build; empty if there is none."""
@@ -72,9 +74,13 @@ POSTGRES = Requirement(
     "PostgreSQL",
     "ASSAY_TEST_POSTGRES",
     "set ASSAY_TEST_POSTGRES to the URL of a database beside which others may be created",
+    marker="postgres",
 )
 CHROMIUM = Requirement(
-    "Chromium", "ASSAY_TEST_CHROMIUM", "set ASSAY_TEST_CHROMIUM to the path of a Chromium to open pages in it"
+    "Chromium",
+    "ASSAY_TEST_CHROMIUM",
+    "set ASSAY_TEST_CHROMIUM to the path of a Chromium to open pages in it",
+    marker="browser",
 )
 HELM = Requirement("helm and kustomize", "ASSAY_TEST_HELM", 'export ASSAY_TEST_HELM="$(make -s helm)"', "helm")
 PROMETHEUS = Requirement(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from scanner.api import Auditor
-from scanner.cel import Answer
+from scanner.cel import AuthorizerAnswer
 from scanner.cluster.definitions import builtin_kinds
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject
@@ -38,10 +38,10 @@ def until_syntax_error(text: str) -> str:
 class AllowAll:
     """The authorizer of an administrator."""
 
-    def decide(self, question: object) -> Answer:
+    def decide(self, question: object) -> AuthorizerAnswer:
         """Allow everything."""
         del question
-        return Answer(allowed=True)
+        return AuthorizerAnswer(allowed=True)
 
 
 def about_creation(policy: JsonObject, version: str) -> str:

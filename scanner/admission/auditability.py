@@ -43,14 +43,14 @@ _SERVER_SET = (("object", "status"), *(("object", "metadata", name) for name in 
 _FILLED_IN = tuple(("object", "spec", name) for name in _SET_IN_SPEC)
 
 
-def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
+def classify_policy(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITABLE) -> Reading:
     """The classes of a policy and of each of its checks, for requests of these operations."""
     conditions = Check(CheckKind.CONDITIONS)
     before = compiled.reads(conditions)
-    own = (CheckReading(check, _classes(before | compiled.reads(check))) for check in compiled.checks)
-    first = (CheckReading(conditions, _classes(before)),) if compiled.conditions else ()
-    checks = (*first, *own)
-    reason = unauditable(compiled.policy, operations)
+    check_readings = (CheckReading(check, _classify_paths(before | compiled.reads(check))) for check in compiled.checks)
+    first = (CheckReading(conditions, _classify_paths(before)),) if compiled.conditions else ()
+    checks = (*first, *check_readings)
+    reason = explain_unauditable(compiled.policy, operations)
     classes_found = {classes_found for check_reading in checks for classes_found in check_reading.classes} | (
         {Auditability.OPERATIONS} if reason else set()
     )
@@ -58,7 +58,7 @@ def reading(compiled: CompiledPolicy, operations: tuple[Operation, ...] = AUDITA
     return Reading(classes or (Auditability.FULL,), checks, reason)
 
 
-def _classes(paths: Paths) -> tuple[Auditability, ...]:
+def _classify_paths(paths: Paths) -> tuple[Auditability, ...]:
     reads = {
         Auditability.REQUESTER: _meets(paths, _REQUESTER),
         Auditability.OLD_OBJECT: any(path[0] == "oldObject" for path in paths),
@@ -80,19 +80,19 @@ def _enters(paths: Paths, areas: Iterable[tuple[str, ...]]) -> bool:
     return any(path[: len(area)] == area for path in paths for area in areas)
 
 
-def unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
+def explain_unauditable(policy: Policy, operations: tuple[Operation, ...] = AUDITABLE) -> str:
     """The reason why no stored object can be evaluated against a policy, or an empty string."""
     rules = policy.match.rules if policy.match else ()
     writes = [rule for rule in rules if {"*", *operations} & set(rule.operations)]
     if rules and not writes:
-        named = {operation for rule in rules for operation in rule.operations}
-        return f"its rules name only {', '.join(sorted(named))}: {_missing(named, operations)}"
+        operations_of_rules = {operation for rule in rules for operation in rule.operations}
+        return f"its rules name only {', '.join(sorted(operations_of_rules))}: {_describe_missing(operations_of_rules, operations)}"
     if rules and all("/" in resource and not resource.endswith("/*") for rule in writes for resource in rule.resources):
         return "its rules name only subresources: no list shows their objects"
     return ""
 
 
-def _missing(named: set[str], operations: tuple[Operation, ...]) -> str:
-    if named.isdisjoint(AUDITABLE):
+def _describe_missing(operations_of_rules: set[str], operations: tuple[Operation, ...]) -> str:
+    if operations_of_rules.isdisjoint(AUDITABLE):
         return "no write of a stored object"
     return f"this scan asks about {' and '.join(operations)} alone, see --operation"

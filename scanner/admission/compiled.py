@@ -71,11 +71,11 @@ class Expression:
 
     def reads(self, root: str) -> bool:
         """Return whether the expression reads `root`, a variable of the environment such as `authorizer`."""
-        return root in _roots(self.paths)
+        return root in _list_roots(self.paths)
 
 
 @lru_cache(maxsize=4096)
-def _roots(paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
+def _list_roots(paths: frozenset[tuple[str, ...]]) -> frozenset[str]:
     """The first names of paths, remembered because they are read for every finding."""
     return frozenset(path[0] for path in paths)
 
@@ -109,7 +109,7 @@ class CompiledPolicy:
     own_errors: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
+    def make_without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
         """A policy of a language without expressions, with the checks that are evaluated: the evaluator alone knows how."""
         return cls(policy, {}, (), (), (), checks=checks, cost_bounds=CostBounds({}, ()))
 
@@ -129,7 +129,7 @@ class CompiledPolicy:
             body = "jsonPatch" if self.policy.mutations[index].patch_type == "JSONPatch" else "applyConfiguration"
             yield f"spec.mutations[{index}].{body}.expression", expression
 
-    def activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
+    def make_activation(self, base: Mapping[str, object], *, metered: bool = False) -> dict[str, object]:
         """The values of an evaluation: `base`, and `variables`, which each activation evaluates anew.
 
         With `metered`, the cost of the variables is kept until an expression reads them.
@@ -141,7 +141,7 @@ class CompiledPolicy:
             self.watch(activation)
         return activation
 
-    def has_to_count(self, inputs: Mapping[str, object]) -> bool:
+    def must_count_cost(self, inputs: Mapping[str, object]) -> bool:
         """Return whether the cost of the expressions must be counted, because no bound proves that it stays within the limits."""
         return self.cost_bounds is None or not self.cost_bounds.is_within_limits(inputs)
 
@@ -150,18 +150,18 @@ class CompiledPolicy:
 
         A path begins with a variable of the environment: `("object", "spec", "replicas")`.
         """
-        return frozenset().union(*(expression.paths for expression in self.deciding(check)))
+        return frozenset().union(*(expression.paths for expression in self.list_deciding(check)))
 
-    def deciding(self, check: Check) -> tuple[Expression, ...]:
+    def list_deciding(self, check: Check) -> tuple[Expression, ...]:
         """The expressions whose values decide a check; none for a faulty configuration, and in a language without expressions."""
-        own = slice(check.index, check.index + 1)
+        of_check = slice(check.index, check.index + 1)
         match check.kind:
             case CheckKind.VALIDATION:
-                return tuple(expression for _, expression, _ in self.validations[own])
+                return tuple(expression for _, expression, _ in self.validations[of_check])
             case CheckKind.AUDIT_ANNOTATION:
-                return self.annotations[own]
+                return self.annotations[of_check]
             case CheckKind.MUTATION:
-                return self.mutations[own]
+                return self.mutations[of_check]
             case CheckKind.CONDITIONS:
                 return tuple(expression for _, expression in self.conditions)
             case CheckKind.CONFIGURATION:
@@ -169,14 +169,14 @@ class CompiledPolicy:
             case _ as never:
                 assert_never(never)
 
-    def evaluated(self) -> Iterator[Expression]:
+    def list_evaluated(self) -> Iterator[Expression]:
         """The expressions that are evaluated for an object that passes every check."""
         yield from (expression for _, expression in self.conditions)
         yield from (expression for _, expression, _ in self.validations)
         yield from self.annotations
         yield from self.mutations
 
-    def message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
+    def list_message_reads(self, index: int) -> frozenset[tuple[str, ...]]:
         """The access paths of a validation's messageExpression, including those of the variables that it uses."""
         messages = (message for _, _, message in self.validations[index : index + 1] if message)
         return frozenset().union(*(message.paths for message in messages))
@@ -191,14 +191,14 @@ def compile_policy(
     next release, it cannot use the features that this release adds. A policy that expands to too many nodes has an `excess`.
     """
     try:
-        with _without_collections():
-            return _compiled(policy, rules, plugin, new=new)
-    except cel.TooLarge as why:
-        return replace(too_large(policy, why), plugin=plugin)
+        with _pause_collector():
+            return _compile_expressions(policy, rules, plugin, new=new)
+    except cel.ExpressionTooLarge as why:
+        return replace(leave_uncompiled(policy, why), plugin=plugin)
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def _pause_collector() -> Iterator[None]:
     """Pause the garbage collector: compiled expressions stay in memory, and each collection would scan all of them again."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -209,14 +209,14 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> CompiledPolicy:
+def _compile_expressions(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> CompiledPolicy:
     allowance = Allowance()
     environment = cel.Environment(version=rules, compatible=(rules[0], rules[1] - 1) if new else None)
     environment = environment.extend(cel.PARAMS) if policy.param_kind else environment
     if new and not plugin.declares_variables and not policy.variables:
-        environment = environment.without("variables")
+        environment = environment.remove_variable("variables")
     variables: dict[str, Expression] = {}
-    written: list[Expression] = []
+    expressions: list[Expression] = []
 
     def compiled(text: str, environment: cel.Environment) -> Expression:
         return allowance.take(compile_expression(text, environment, variables))
@@ -224,15 +224,15 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
     for variable in policy.variables:
         expression = allowance.take(compile_variable(variable.expression, environment.extend(cel.AUTHORIZATION)))
         variables[variable.name] = expression
-        written.append(expression)
+        expressions.append(expression)
         result = expression.program.result_type if expression.program else cel.DYN
-        environment = environment.with_variable(variable.name, result)
+        environment = environment.add_variable(variable.name, result)
     authorized = environment.extend(cel.AUTHORIZATION)
     validations = tuple(
         (
             validation,
-            compiled(validation.expression, authorized.returning(cel.BOOL)),
-            compiled(validation.message_expression, environment.returning(cel.STRING))
+            compiled(validation.expression, authorized.require_results(cel.BOOL)),
+            compiled(validation.message_expression, environment.require_results(cel.STRING))
             if validation.message_expression.strip()
             else None,
         )
@@ -242,22 +242,22 @@ def _compiled(policy: Policy, rules: Minor, plugin: Plugin, *, new: bool) -> Com
         policy=policy,
         variables=variables,
         conditions=tuple(
-            (condition, compiled(condition.expression, authorized.returning(cel.BOOL)))
+            (condition, compiled(condition.expression, authorized.require_results(cel.BOOL)))
             for condition in policy.match_conditions
         ),
         validations=validations,
         annotations=tuple(
-            compiled(annotation.value_expression, authorized.returning(cel.STRING, cel.NULL))
+            compiled(annotation.value_expression, authorized.require_results(cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
         mutations=tuple(
-            compiled(mutation.expression, _for_mutation(mutation, authorized)) for mutation in policy.mutations
+            compiled(mutation.expression, _extend_for_mutation(mutation, authorized)) for mutation in policy.mutations
         ),
-        checks=checks_of(policy),
-        written=tuple(written),
+        checks=list_checks(policy),
+        written=tuple(expressions),
         plugin=plugin,
     )
-    return replace(compiled_policy, cost_bounds=_cost_bounds(compiled_policy))
+    return replace(compiled_policy, cost_bounds=_make_cost_bounds(compiled_policy))
 
 
 class Allowance:
@@ -270,14 +270,14 @@ class Allowance:
         self._left = cel.LARGEST
 
     def take(self, expression: Expression) -> Expression:
-        """Return the expression and subtract its size from the allowance. Raises TooLarge if the size exceeds the allowance."""
+        """Return the expression and subtract its size from the allowance. Raises ExpressionTooLarge if the size exceeds the allowance."""
         self._left -= expression.program.size if expression.program else 0
         if self._left < 0:
-            raise cel.TooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
+            raise cel.ExpressionTooLarge(f"its expressions expand to more than {cel.LARGEST:,} nodes")
         return expression
 
 
-def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
+def leave_uncompiled(policy: Policy, error: cel.ExpressionTooLarge) -> CompiledPolicy:
     """A policy that is not compiled: every check of it is skipped, on every object that it matches."""
     return CompiledPolicy(
         policy=policy,
@@ -288,23 +288,23 @@ def too_large(policy: Policy, why: cel.TooLarge) -> CompiledPolicy:
         ),
         annotations=tuple(Expression(annotation.value_expression, None) for annotation in policy.audit_annotations),
         mutations=tuple(Expression(mutation.expression, None) for mutation in policy.mutations),
-        checks=checks_of(policy),
-        excess=f"compiling the policy takes more than Assay spends on one: {why}",
+        checks=list_checks(policy),
+        excess=f"compiling the policy takes more than Assay spends on one: {error}",
     )
 
 
-def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
+def _make_cost_bounds(compiled: CompiledPolicy) -> CostBounds:
     validations = [part for _, expression, message in compiled.validations for part in (expression, message)]
     shares = (
-        _budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
-        _budget_group(RUNTIME, validations),
-        _budget_group(RUNTIME, compiled.annotations),
-        *(_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
+        _make_budget_group(CONDITIONS, [expression for _, expression in compiled.conditions]),
+        _make_budget_group(RUNTIME, validations),
+        _make_budget_group(RUNTIME, compiled.annotations),
+        *(_make_budget_group(RUNTIME, [expression]) for expression in compiled.mutations),
     )
     return CostBounds(compiled.variables, shares)
 
 
-def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
+def _make_budget_group(budget: int, expressions: Sequence[Expression | None]) -> BudgetGroup:
     return BudgetGroup(
         budget,
         tuple(
@@ -315,7 +315,7 @@ def _budget_group(budget: int, expressions: Sequence[Expression | None]) -> Budg
     )
 
 
-def checks_of(policy: Policy) -> tuple[Check, ...]:
+def list_checks(policy: Policy) -> tuple[Check, ...]:
     """Every check of a policy, in the order of its check results."""
     validations = (
         Check(CheckKind.VALIDATION, index, validation.expression) for index, validation in enumerate(policy.validations)
@@ -330,22 +330,22 @@ def checks_of(policy: Policy) -> tuple[Check, ...]:
     return (*validations, *annotations, *mutations)
 
 
-def _for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
+def _extend_for_mutation(mutation: Mutation, environment: cel.Environment) -> cel.Environment:
     result = cel.PATCH_LIST if mutation.patch_type == "JSONPatch" else cel.OBJECT
-    return cel.for_patches(environment).returning(result)
+    return cel.allow_patches(environment).require_results(result)
 
 
 def compile_expression(text: str, environment: cel.Environment, variables: Mapping[str, Expression]) -> Expression:
     """Compile an expression; a compilation error is kept. Its paths are its own and those of the variables that it reads.
 
-    Raises TooLarge for an expression that expands to too many nodes.
+    Raises ExpressionTooLarge for an expression that expands to too many nodes.
     """
     compiled = compile_variable(text, environment)
-    return compiled if compiled.program is None else replace(compiled, paths=_paths(compiled, variables))
+    return compiled if compiled.program is None else replace(compiled, paths=_find_paths(compiled, variables))
 
 
 def compile_variable(text: str, environment: cel.Environment) -> Expression:
-    """Compile a variable. Raises TooLarge like `compile_expression`.
+    """Compile a variable. Raises ExpressionTooLarge like `compile_expression`.
 
     Its paths are its own alone, so that a thousand variables in a chain do not repeat the same paths.
     """
@@ -356,18 +356,18 @@ def compile_variable(text: str, environment: cel.Environment) -> Expression:
     return Expression(text, program, paths=program.reads)
 
 
-def _paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
+def _find_paths(compiled: Expression, variables: Mapping[str, Expression]) -> frozenset[tuple[str, ...]]:
     paths = set(compiled.paths)
     stack, seen = [compiled], set[str]()
     while stack:
-        for name in _names(stack.pop(), variables) - seen:
+        for name in _list_names(stack.pop(), variables) - seen:
             seen.add(name)
             stack.append(variables[name])
             paths |= variables[name].paths
     return frozenset(paths)
 
 
-def _names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
+def _list_names(expression: Expression, variables: Mapping[str, Expression]) -> set[str]:
     """The variables that an expression reads by itself."""
     if ("variables",) in expression.paths:
         return set(variables)

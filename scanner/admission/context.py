@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.match import Target
+from scanner.admission.match import MatchTarget
 from scanner.admission.params import ParamSource
 from scanner.cel import Decider
 from scanner.model.json import JsonObject
@@ -36,11 +36,11 @@ class EvaluationContext:
     authorizer: Decider | None = None
     budget_use: BudgetUse | None = None
 
-    def on(self, operations: tuple[Operation, ...]) -> EvaluationContext:
+    def replace_operations(self, operations: tuple[Operation, ...]) -> EvaluationContext:
         """The same context for other operations."""
         return replace(self, operations=operations)
 
-    def namespace(self, name: str) -> JsonObject | None:
+    def find_namespace(self, name: str) -> JsonObject | None:
         """The Namespace object of a name, or None when there is none."""
         namespace = self.namespaces.get(name)
         if namespace is None and self.implied_namespaces and name:
@@ -53,6 +53,6 @@ class EvaluationContext:
 class Selection:
     """A request that policy and binding match, or would match if their configuration had no `fault`."""
 
-    target: Target
+    target: MatchTarget
     matched: Kind
     fault: str = ""

@@ -63,7 +63,7 @@ class CostBudget:
         return True
 
 
-class Expression(Protocol):
+class ProgramSource(Protocol):
     """The text of an expression and its program, or the reason why it has none."""
 
     @property
@@ -83,7 +83,7 @@ class Expression(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class EvaluationFault:
     """The reason why an expression has no value. With `ends` the budget is exhausted for all expressions that share it."""
 
     text: str
@@ -100,7 +100,7 @@ class Variables(cel.Lazy):
     __slots__ = ("_expressions", "_failures", "_inputs", "_owed", "metered")
 
     def __init__(
-        self, expressions: Mapping[str, Expression], inputs: Mapping[str, object], *, metered: bool = False
+        self, expressions: Mapping[str, ProgramSource], inputs: Mapping[str, object], *, metered: bool = False
     ) -> None:
         self.entries = {}  # instead of a call of `super().__init__`, which takes half as long as all the rest
         self._expressions = expressions
@@ -117,25 +117,25 @@ class Variables(cel.Lazy):
         """The value of a variable, or None for an unknown name. Raises EvaluationError, the same every time."""
         if name in self.entries:
             return (self.entries[name],)
-        return (self.read(name),) if self._expression(name) else None
+        return (self.read(name),) if self._find_expression(name) else None
 
     def read(self, name: str) -> cel.Value:
         """The value of a variable that was not read yet. Raises KeyError for an unknown name, and EvaluationError as `find`."""
-        expression = self._expression(name)
+        expression = self._find_expression(name)
         if expression is None:
             raise KeyError(name)
-        value = self.entries[name] = self._evaluated(name, expression)
+        value = self.entries[name] = self._evaluate(name, expression)
         return value
 
-    def _expression(self, name: str) -> Expression | None:
+    def _find_expression(self, name: str) -> ProgramSource | None:
         return None if "__" in name and _ESCAPED.search(name) else self._expressions.get(name)
 
-    def unpaid_cost(self) -> int:
+    def take_unpaid_cost(self) -> int:
         """Return the cost of variables since the last call, in units of CEL cost, and reset it."""
         unpaid_cost, self._owed = self._owed, 0
         return unpaid_cost
 
-    def _evaluated(self, name: str, expression: Expression) -> cel.Value:
+    def _evaluate(self, name: str, expression: ProgramSource) -> cel.Value:
         """The value of a variable. The text of an error is kept: an exception would keep its frames and their values in memory."""
         program = expression.program
         if program is None:
@@ -143,13 +143,13 @@ class Variables(cel.Lazy):
         if self._failures is None or name not in self._failures:
             inputs = {**self._inputs, "variables": self} if "variables" in program.roots else self._inputs
             try:
-                return self._measured(program, inputs) if self.metered else program.evaluate(inputs)
+                return self._measure(program, inputs) if self.metered else program.evaluate(inputs)
             except cel.EvaluationError as error:
                 self._failures = {} if self._failures is None else self._failures
                 self._failures[name] = f'composited variable "{name}" fails to evaluate: {error}'
         raise cel.EvaluationError(self._failures[name])
 
-    def _measured(self, program: cel.Program, inputs: Mapping[str, object]) -> cel.Value:
+    def _measure(self, program: cel.Program, inputs: Mapping[str, object]) -> cel.Value:
         measured = program.measure(inputs)
         self._owed += measured.cost
         if isinstance(measured.outcome, cel.EvaluationError):
@@ -158,44 +158,44 @@ class Variables(cel.Lazy):
 
 
 def run(
-    expression: Expression, activation: Mapping[str, object], cost_budget: CostBudget | None = None
-) -> cel.Value | Fault:
+    expression: ProgramSource, activation: Mapping[str, object], cost_budget: CostBudget | None = None
+) -> cel.Value | EvaluationFault:
     """The value of an expression, or the reason why it has none. Its cost is counted if there is a budget."""
     if expression.program is None:
-        return Fault(f"compilation error: {expression.fault}")
+        return EvaluationFault(f"compilation error: {expression.fault}")
     if cost_budget is not None:
-        return _paid(expression.text, expression.program, activation, cost_budget)
+        return _measure_paid(expression.text, expression.program, activation, cost_budget)
     try:
         return expression.program.evaluate(activation)
     except cel.EvaluationError as error:
-        return _failed(expression.text, error)
+        return _make_fault(expression.text, error)
 
 
-def _paid(
+def _measure_paid(
     text: str, program: cel.Program, activation: Mapping[str, object], cost_budget: CostBudget
-) -> cel.Value | Fault:
+) -> cel.Value | EvaluationFault:
     measured = program.measure(activation)
     variables = activation.get("variables")
-    unpaid_cost = variables.unpaid_cost() if isinstance(variables, Variables) else 0
+    unpaid_cost = variables.take_unpaid_cost() if isinstance(variables, Variables) else 0
     if not (cost_budget.charge(unpaid_cost) and cost_budget.charge(measured.cost)):
-        return Fault(EXHAUSTED, ends=True)
+        return EvaluationFault(EXHAUSTED, ends=True)
     if isinstance(measured.outcome, cel.EvaluationError):
-        return _failed(text, measured.outcome)
+        return _make_fault(text, measured.outcome)
     return measured.outcome
 
 
-def _failed(text: str, error: cel.EvaluationError) -> Fault:
-    return Fault(f"expression '{text}' resulted in error: {error}")
+def _make_fault(text: str, error: cel.EvaluationError) -> EvaluationFault:
+    return EvaluationFault(f"expression '{text}' resulted in error: {error}")
 
 
 def run_all(
-    expressions: Iterable[Expression | None], activation: Mapping[str, object], cost_budget: CostBudget
-) -> list[cel.Value | Fault] | Fault:
+    expressions: Iterable[ProgramSource | None], activation: Mapping[str, object], cost_budget: CostBudget
+) -> list[cel.Value | EvaluationFault] | EvaluationFault:
     """The value of each expression, None for an absent expression; a single fault if the budget is exhausted."""
-    values: list[cel.Value | Fault] = []
+    values: list[cel.Value | EvaluationFault] = []
     for expression in expressions:
         value = None if expression is None else run(expression, activation, cost_budget)
-        if isinstance(value, Fault) and value.ends:
+        if isinstance(value, EvaluationFault) and value.ends:
             return value
         values.append(value)
     return values
@@ -212,7 +212,7 @@ class BudgetGroup:
     programs: tuple[cel.Program, ...]
 
 
-class _Latest:
+class _LatestSizes:
     """The sizes of the latest documents: many policies evaluate the same object."""
 
     __slots__ = ("_extents", "_sizes")
@@ -225,19 +225,19 @@ class _Latest:
         """The size of a document, by a fast estimate."""
         cached = self._sizes.get(root)
         if cached is None or cached[0] is not document:
-            cached = self._sizes[root] = (document, cel.size_of_document(document))
+            cached = self._sizes[root] = (document, cel.measure_document(document))
         return cached[1]
 
     def extent(self, root: str, document: object) -> SizeBound:
         """The size bound of a document, from a walk over all of its values."""
         cached = self._extents.get(root)
         if cached is None or cached[0] is not document:
-            extent = cel.extent_of_document(document)._replace(widest=cel.widest_of(document))
-            cached = self._extents[root] = (document, extent.rounded())
+            extent = cel.find_document_extent(document)._replace(widest=cel.find_widest(document))
+            cached = self._extents[root] = (document, extent.round_up())
         return cached[1]
 
 
-_LATEST = _Latest()
+_LATEST = _LatestSizes()
 
 
 def _is_no_more(extents: tuple[SizeBound, ...], than: tuple[SizeBound, ...]) -> bool:
@@ -250,19 +250,19 @@ class CostBounds:
 
     __slots__ = ("_fitting", "_largest", "_misfits", "_roots", "_shares", "_smallest_misfit", "_variables")
 
-    def __init__(self, variables: Mapping[str, Expression], shares: Sequence[BudgetGroup]) -> None:
+    def __init__(self, variables: Mapping[str, ProgramSource], shares: Sequence[BudgetGroup]) -> None:
         self._variables = {
             name: expression.program for name, expression in variables.items() if expression.program is not None
         }
         self._shares = tuple(share for share in shares if share.programs)
-        read = {path[0] for program in self._programs() for path in program.reads}
-        self._roots = tuple(root for root in _ROOTS if root in read)
+        roots = {path[0] for program in self._list_programs() for path in program.reads}
+        self._roots = tuple(root for root in _ROOTS if root in roots)
         self._largest = -1
         self._smallest_misfit = cel.LARGEST_SIZE + 1
         self._fitting: list[tuple[SizeBound, ...]] = []
         self._misfits: list[tuple[SizeBound, ...]] = []
 
-    def _programs(self) -> Iterator[cel.Program]:
+    def _list_programs(self) -> Iterator[cel.Program]:
         yield from self._variables.values()
         yield from (program for share in self._shares for program in share.programs)
 
@@ -282,7 +282,7 @@ class CostBounds:
     @property
     def ranges(self) -> frozenset[tuple[str, ...]]:
         """The paths into `object` and `oldObject` over whose elements loops run."""
-        return frozenset().union(*(program.ranges for program in self._programs()))
+        return frozenset().union(*(program.ranges for program in self._list_programs()))
 
     def is_within(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[tuple[str, ...], float] | None = None
@@ -291,14 +291,14 @@ class CostBounds:
 
         `extents` are size bounds by variable. `lengths` are the known lengths of `ranges`, in elements.
         """
-        rounded = tuple(extents.get(root, cel.NOTHING).rounded() for root in self._roots)
+        rounded = tuple(extents.get(root, cel.NOTHING).round_up() for root in self._roots)
         return self._adds_up(rounded, lengths) if lengths else self._fits(rounded)
 
     def _is_within_size(self, size: int) -> bool:
         """Return whether no limit can be exceeded with any documents of this size."""
         for larger in (min(size + _GENEROSITY, cel.LARGEST_SIZE), size):
             if self._largest < larger < self._smallest_misfit:
-                if self._adds_up((cel.extent_of_size(larger),) * len(self._roots)):
+                if self._adds_up((cel.bound_extent(larger),) * len(self._roots)):
                     self._largest = larger
                 else:
                     self._smallest_misfit = larger
@@ -320,15 +320,16 @@ class CostBounds:
     def _adds_up(self, inputs: tuple[SizeBound, ...], lengths: Mapping[tuple[str, ...], float] | None = None) -> bool:
         known_lengths = lengths or {}
         extents = dict(zip(self._roots, inputs, strict=True)) | dict.fromkeys(_AUTHORIZERS, cel.NOTHING)
-        common = list(self._variable_costs(extents, known_lengths))
+        common = list(self._bound_variables(extents, known_lengths))
         total = sum(common)
         for share in self._shares:
             costs = [program.bound(extents, known_lengths).cost for program in share.programs]
+            # Twice, as validations and their messages share a budget and evaluate the variables in an activation each.
             if max(costs) > cel.PER_CALL_LIMIT or sum(costs) + 2 * total > share.budget:
                 return False
         return max(common, default=0.0) <= cel.PER_CALL_LIMIT
 
-    def _variable_costs(
+    def _bound_variables(
         self, extents: dict[str, SizeBound], lengths: Mapping[tuple[str, ...], float]
     ) -> Iterator[float]:
         """Yield the cost of each variable, and add the size bound of its value to `extents` for the expressions after it."""

@@ -15,15 +15,15 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
-from scanner.admission.match import Target, applies
-from scanner.admission.params import resolve, unserved
-from scanner.admission.request import Request, typed_namespace
-from scanner.admission.results import misconfigured
+from scanner.admission.match import MatchTarget, applies
+from scanner.admission.params import explain_unserved, resolve_params
+from scanner.admission.request import Request, read_typed_namespace
+from scanner.admission.results import fail_configuration
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
 from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
-from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.resource import Kind, Resource
 
 Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
@@ -40,7 +40,7 @@ class CoveredNamespaces:
     keys: tuple[str, ...]
     covers: Callable[[Mapping[str, str]], bool]
 
-    def include(self, target: Target) -> bool:
+    def include(self, target: MatchTarget) -> bool:
         """Return whether the namespace of a request is one of them; a Namespace is in itself, as for selectors."""
         is_namespace = (target.kind.group, target.kind.plural) == ("", "namespaces")
         return self.covers(target.labels if is_namespace else target.namespace_labels or {})
@@ -59,7 +59,7 @@ class BoundPolicy:
 
     compiled: CompiledPolicy
     bindings: tuple[Binding, ...]
-    reading: Reading = UNKNOWN
+    reading: Reading = UNKNOWN_READING
     requester: frozenset[Check] = frozenset()
     evaluator: Evaluator = ADMISSION
     combination: Combination | None = None
@@ -74,7 +74,7 @@ class BoundPolicy:
         """Return whether the policy evaluates the objects of a namespace; an empty name stands for cluster-scoped objects."""
         return self.namespace in ("", namespace) or (self.evaluates_cluster_scoped and not namespace)
 
-    def with_exemptions(
+    def add_exemptions(
         self, check_results: tuple[CheckResult, ...], resource: Resource, namespace: JsonObject | None
     ) -> tuple[CheckResult, ...]:
         """The check results with the exemption of the object in `excepted_by`, if admission exempts its requests from the policy.
@@ -86,11 +86,7 @@ class BoundPolicy:
         ):
             return check_results
         exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
-        return (
-            tuple(_without_effect(check_result, exempted) for check_result in check_results)
-            if exempted
-            else check_results
-        )
+        return tuple(_exempt(check_result, exempted) for check_result in check_results) if exempted else check_results
 
     @property
     def may_change_objects(self) -> bool:
@@ -103,7 +99,7 @@ class BoundPolicy:
         return self.compiled.policy
 
 
-def _without_effect(check_result: CheckResult, exempted: str) -> CheckResult:
+def _exempt(check_result: CheckResult, exempted: str) -> CheckResult:
     """Mark a check result as exempted. Errors of the policy's configuration do not depend on the object and stay."""
     if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
         return check_result
@@ -125,9 +121,15 @@ class InvocationResult(NamedTuple):
     check_results: tuple[CheckResult, ...]
     request: Request | None = None
 
+    def on(self, evaluated: Resource | None) -> InvocationResult:
+        """The result as one for the object that a check evaluated; None is the object of the request."""
+        if evaluated is None or self.request is None:
+            return self
+        return self._replace(resource=evaluated, request=self.request.on(evaluated))
+
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class CombinedChange:
     """The changes of several invocations to one object, in the order of their names.
 
     `undone` is true if they leave the object unchanged, `order_matters` if another order has another result. `refused` is the
@@ -147,7 +149,7 @@ AtRest: TypeAlias = Callable[[BoundPolicy, JsonObject], bool]
 class Combination(Protocol):
     """The way in which a language's policies change an object together: each changes the result of the policies before it."""
 
-    def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
+    def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """The result of all requests of `acting` on an object; None if at most one policy acts.
 
         Policies that are not `at_rest` are evaluated. Raises SchemaUnknown.
@@ -164,16 +166,16 @@ def evaluate_object(
     `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
     here: it has one when the object is listed in that kind. A kind that differs in the apiVersion alone has no list of its own. Raises AuthorizerFailed and SchemaUnknown.
     """
-    for pending in requests(bound, resource, original, context):
+    for pending in list_requests(bound, resource, original, context):
         if pending.request is None:
             yield pending
             continue
         check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
-        check_results = bound.with_exemptions(check_results, resource, context.namespace(resource.namespace))
+        check_results = bound.add_exemptions(check_results, resource, context.find_namespace(resource.namespace))
         yield pending._replace(check_results=check_results)
 
 
-def requests(
+def list_requests(
     bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy for an object, not evaluated, ordered by binding.
@@ -186,10 +188,11 @@ def requests(
         selections = (
             select(bound, binding, resource, original, operation, context) for operation in context.operations
         )
+        # An object is evaluated once: for the first operation that policy and binding match.
         selection = next((candidate for candidate in selections if candidate), None)
-        viewed = selection and _viewed(resource, selection.matched, original, context)
+        viewed = selection and _view(resource, selection.matched, original, context)
         if selection and viewed:
-            yield from _requests(bound, binding, selection, viewed, context)
+            yield from _list_requests(bound, binding, selection, viewed, context)
 
 
 def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationContext) -> bool:
@@ -197,7 +200,7 @@ def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationCo
     return matched != listed and listed == original and matched in context.relabelled
 
 
-def _viewed(resource: Resource, matched: Kind, original: Kind, context: EvaluationContext) -> Resource | None:
+def _view(resource: Resource, matched: Kind, original: Kind, context: EvaluationContext) -> Resource | None:
     """The object in the kind in which a policy evaluates it; None if the policy evaluates it on another list."""
     if is_viewed(matched, resource.kind, original, context):
         return _VIEWS.of(resource, matched)
@@ -236,18 +239,18 @@ def select(
 ) -> Selection | None:
     """The request that a policy and one of its bindings match, or None; a configuration error is the selection's `fault`.
 
-    Only the facts in `Target` decide.
+    Only the facts in `MatchTarget` decide.
     """
-    policy, target = bound.policy, _target(resource, original, operation, context)
+    policy, target = bound.policy, _make_target(resource, original, operation, context)
     if bound.covered and not bound.covered.include(target):
         return None
     try:
-        matched = _matched(policy.match, target)
+        matched = _match(policy.match, target)
     except ConfigurationError as error:
         return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
         return None
-    if fault := unserved(policy, context.params):
+    if fault := explain_unserved(policy, context.params):
         return Selection(target, matched, f"failed to configure policy: {fault}")
     try:
         narrowed_out = binding.match is not None and applies(binding.match, target) is None
@@ -256,10 +259,10 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> Target:
-    namespace = request_namespace(resource)
-    namespace_object = context.namespace(namespace)
-    return Target(
+def _make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> MatchTarget:
+    namespace = get_request_namespace(resource)
+    namespace_object = context.find_namespace(namespace)
+    return MatchTarget(
         kind=original,
         operation=operation,
         name=resource.name,
@@ -270,46 +273,46 @@ def _target(resource: Resource, original: Kind, operation: Operation, context: E
     )
 
 
-def request_namespace(resource: Resource) -> str:
+def get_request_namespace(resource: Resource) -> str:
     """The namespace of a request on an object: a Namespace's own name for Namespace objects."""
     if (resource.kind.group, resource.kind.plural) == ("", "namespaces"):
         return resource.name
     return resource.namespace
 
 
-def _requests(
+def _list_requests(
     bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     policy, target = bound.policy, selection.target
 
     def fault_result(text: str) -> InvocationResult:
         return InvocationResult(
-            Invocation(policy, binding), target.operation, resource, (misconfigured(bound.compiled, text),)
+            Invocation(policy, binding), target.operation, resource, (fail_configuration(bound.compiled, text),)
         )
 
     if selection.fault:
         yield fault_result(selection.fault)
         return
     try:
-        params = resolve(policy, binding, target.namespace, context.params)
+        params = resolve_params(policy, binding, target.namespace, context.params)
     except ConfigurationError as error:
         yield fault_result(f"failed to configure binding: {error}")
         return
     if not params:
         yield InvocationResult(Invocation(policy, binding), target.operation, resource, ())
         return
-    request = _request(bound, binding, selection, resource, context)
+    request = _make_request(bound, binding, selection, resource, context)
     for param in params:
         yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
 
-def _matched(match: MatchResources | None, target: Target) -> Kind | None:
+def _match(match: MatchResources | None, target: MatchTarget) -> Kind | None:
     if match is None:
         raise ConfigurationError("policy contained no match constraints, a required field")
     return applies(match, target)
 
 
-def _request(
+def _make_request(
     bound: BoundPolicy, binding: Binding, selection: Selection, resource: Resource, context: EvaluationContext
 ) -> Request:
     target = selection.target
@@ -319,7 +322,7 @@ def _request(
         matched=selection.matched,
         resource=resource,
         namespace=target.namespace,
-        namespace_object=_namespace_object(bound, target, resource, context),
+        namespace_object=_get_namespace_object(bound, target, resource, context),
         user=context.user,
         decider=context.authorizer,
         budget_use=context.budget_use,
@@ -327,11 +330,12 @@ def _request(
     )
 
 
-def _namespace_object(
-    bound: BoundPolicy, target: Target, resource: Resource, context: EvaluationContext
+def _get_namespace_object(
+    bound: BoundPolicy, target: MatchTarget, resource: Resource, context: EvaluationContext
 ) -> JsonObject | None:
     if not target.namespace:
         return None
     if (resource.kind.group, resource.kind.plural) != ("", "namespaces"):
-        return typed_namespace(context.namespace(target.namespace))
+        return read_typed_namespace(context.find_namespace(target.namespace))
+    # The request that creates a Namespace finds no Namespace of this name.
     return resource.body if bound.own_namespace_object and target.operation != "CREATE" else None

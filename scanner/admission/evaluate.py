@@ -21,26 +21,26 @@ from scanner.admission.cost_budget import (
     RUNTIME,
     BudgetUse,
     CostBudget,
-    Fault,
+    EvaluationFault,
     run,
     run_all,
 )
 from scanner.admission.request import (
     Request,
-    activation_of,
-    authorization,
-    filtered_namespace,
-    group_version_resource,
-    request_map,
+    filter_namespace,
+    make_activation,
+    make_authorization,
+    make_group_version_resource,
+    make_request_map,
 )
 from scanner.admission.results import (
     NO_AUTHORIZER,
-    annotation_result,
-    errored,
+    decide_annotation,
+    decide_validation,
+    evaluate_validation,
     is_evaluable,
-    left_out,
-    validated,
-    validation_result,
+    make_error,
+    skip_checks,
 )
 from scanner.model.outcome import (
     Check,
@@ -61,30 +61,30 @@ from scanner.model.resource import Resource
 # Rules: `docs/semantics/evaluation.md#match-conditions`.
 
 
-def before_checks(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
+def evaluate_conditions(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
     """The results of the match conditions, which precede all checks; empty if all conditions are true."""
     if not compiled.conditions:
         return ()
-    base = {**activation_of(compiled.policy, request, param), **authorization(request)}
-    seen = {**base, "request": request_of_conditions(request)}
-    return unmet(compiled, seen, request.budget_use, counts=compiled.has_to_count(base))
+    base = {**make_activation(compiled.policy, request, param), **make_authorization(request)}
+    values = {**base, "request": make_condition_request(request)}
+    return find_unmet_condition(compiled, values, request.budget_use, counts=compiled.must_count_cost(base))
 
 
-def unmet(
-    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
+def find_unmet_condition(
+    compiled: CompiledPolicy, values: Mapping[str, object], budget_use: BudgetUse | None = None, *, counts: bool = False
 ) -> tuple[CheckResult, ...]:
     """The results of the match conditions for the given inputs, variables excluded; empty if all conditions are true."""
-    verdict = _conditions(compiled, seen, budget_use, counts=counts)
+    verdict = _evaluate_conditions(compiled, values, budget_use, counts=counts)
     if isinstance(verdict, Skipped):
         return tuple(CheckResult(check, verdict) for check in compiled.checks)
     return () if verdict is None else (CheckResult(Check(CheckKind.CONDITIONS), verdict),)
 
 
-def _conditions(
-    compiled: CompiledPolicy, seen: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
+def _evaluate_conditions(
+    compiled: CompiledPolicy, values: Mapping[str, object], budget_use: BudgetUse | None, *, counts: bool
 ) -> Skipped | Errored | None:
     """None when all conditions are true. A false condition beats every error, but not an exhausted budget."""
-    activation = compiled.activation(seen, metered=counts)
+    activation = compiled.make_activation(values, metered=counts)
     cost_budget = CostBudget(CONDITIONS, budget_use) if counts else None
     faults: dict[str, None] = {}
     undecided, unmet = "", ""
@@ -93,12 +93,13 @@ def _conditions(
             undecided = undecided or f"match condition {condition.name} asks the authorizer"
             continue
         value = run(expression, activation, cost_budget)
-        if isinstance(value, Fault):
+        if isinstance(value, EvaluationFault):
             if value.ends:
-                return errored(compiled, value.text)
+                return make_error(compiled, value.text)
             faults[value.text] = None
         elif value is not True:
             unmet = unmet or condition.name
+            # A counted evaluation goes on: an exhausted budget would beat the false condition.
             if not counts:
                 break
     if unmet:
@@ -108,12 +109,12 @@ def _conditions(
     if not faults:
         return None
     text = next(iter(faults)) if len(faults) == 1 else f"[{', '.join(faults)}]"
-    return errored(compiled, text)
+    return make_error(compiled, text)
 
 
-def request_of_conditions(request: Request) -> dict[str, object]:
+def make_condition_request(request: Request) -> dict[str, object]:
     """`request` for match conditions: with the resource that the request names."""
-    return {**request_map(request), "resource": group_version_resource(request.original)}
+    return {**make_request_map(request), "resource": make_group_version_resource(request.original)}
 
 
 def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
@@ -122,109 +123,117 @@ def evaluate(compiled: CompiledPolicy, request: Request, param: Resource | None)
     A false match condition skips every check; a failing match condition has the only result. Raises AuthorizerFailed.
     """
     if compiled.excess:
-        return left_out(compiled)
-    if stopped := before_checks(compiled, request, param):
+        return skip_checks(compiled)
+    if stopped := evaluate_conditions(compiled, request, param):
         return stopped
-    base = {**activation_of(compiled.policy, request, param), "namespaceObject": request.namespace_object}
-    if compiled.has_to_count(base):
+    base = {**make_activation(compiled.policy, request, param), "namespaceObject": request.namespace_object}
+    if compiled.must_count_cost(base):
         return _evaluate_within_budget(compiled, request, base)
-    filtered, messages = _visible(request, base)
-    return uncounted(compiled, filtered, messages, base)
+    filtered, messages = _make_visible(request, base)
+    return evaluate_uncounted(compiled, filtered, messages, base)
 
 
-def uncounted(
+def evaluate_uncounted(
     compiled: CompiledPolicy,
-    seen: Mapping[str, object],
+    values: Mapping[str, object],
     seen_by_messages: Mapping[str, object],
     seen_by_annotations: Mapping[str, object],
 ) -> tuple[CheckResult, ...]:
     """The results of all checks without counting, for costs far from the limits.
 
-    `seen`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
+    `values`, `seen_by_messages` and `seen_by_annotations` are the values that expressions may name, without the variables. Where
     they are the same mapping, the expressions share the variables, too.
     """
-    filtered = compiled.activation(seen)
-    messages = filtered if seen_by_messages is seen else compiled.activation(seen_by_messages)
-    outcomes = [validated(compiled, validation, filtered, messages) for validation in compiled.validations]
+    filtered = compiled.make_activation(values)
+    messages = filtered if seen_by_messages is values else compiled.make_activation(seen_by_messages)
+    outcomes = [evaluate_validation(compiled, validation, filtered, messages) for validation in compiled.validations]
     if compiled.annotations:
-        full = filtered if seen_by_annotations is seen else compiled.activation(seen_by_annotations)
+        full = filtered if seen_by_annotations is values else compiled.make_activation(seen_by_annotations)
         outcomes += [
-            annotation_result(compiled, expression, run(expression, full)) for expression in compiled.annotations
+            decide_annotation(compiled, expression, run(expression, full)) for expression in compiled.annotations
         ]
     return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
-def _visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+def _make_visible(request: Request, base: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """The inputs of validations, and those of their messages."""
-    visible = {**base, "namespaceObject": filtered_namespace(request.namespace_object)}
-    return {**visible, **authorization(request)}, visible
+    visible = {**base, "namespaceObject": filter_namespace(request.namespace_object)}
+    return {**visible, **make_authorization(request)}, visible
 
 
 def _evaluate_within_budget(
     compiled: CompiledPolicy, request: Request, base: Mapping[str, object]
 ) -> tuple[CheckResult, ...]:
     """Evaluate and count: validations and then all their messages share one budget, annotations have another."""
-    filtered, visible = (compiled.activation(values_seen, metered=True) for values_seen in _visible(request, base))
+    filtered, visible = (
+        compiled.make_activation(values_seen, metered=True) for values_seen in _make_visible(request, base)
+    )
     cost_budget = CostBudget(RUNTIME, request.budget_use)
     evaluable = [expression for _, expression, _ in compiled.validations if is_evaluable(expression, filtered)]
     values = run_all(evaluable, filtered, cost_budget)
-    if isinstance(values, Fault):
-        return _exhausted(compiled)
+    if isinstance(values, EvaluationFault):
+        return _fail_exhausted(compiled)
     texts = run_all((message for _, _, message in compiled.validations), visible, cost_budget)
     annotations = run_all(
-        compiled.annotations, compiled.activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
+        compiled.annotations, compiled.make_activation(base, metered=True), CostBudget(RUNTIME, request.budget_use)
     )
-    if isinstance(annotations, Fault):
-        return _exhausted(compiled)
+    if isinstance(annotations, EvaluationFault):
+        return _fail_exhausted(compiled)
     results = iter(values)
     outcomes = [
         *(
-            _counted(compiled, validation, next(results), texts if isinstance(texts, Fault) else texts[index])
+            _count_validation(
+                compiled, validation, next(results), texts if isinstance(texts, EvaluationFault) else texts[index]
+            )
             if is_evaluable(validation[1], filtered)
             else NO_AUTHORIZER
             for index, validation in enumerate(compiled.validations)
         ),
-        *map(partial(annotation_result, compiled), compiled.annotations, annotations),
+        *map(partial(decide_annotation, compiled), compiled.annotations, annotations),
     ]
     return tuple(map(CheckResult, compiled.checks, outcomes))
 
 
-def _exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
+def _fail_exhausted(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """The single result of an invocation that exhausted its budget: it replaces all others."""
-    return (CheckResult(Check(CheckKind.CONFIGURATION), errored(compiled, EXHAUSTED)),)
+    return (CheckResult(Check(CheckKind.CONFIGURATION), make_error(compiled, EXHAUSTED)),)
 
 
-def _counted(
+def _count_validation(
     compiled: CompiledPolicy,
     compiled_validation: tuple[Validation, Expression, Expression | None],
-    value: cel.Value | Fault,
-    text: cel.Value | Fault,
+    value: cel.Value | EvaluationFault,
+    text: cel.Value | EvaluationFault,
 ) -> Outcome:
     """The outcome of a validation; if the messages exhausted the budget, a passing validation is an error too."""
-    if not isinstance(value, Fault) and isinstance(text, Fault) and text.ends:
-        return errored(compiled, f"failed messageExpression: {text.text}")
-    return validation_result(compiled, compiled_validation[0], value, lambda: text)
+    if not isinstance(value, EvaluationFault) and isinstance(text, EvaluationFault) and text.ends:
+        return make_error(compiled, f"failed messageExpression: {text.text}")
+    return decide_validation(compiled, compiled_validation[0], value, lambda: text)
 
 
-def inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:
+def make_inputs(compiled: CompiledPolicy, request: Request, param: Resource | None) -> dict[str, object]:
     """A fresh activation with all that a mutation may name: the whole namespace, the authorizer, variables of its own."""
-    base = activation_of(compiled.policy, request, param)
-    full = {**base, "namespaceObject": request.namespace_object, **authorization(request)}
-    return compiled.activation(full, metered=compiled.has_to_count(full))
+    base = make_activation(compiled.policy, request, param)
+    full = {**base, "namespaceObject": request.namespace_object, **make_authorization(request)}
+    return compiled.make_activation(full, metered=compiled.must_count_cost(full))
 
 
-def inputs_of(compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check) -> dict[str, object]:
+def make_check_inputs(
+    compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
+) -> dict[str, object]:
     """The inputs of a check's expressions, in a fresh activation: to evaluate them again without counting."""
-    base = activation_of(compiled.policy, request, param)
+    base = make_activation(compiled.policy, request, param)
     whole = {**base, "namespaceObject": request.namespace_object}
     match check.kind:
         case CheckKind.CONDITIONS:
-            return compiled.activation({**base, **authorization(request), "request": request_of_conditions(request)})
+            return compiled.make_activation(
+                {**base, **make_authorization(request), "request": make_condition_request(request)}
+            )
         case CheckKind.VALIDATION:
-            return compiled.activation(_visible(request, whole)[0])
+            return compiled.make_activation(_make_visible(request, whole)[0])
         case CheckKind.AUDIT_ANNOTATION:
-            return compiled.activation(whole)
+            return compiled.make_activation(whole)
         case CheckKind.MUTATION | CheckKind.CONFIGURATION:
-            return compiled.activation({**whole, **authorization(request)})
+            return compiled.make_activation({**whole, **make_authorization(request)})
         case _ as never:
             assert_never(never)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.evaluate import evaluate, inputs_of
+from scanner.admission.evaluate import evaluate, make_check_inputs
 from scanner.admission.request import Request
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.resource import Kind, Resource
@@ -80,7 +80,7 @@ class AdmissionEvaluator:
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
     ) -> dict[str, object]:
         """See Evaluator."""
-        return inputs_of(compiled, request, param, check)
+        return make_check_inputs(compiled, request, param, check)
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: the expressions alone decide."""

@@ -39,7 +39,7 @@ _POLICY_OBJECTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MatchTarget:
     """A simulated request on a stored object: the facts that matching reads.
 
     `kind` is the resource the request names, `equivalents` the same objects' other served kinds in registration
@@ -56,28 +56,28 @@ class Target:
     equivalents: tuple[Kind, ...] = ()
 
 
-def exempt(kind: Kind, *, static: bool = False) -> bool:
+def is_exempt(kind: Kind, *, static: bool = False) -> bool:
     """Return whether admission exempts a kind from all policies; static manifest policies do evaluate policy objects."""
     key = (kind.group, kind.plural)
     return key in _NEVER or (not static and key in _POLICY_OBJECTS)
 
 
-def applies(match: MatchResources, target: Target) -> Kind | None:
+def applies(match: MatchResources, target: MatchTarget) -> Kind | None:
     """The kind in which the object has to be evaluated, or None when the request is not matched.
 
     Mirrors `Matcher.Matches` of `plugin/policy/matching`. Raises ConfigurationError for a Namespace that does not exist, and
     for a selector that cannot be parsed, if the rules match.
     """
     fault = ""
-    for selects in (_namespace_selected, _object_selected):
+    for selects in (_selects_namespace, _selects_object):
         try:
             if not selects(match, target):
                 return None
         except ConfigurationError as error:
             fault = fault or str(error)
-    if match.exclude_rules and _first_match(match.exclude_rules, match.match_policy, target):
+    if match.exclude_rules and _find_first_match(match.exclude_rules, match.match_policy, target):
         return None
-    matched = _first_match(match.rules, match.match_policy, target) if match.rules else target.kind
+    matched = _find_first_match(match.rules, match.match_policy, target) if match.rules else target.kind
     if matched and fault:
         raise ConfigurationError(fault)
     return matched
@@ -88,14 +88,15 @@ def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
     return any(_matches(rule, kind, operation, None, kind.namespaced) for operation in operations)
 
 
-def _first_match(rules: tuple[Rule, ...], match_policy: str, target: Target) -> Kind | None:
+def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: MatchTarget) -> Kind | None:
     candidates = (target.kind, *target.equivalents) if match_policy == "Equivalent" else (target.kind,)
+    # No rule is tried with an equivalent kind before all rules were tried with the requested one.
     if any(_rule_matches(rule, target.kind, target) for rule in rules):
         return target.kind
     return next((kind for rule in rules for kind in candidates[1:] if _rule_matches(rule, kind, target)), None)
 
 
-def _rule_matches(rule: Rule, kind: Kind, target: Target) -> bool:
+def _rule_matches(rule: Rule, kind: Kind, target: MatchTarget) -> bool:
     # Namespaces are cluster-scoped although their requests carry a namespace.
     namespaced = bool(target.namespace) and not _is_namespace(target.kind)
     return _matches(rule, kind, target.operation, target.name, namespaced)
@@ -104,25 +105,25 @@ def _rule_matches(rule: Rule, kind: Kind, target: Target) -> bool:
 def _matches(rule: Rule, kind: Kind, operation: str, name: str | None, namespaced: bool) -> bool:  # noqa: FBT001 - one of five facts
     return (
         rule.scope in ("*", "Namespaced" if namespaced else "Cluster")
-        and _listed(operation, rule.operations)
-        and _listed(kind.group, rule.api_groups)
-        and _listed(kind.version, rule.api_versions)
-        and any(_main_resource(pattern, kind.plural) for pattern in rule.resources)
+        and _is_listed(operation, rule.operations)
+        and _is_listed(kind.group, rule.api_groups)
+        and _is_listed(kind.version, rule.api_versions)
+        and any(_names_main_resource(pattern, kind.plural) for pattern in rule.resources)
         and (name is None or not rule.resource_names or name in rule.resource_names)
     )
 
 
-def _listed(value: str, allowed: tuple[str, ...]) -> bool:
+def _is_listed(value: str, allowed: tuple[str, ...]) -> bool:
     return "*" in allowed or value in allowed
 
 
-def _main_resource(pattern: str, plural: str) -> bool:
+def _names_main_resource(pattern: str, plural: str) -> bool:
     """Return whether a resources entry names the main resource; `pods/*` does, `*/scale` does not."""
     resource, slash, subresource = pattern.partition("/")
     return resource in ("*", plural) and (not slash or subresource == "*")
 
 
-def _namespace_selected(match: MatchResources, target: Target) -> bool:
+def _selects_namespace(match: MatchResources, target: MatchTarget) -> bool:
     selector = match.namespace_selector
     if selector.empty:
         return True
@@ -136,7 +137,7 @@ def _namespace_selected(match: MatchResources, target: Target) -> bool:
     return selector.matches(target.namespace_labels)
 
 
-def _object_selected(match: MatchResources, target: Target) -> bool:
+def _selects_object(match: MatchResources, target: MatchTarget) -> bool:
     # The simulated UPDATE changes nothing, so the old object has the labels of the new one.
     selector = match.object_selector
     return selector.empty or selector.matches(target.labels)

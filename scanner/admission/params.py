@@ -19,7 +19,7 @@ from scanner.model.resource import Kind, Resource
 class ParamSource(Protocol):
     """The source of param objects."""
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         """The served kind of a policy's paramKind, or None when the cluster does not serve it."""
         ...
 
@@ -27,20 +27,22 @@ class ParamSource(Protocol):
         """One param object, or None; the namespace is empty for cluster-scoped kinds."""
         ...
 
-    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def list_all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
         """Every param object of a namespace, or of the cluster for cluster-scoped kinds."""
         ...
 
 
-def unserved(policy: Policy, source: ParamSource) -> str:
+def explain_unserved(policy: Policy, source: ParamSource) -> str:
     """The configuration error of a policy whose paramKind is not served, or an empty string."""
-    if policy.param_kind is None or source.kind(policy.param_kind):
+    if policy.param_kind is None or source.find_kind(policy.param_kind):
         return ""
     group, _, version = policy.param_kind.api_version.rpartition("/")
     return f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={policy.param_kind.kind}'"
 
 
-def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSource) -> tuple[Resource | None, ...]:
+def resolve_params(
+    policy: Policy, binding: Binding, namespace: str, source: ParamSource
+) -> tuple[Resource | None, ...]:
     """The params of a binding for a request, ordered by namespace and name; `None` stands for an evaluation without a param.
 
     `namespace` is the request's. Mirrors `CollectParams` of `plugin/policy/generic`. Raises ConfigurationError with the API
@@ -48,9 +50,9 @@ def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSourc
     """
     if policy.param_kind is None or binding.param_ref is None:
         return (None,)
-    kind = source.kind(policy.param_kind)
+    kind = source.find_kind(policy.param_kind)
     if kind is None:
-        raise ConfigurationError(unserved(policy, source))
+        raise ConfigurationError(explain_unserved(policy, source))
     params = _find(binding.param_ref, kind, namespace, source)
     if not params and binding.param_ref.parameter_not_found_action == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -58,7 +60,7 @@ def resolve(policy: Policy, binding: Binding, namespace: str, source: ParamSourc
 
 
 def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tuple[Resource, ...]:
-    where = _namespace(ref, kind, namespace)
+    where = _get_namespace(ref, kind, namespace)
     if ref.name and ref.selector is not None:
         raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
     if ref.name:
@@ -67,11 +69,11 @@ def _find(ref: ParamRef, kind: Kind, namespace: str, source: ParamSource) -> tup
     if ref.selector is None:
         raise ConfigurationError("one of name or selector must be provided")
     ref.selector.reject_unparsable()
-    selected = (param for param in source.all(kind, where) if ref.selector.matches(param.labels))
+    selected = (param for param in source.list_all(kind, where) if ref.selector.matches(param.labels))
     return tuple(sorted(selected, key=lambda param: (param.namespace, param.name)))
 
 
-def _namespace(ref: ParamRef, kind: Kind, namespace: str) -> str:
+def _get_namespace(ref: ParamRef, kind: Kind, namespace: str) -> str:
     if not kind.namespaced:
         if ref.namespace:
             raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")

@@ -59,14 +59,19 @@ class Request(NamedTuple):
     budget_use: BudgetUse | None = None
     narrowing: MatchResources | None = None
 
+    def on(self, resource: Resource) -> Request:
+        """The same request on another object."""
+        kind = resource.kind
+        return self._replace(original=kind, matched=kind, resource=resource, namespace=resource.namespace)
 
-def activation_of(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
+
+def make_activation(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
     """Return the inputs of a policy's expressions, except `variables` and `authorizer`."""
     body = request.resource.body
     activation: dict[str, object] = {
         "object": body if request.current is None else request.current,
         "oldObject": body if request.operation == "UPDATE" else None,
-        "request": request_map(request),
+        "request": make_request_map(request),
         "namespaceObject": None,
     }
     if policy.param_kind is not None:
@@ -74,7 +79,7 @@ def activation_of(policy: Policy, request: Request, param: Resource | None) -> d
     return activation
 
 
-def authorization(request: Request) -> dict[str, object]:
+def make_authorization(request: Request) -> dict[str, object]:
     """The variables that read the authorizer, by name; none without a decider.
 
     Messages and audit annotations do not have these variables.
@@ -82,7 +87,9 @@ def authorization(request: Request) -> dict[str, object]:
     if request.decider is None:
         return {}
     user, kind = request.user, request.original
-    authorizer = cel.Authorizer(request.decider, cel.Subject(user.username, user.groups, user.uid, user.extra))
+    authorizer = cel.Authorizer(
+        request.decider, cel.AuthorizerSubject(user.username, user.groups, user.uid, user.extra)
+    )
     resource = authorizer.request_resource(
         group=kind.group, resource=kind.plural, namespace=request.namespace, name=request.resource.name
     )
@@ -96,7 +103,7 @@ class RequestForm:
     before: Mapping[str, object]
     after: Mapping[str, object]
 
-    def filled(self, name: str, namespace: str) -> dict[str, object]:
+    def fill(self, name: str, namespace: str) -> dict[str, object]:
         """`request` for one object: most empty strings are absent keys, as in the API server's conversion."""
         form = dict(self.before)
         if name:
@@ -108,7 +115,7 @@ class RequestForm:
 
 
 @lru_cache(maxsize=64)
-def request_form(operation: Operation, matched: Kind, original: Kind, user: UserInfo) -> RequestForm:
+def make_request_form(operation: Operation, matched: Kind, original: Kind, user: UserInfo) -> RequestForm:
     """The form of all requests on objects of a kind.
 
     `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them. All requests share the
@@ -117,11 +124,11 @@ def request_form(operation: Operation, matched: Kind, original: Kind, user: User
     options = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[operation]
     before = {
         "uid": "",
-        **kinds_of_request(matched, original),
+        **make_request_kinds(matched, original),
     }
     after = {
         "operation": operation,
-        "userInfo": user_info(user),
+        "userInfo": make_user_info(user),
         "object": None,
         "oldObject": None,
         "dryRun": True,
@@ -130,37 +137,37 @@ def request_form(operation: Operation, matched: Kind, original: Kind, user: User
     return RequestForm(before, after)
 
 
-def request_map(request: Request) -> dict[str, object]:
+def make_request_map(request: Request) -> dict[str, object]:
     """The value of `request`: an AdmissionRequest as nested maps, in which `object` and `oldObject` are null."""
-    form = request_form(request.operation, request.matched, request.original, request.user)
-    return form.filled(request.resource.name, request.namespace)
+    form = make_request_form(request.operation, request.matched, request.original, request.user)
+    return form.fill(request.resource.name, request.namespace)
 
 
-def kinds_of_request(matched: Kind, original: Kind) -> dict[str, object]:
+def make_request_kinds(matched: Kind, original: Kind) -> dict[str, object]:
     """The keys of `request` that name kinds.
 
     `kind` and `resource` are of the kind that is evaluated, `requestKind` and `requestResource` of the kind that is requested.
     """
     return {
-        "kind": _group_version_kind(matched),
-        "resource": group_version_resource(matched),
-        "requestKind": _group_version_kind(original),
-        "requestResource": group_version_resource(original),
+        "kind": _make_group_version_kind(matched),
+        "resource": make_group_version_resource(matched),
+        "requestKind": _make_group_version_kind(original),
+        "requestResource": make_group_version_resource(original),
     }
 
 
-def user_info(user: UserInfo) -> dict[str, object]:
+def make_user_info(user: UserInfo) -> dict[str, object]:
     """`request.userInfo`: empty fields are absent keys."""
     extra = {key: list(values) for key, values in user.extra}
     fields = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     return {key: value for key, value in fields.items() if value}
 
 
-def _group_version_kind(kind: Kind) -> dict[str, str]:
+def _make_group_version_kind(kind: Kind) -> dict[str, str]:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def group_version_resource(kind: Kind) -> dict[str, str]:
+def make_group_version_resource(kind: Kind) -> dict[str, str]:
     """The value of `request.resource`: the keys `group`, `version` and `resource`, the plural."""
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
@@ -172,19 +179,19 @@ class _TypedNamespaces:
         self._known: dict[int, tuple[JsonObject, JsonObject]] = {}
 
     def of(self, namespace: JsonObject) -> JsonObject:
-        """See typed_namespace."""
-        known = self._known.get(id(namespace))
-        if known is None or known[0] is not namespace:
+        """See read_typed_namespace."""
+        known_namespace = self._known.get(id(namespace))
+        if known_namespace is None or known_namespace[0] is not namespace:
             if len(self._known) >= _MOST_NAMESPACES:
                 self._known.clear()
-            known = self._known[id(namespace)] = namespace, typed_object(namespace)
-        return known[1]
+            known_namespace = self._known[id(namespace)] = namespace, read_typed_object(namespace)
+        return known_namespace[1]
 
 
 _TYPED = _TypedNamespaces()
 
 
-def typed_namespace(namespace: JsonObject | None) -> JsonObject | None:
+def read_typed_namespace(namespace: JsonObject | None) -> JsonObject | None:
     """A Namespace as the API server holds it for expressions: without apiVersion, kind and managedFields.
 
     Mirrors the informers of kube-apiserver, whose objects have no TypeMeta and lose their managed fields (`trim`).
@@ -192,7 +199,7 @@ def typed_namespace(namespace: JsonObject | None) -> JsonObject | None:
     return None if namespace is None else _TYPED.of(namespace)
 
 
-def typed_object(body: JsonObject) -> JsonObject:
+def read_typed_object(body: JsonObject) -> JsonObject:
     """An object of a built-in kind as an informer of the API server holds it."""
     typed = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
     if dig(body, "metadata", "managedFields") is not None:
@@ -201,7 +208,7 @@ def typed_object(body: JsonObject) -> JsonObject:
     return typed
 
 
-def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
+def filter_namespace(namespace: JsonObject | None) -> JsonObject | None:
     """The part of a Namespace that validations may read, or None without a Namespace.
 
     Mirrors `CreateNamespaceObject` of apiserver's `plugin/cel`.
@@ -209,5 +216,5 @@ def filtered_namespace(namespace: JsonObject | None) -> JsonObject | None:
     if namespace is None:
         return None
     metadata = as_object(dig(namespace, "metadata"))
-    kept = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
-    return {"metadata": kept, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}
+    kept_metadata = {key: metadata[key] for key in _NAMESPACE_METADATA if key in metadata}
+    return {"metadata": kept_metadata, **{key: namespace[key] for key in ("spec", "status") if key in namespace}}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.cost_budget import (
-    Fault,
+    EvaluationFault,
     run,
 )
 from scanner.model.outcome import (
@@ -41,12 +41,12 @@ _LONGEST_ANNOTATION = 10240
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
 
-def left_out(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
+def skip_checks(compiled: CompiledPolicy) -> tuple[CheckResult, ...]:
     """The results of a policy that was not compiled: every check is skipped."""
     return tuple(CheckResult(check, Skipped(SkipReason.NOT_AUDITABLE, compiled.excess)) for check in compiled.checks)
 
 
-def misconfigured(compiled: CompiledPolicy, text: str) -> CheckResult:
+def fail_configuration(compiled: CompiledPolicy, text: str) -> CheckResult:
     """The only result of an invocation with a faulty configuration; it denies with any actions of the binding.
 
     `text` is the error of the API server. failurePolicy Ignore admits the request; an unknown failurePolicy denies it.
@@ -64,7 +64,7 @@ def is_evaluable(expression: Expression, activation: Mapping[str, object]) -> bo
     return "authorizer" in activation or not expression.reads("authorizer")
 
 
-def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Errored:
+def make_error(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Errored:
     """Return an error whose effect the failure policy decides.
 
     An error that is `always` decisive denies with any actions of the binding, as do all errors of some plugins.
@@ -76,7 +76,7 @@ def errored(compiled: CompiledPolicy, text: str, *, always: bool = False) -> Err
 NO_AUTHORIZER = Skipped(SkipReason.NOT_AUDITABLE, "the expression asks the authorizer")
 
 
-def validated(
+def evaluate_validation(
     compiled: CompiledPolicy,
     compiled_validation: tuple[Validation, Expression, Expression | None],
     activation: Mapping[str, object],
@@ -87,11 +87,14 @@ def validated(
     if not is_evaluable(expression, activation):
         return NO_AUTHORIZER
     value = run(expression, activation)
-    return validation_result(compiled, validation, value, lambda: None if message is None else run(message, messages))
+    return decide_validation(compiled, validation, value, lambda: None if message is None else run(message, messages))
 
 
-def validation_result(
-    compiled: CompiledPolicy, validation: Validation, value: cel.Value | Fault, text: Callable[[], cel.Value | Fault]
+def decide_validation(
+    compiled: CompiledPolicy,
+    validation: Validation,
+    value: cel.Value | EvaluationFault,
+    text: Callable[[], cel.Value | EvaluationFault],
 ) -> Outcome:
     """Return the outcome of one validation from the value of its expression; `text` evaluates the messageExpression.
 
@@ -99,18 +102,18 @@ def validation_result(
     """
     if value is True:
         return Passed()
-    if isinstance(value, Fault):
-        return errored(compiled, value.text)
+    if isinstance(value, EvaluationFault):
+        return make_error(compiled, value.text)
     reason = validation.reason or "Invalid"
-    return Violated(_message(validation, text()), reason, _CODES.get(reason, 422))
+    return Violated(_choose_message(validation, text()), reason, _CODES.get(reason, 422))
 
 
-def _message(validation: Validation, value: cel.Value | Fault) -> str:
+def _choose_message(validation: Validation, value: cel.Value | EvaluationFault) -> str:
     """The message of a violation: the messageExpression, else the message, else the failed expression."""
     text = value.strip(_BLANKS) if isinstance(value, str) else ""
     if text and "\n" not in text and _is_short(text):
         return text
-    return written_message(validation)
+    return get_written_message(validation)
 
 
 def _is_short(text: str) -> bool:
@@ -118,18 +121,18 @@ def _is_short(text: str) -> bool:
     return len(text) * 4 <= _LONGEST_MESSAGE or len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_MESSAGE
 
 
-def written_message(validation: Validation) -> str:
+def get_written_message(validation: Validation) -> str:
     """The message of a violation without its messageExpression: a text of the policy, the same for every object."""
     return validation.message.strip(_BLANKS) or f"failed expression: {validation.expression.strip(_BLANKS)}"
 
 
-def annotation_result(compiled: CompiledPolicy, expression: Expression, value: cel.Value | Fault) -> Outcome:
+def decide_annotation(compiled: CompiledPolicy, expression: Expression, value: cel.Value | EvaluationFault) -> Outcome:
     """Return the outcome of an audit annotation from the value of its expression.
 
     A text is published without its outer blanks, up to 10,240 bytes; null publishes none. Any other value is an error.
     """
-    if isinstance(value, Fault):
-        return errored(compiled, value.text, always=True)
+    if isinstance(value, EvaluationFault):
+        return make_error(compiled, value.text, always=True)
     if value is None:
         return Passed()
     if not isinstance(value, str):
@@ -138,10 +141,10 @@ def annotation_result(compiled: CompiledPolicy, expression: Expression, value: c
             "Return type must be either string or null."
         )
         return Errored(text, would_deny=True, always=True)
-    return Passed(annotation=_clipped(value.strip(_BLANKS)))
+    return Passed(annotation=_clip(value.strip(_BLANKS)))
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     """The first bytes of a text; each byte of a character that is cut becomes a replacement character, as in Go's JSON."""
     clipped = text.encode("utf-8", "surrogatepass")[:_LONGEST_ANNOTATION]
     kept = clipped.decode("utf-8", "ignore")

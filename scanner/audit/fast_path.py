@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias
 
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, requests, select
-from scanner.admission.params import resolve
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
+from scanner.admission.params import resolve_params
 from scanner.audit.fast_policy import (
-    SKIPS,
+    SKIPPED,
     BindingChoice,
     FastPolicy,
     Inputs,
@@ -27,8 +27,8 @@ from scanner.audit.fast_policy import (
     PassTest,
     reads_namespace,
 )
-from scanner.audit.findings import counted_as
-from scanner.audit.object_sets import CheckReasons, SetKey, invocation_key, reasons_of
+from scanner.audit.findings import name_counted_outcome
+from scanner.audit.object_sets import CheckReasons, SetKey, get_invocation_key, list_reasons
 from scanner.audit.redact import reads_data
 from scanner.errors import ConfigurationError
 from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
@@ -52,11 +52,11 @@ class MutatingPolicy(NamedTuple):
     original: Kind
     fast_policy: FastPolicy | None
 
-    def invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
+    def list_invocations(self, resource: Resource, context: EvaluationContext) -> Iterable[InvocationResult]:
         """The invocations of the policy for an object, not evaluated: results with a request and without check results."""
         if self.fast_policy is None:
-            return requests(self.bound, resource, self.original, context)
-        request = self.fast_policy.request(resource)
+            return list_requests(self.bound, resource, self.original, context)
+        request = self.fast_policy.make_request(resource)
         return [
             InvocationResult(invocation, self.fast_policy.operation, resource, (), request)
             for invocation in self.fast_policy.invocations
@@ -89,16 +89,17 @@ class NamespacePolicies:
         self.fast_policies = tuple(fast_policy for group in self._groups for fast_policy in group)
         self.others = tuple(others)
 
-    def not_passed(
+    def find_not_passed(
         self, resource: Resource, size: int, bit: int, skipped: defaultdict[FastPolicy, int]
     ) -> list[NotPassed]:
         """The policies of the fast path that an object does not simply pass; `size` is the length of its JSON text in bytes.
 
         Adds the bit of the object to `skipped` for each policy that evaluates nothing, because a match condition is false.
         """
+        # Objects of a size up to the same power of two share the tests.
         groups = self._tests.get(size.bit_length())
         if groups is None:
-            groups = self._tests[size.bit_length()] = self._tests_for(1 << size.bit_length())
+            groups = self._tests[size.bit_length()] = self._make_tests(1 << size.bit_length())
         not_passed: list[NotPassed] = []
         for inputs_of, tests in groups:
             inputs = inputs_of(resource)
@@ -109,7 +110,7 @@ class NamespacePolicies:
                 except Exception:  # noqa: BLE001 - a later evaluation raises any error again and records it
                     self._count_exception(test.fast_policy)
                     answer = None
-                if answer is SKIPS:
+                if answer is SKIPPED:
                     skipped[test.fast_policy] |= bit
                 else:
                     not_passed.append(NotPassed(test, inputs, answer))
@@ -122,9 +123,13 @@ class NamespacePolicies:
             fast_policy.use_fallback()
             self._tests.clear()
 
-    def _tests_for(self, size: int) -> _Tests:
-        tests = ((group[0].inputs, (fast_policy.test(size) for fast_policy in group)) for group in self._groups)
-        return tuple((inputs_of, tuple((test.passes, test) for test in own)) for inputs_of, own in tests)
+    def _make_tests(self, size: int) -> _Tests:
+        tests = (
+            (group[0].make_inputs, (fast_policy.make_test(size) for fast_policy in group)) for group in self._groups
+        )
+        return tuple(
+            (inputs_of, tuple((test.passes, test) for test in group_tests)) for inputs_of, group_tests in tests
+        )
 
 
 class _Bits:
@@ -140,7 +145,7 @@ _Outcomes: TypeAlias = tuple[CheckReasons, tuple[OutcomeName, ...]]
 """The checks of some results with the reasons why they were not evaluated, and the names under which each is counted."""
 
 
-class NamespaceCounts:
+class NamespaceTally:
     """The objects of one namespace, as sets (see `object_sets`), and their outcomes since they were last moved."""
 
     __slots__ = ("_evaluated", "_namespace", "_not_passed", "_objects", "_skipped", "_violated", "policies")
@@ -155,27 +160,27 @@ class NamespaceCounts:
         self._violated: dict[FastPolicy, _Bits] = {}
         self._skipped: defaultdict[FastPolicy, int] = defaultdict(int)
 
-    def not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
-        """See `NamespacePolicies.not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
+    def find_not_passed(self, resource: Resource, size: int, bit: int) -> list[NotPassed]:
+        """See `NamespacePolicies.find_not_passed`. Policies with false conditions are counted as skipped, all others as passed."""
         self._objects |= bit
-        not_passed = self.policies.not_passed(resource, size, bit, self._skipped)
+        not_passed = self.policies.find_not_passed(resource, size, bit, self._skipped)
         for policy in not_passed:
             self._not_passed[policy.test.fast_policy] |= bit
         return not_passed
 
     def count_outcomes(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...], bit: int) -> None:
-        """Count the outcomes of a policy for an object that `not_passed` returned, and that was then evaluated check by check."""
+        """Count the outcomes of a policy for an object that `find_not_passed` returned, and that was then evaluated check by check."""
         is_violation = _is_violation(fast_policy, check_results)
         bits = self._violated.get(fast_policy) if is_violation else None
         if bits is None:
-            bits = self._bits_of(fast_policy, check_results)
+            bits = self._get_bits(fast_policy, check_results)
             if is_violation:  # these are counted alike for every object
                 self._violated[fast_policy] = bits
         bits.value |= bit
 
-    def _bits_of(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
-        names = tuple([counted_as(check_result) for check_result in check_results])
-        key = fast_policy, (reasons_of(check_results), names)
+    def _get_bits(self, fast_policy: FastPolicy, check_results: tuple[CheckResult, ...]) -> _Bits:
+        names = tuple([name_counted_outcome(check_result) for check_result in check_results])
+        key = fast_policy, (list_reasons(check_results), names)
         bits = self._evaluated.get(key)
         if bits is None:
             bits = self._evaluated[key] = _Bits()
@@ -198,7 +203,7 @@ class NamespaceCounts:
             for binding in fast_policy.bindings:
                 matched[binding.key] += passed + skipped + evaluated[fast_policy]
                 for check, outcome, number in counts:
-                    key = fast_policy.key(binding, check, outcome, kind, self._namespace)
+                    key = fast_policy.make_tally_key(binding, check, outcome, kind, self._namespace)
                     tallies[key] = tallies.get(key, 0) + number
         self._objects = 0
         for sets in (self._not_passed, self._skipped):
@@ -206,19 +211,20 @@ class NamespaceCounts:
         self._evaluated.clear()
         self._violated.clear()
 
-    def add_to(self, sets: _Sets) -> None:
+    def add_to(self, sets: _PageSets) -> None:
         """Add the objects to the sets of a page."""
         sets.objects[self.policies] |= self._objects
         for excluded in (self._not_passed, self._skipped):
             for fast_policy, bits in excluded.items():
                 sets.excluded[fast_policy] |= bits
         for fast_policy, bits in self._skipped.items():
-            sets.others[fast_policy, _all_skipped(fast_policy)] |= bits
+            reasons = tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
+            sets.others[fast_policy, reasons] |= bits
         for (fast_policy, (reasons, _)), evaluated in self._evaluated.items():
             sets.others[fast_policy, reasons] |= evaluated.value
 
 
-class _Sets:
+class _PageSets:
     """The objects of the fast policies of a page: all, those that do not simply pass, and those with other results."""
 
     def __init__(self) -> None:
@@ -243,18 +249,14 @@ def _is_violation(fast_policy: FastPolicy, check_results: tuple[CheckResult, ...
     """Return whether the results are a violation of the only check of a policy."""
     if len(check_results) != 1 or len(fast_policy.checks) != 1:
         return False
-    check, outcome, excepted_by, _ = check_results[0]
+    check, outcome, excepted_by = check_results[0][:3]
     return outcome.__class__ is Violated and check is fast_policy.checks[0] and not excepted_by
 
 
 def _mark(sets: MutableMapping[SetKey, int], fast_policy: FastPolicy, checks: CheckReasons, bits: int) -> None:
     for invocation in fast_policy.invocations:
-        key = SetKey(invocation_key(invocation), checks)
+        key = SetKey(get_invocation_key(invocation), checks)
         sets[key] = sets.get(key, 0) | bits
-
-
-def _all_skipped(fast_policy: FastPolicy) -> CheckReasons:
-    return tuple((check, SkipReason.CONDITION_FALSE.value) for check in fast_policy.checks)
 
 
 class FastPath:
@@ -264,27 +266,27 @@ class FastPath:
         """Take the policies of a list, and decide which of them the fast path may evaluate."""
         self._context = context
         self._plan = plan
-        self._traits = [traits_of(bound, original, plan.kind) for bound, original in plan.policies]
+        self._traits = [find_traits(bound, original, plan.kind) for bound, original in plan.policies]
         self._everywhere: dict[int, BindingChoice | None] = {}
         self._fast_policies: dict[tuple[object, ...], FastPolicy | None] = {}
         self._shared: dict[tuple[FastPolicy | None, ...], NamespacePolicies] = {}
-        self._counts: dict[str, NamespaceCounts] = {}
-        self._in_use: dict[str, NamespaceCounts] = {}
+        self._tallies: dict[str, NamespaceTally] = {}
+        self._in_use: dict[str, NamespaceTally] = {}
         self.drops_secret_data = (plan.kind.group, plan.kind.kind) == ("", "Secret") and not any(
             map(may_read_secret_data, plan.policies)
         )
         """True for Secrets whose data no policy reads."""
 
-    def counts_of(self, namespace: str) -> NamespaceCounts:
+    def get_tally(self, namespace: str) -> NamespaceTally:
         """The counts of a namespace, with its policies; the same instance until `move_into` is called."""
-        counts = self._in_use.get(namespace)
-        if counts is None:
-            counts = self._counts.get(namespace) or NamespaceCounts(namespace, self._policies_of(namespace))
-            self._counts[namespace] = self._in_use[namespace] = counts
-        return counts
+        tally = self._in_use.get(namespace)
+        if tally is None:
+            tally = self._tallies.get(namespace) or NamespaceTally(namespace, self._get_policies(namespace))
+            self._tallies[namespace] = self._in_use[namespace] = tally
+        return tally
 
-    def _policies_of(self, namespace: str) -> NamespacePolicies:
-        fast_policies = tuple(self.fast_policy(number, namespace) for number in range(len(self._plan.policies)))
+    def _get_policies(self, namespace: str) -> NamespacePolicies:
+        fast_policies = tuple(self.get_fast_policy(number, namespace) for number in range(len(self._plan.policies)))
         if fast_policies not in self._shared:
             policies = [
                 (*policy, fast_policy) for policy, fast_policy in zip(self._plan.policies, fast_policies, strict=True)
@@ -300,7 +302,7 @@ class FastPath:
             )
         return self._shared[fast_policies]
 
-    def fast_policy(self, number: int, namespace: str) -> FastPolicy | None:
+    def get_fast_policy(self, number: int, namespace: str) -> FastPolicy | None:
         """The fast form of policy `number` of the plan for the objects of a namespace, or None if only `evaluate_object` can do it.
 
         A form without bindings evaluates no object of the namespace.
@@ -308,24 +310,24 @@ class FastPath:
         bound, original = self._plan.policies[number]
         traits = self._traits[number]
         try:
-            choice = self._choice(number, namespace) if traits.plain else None
+            choice = self._get_choice(number, namespace) if traits.is_plain else None
         except Exception:  # noqa: BLE001 - `evaluate_object` raises any error again for every object and records it
             return None
         if choice is None:
             return None
-        read = namespace if traits.reads_namespace else ""
-        key = (number, choice.key, read)
+        read_namespace = namespace if traits.reads_namespace else ""
+        key = (number, choice.key, read_namespace)
         if key not in self._fast_policies:
             self._fast_policies[key] = FastPolicy(bound, original, choice, self._plan.kind, namespace, self._context)
         return self._fast_policies[key]
 
-    def _choice(self, number: int, namespace: str) -> BindingChoice | None:
+    def _get_choice(self, number: int, namespace: str) -> BindingChoice | None:
         """The choice of bindings for a namespace; a policy that treats all namespaces alike has a single choice."""
         if number in self._everywhere:
             return self._everywhere[number]
         bound, original = self._plan.policies[number]
-        choice = choice_of(bound, original, self._plan.kind, namespace, self._context)
-        if self._traits[number].everywhere:
+        choice = choose_bindings(bound, original, self._plan.kind, namespace, self._context)
+        if self._traits[number].ignores_namespaces:
             self._everywhere[number] = choice
         return choice
 
@@ -333,37 +335,37 @@ class FastPath:
         self, tallies: Counter[TallyKey], matched: Counter[BindingKey], sets: MutableMapping[SetKey, int]
     ) -> None:
         """Add the outcomes since the last call to `tallies`, the objects of each binding to `matched`, and the sets to `sets`."""
-        own = _Sets()
-        for counts in self._in_use.values():
-            counts.add_to(own)
-            counts.move_into(tallies, matched, self._plan.kind)
-        own.move_into(sets)
+        page_sets = _PageSets()
+        for tally in self._in_use.values():
+            tally.add_to(page_sets)
+            tally.move_into(tallies, matched, self._plan.kind)
+        page_sets.move_into(sets)
         self._in_use.clear()
 
 
 # The policies that the fast path may evaluate, with their bindings and param.
 
 
-class Traits(NamedTuple):
+class PolicyTraits(NamedTuple):
     """The properties of a policy that are the same in every namespace.
 
-    `plain`: the fast path may evaluate it; `everywhere`: its rules treat all namespaces alike.
+    `is_plain`: the fast path may evaluate it; `ignores_namespaces`: its rules treat all namespaces alike.
     """
 
-    plain: bool
-    everywhere: bool
+    is_plain: bool
+    ignores_namespaces: bool
     reads_namespace: bool
 
 
-def traits_of(bound: BoundPolicy, original: Kind, kind: Kind) -> Traits:
+def find_traits(bound: BoundPolicy, original: Kind, kind: Kind) -> PolicyTraits:
     """The properties of a policy and a kind that the fast path needs."""
     matches = (bound.policy.match, *(binding.match for binding in bound.bindings))
     selects = bool(bound.covered) or any(match is not None and not match.namespace_selector.empty for match in matches)
     plain = (kind.group, kind.plural) != ("", "namespaces") and _is_plain(bound, original, kind)
-    return Traits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
+    return PolicyTraits(plain, not selects and bound.policy.param_kind is None, reads_namespace(bound.compiled))
 
 
-def choice_of(
+def choose_bindings(
     bound: BoundPolicy, original: Kind, kind: Kind, namespace: str, context: EvaluationContext
 ) -> BindingChoice | None:
     """The bindings of a plain policy that match the objects of a kind in a namespace, with their operation and param.
@@ -384,7 +386,7 @@ def choice_of(
             return None
         if selection is None or selection.matched != kind:
             continue
-        selected_params = _meant(bound, binding, selection, context)
+        selected_params = _resolve_params(bound, binding, selection, context)
         if not selected_params:
             return None
         operations.add(selection.target.operation)
@@ -396,12 +398,14 @@ def choice_of(
     return BindingChoice(operation, tuple(bindings), next(iter(params.values()), None))
 
 
-def _meant(
+def _resolve_params(
     bound: BoundPolicy, binding: Binding, selection: Selection, context: EvaluationContext
 ) -> tuple[Resource | None, ...]:
     """The params of a binding, None for an evaluation without a param; empty after a configuration error or without a param."""
     try:
-        return () if selection.fault else resolve(bound.policy, binding, selection.target.namespace, context.params)
+        return (
+            () if selection.fault else resolve_params(bound.policy, binding, selection.target.namespace, context.params)
+        )
     except ConfigurationError:
         return ()
 
@@ -424,13 +428,13 @@ def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
         and not bound.namespace
         and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
-        and not any(expression.reads("authorizer") for expression in compiled.evaluated())
-        and not any(_differs(expression) for _, expression in compiled.conditions)
+        and not any(expression.reads("authorizer") for expression in compiled.list_evaluated())
+        and not any(_has_other_inputs(expression) for _, expression in compiled.conditions)
         and not any(expression.reads("namespaceObject") for expression in compiled.annotations)
     )
 
 
-def _differs(condition: Expression) -> bool:
+def _has_other_inputs(condition: Expression) -> bool:
     """Return whether a match condition has other inputs than a validation."""
     return condition.reads("request") or condition.reads("namespaceObject")
 

@@ -38,9 +38,9 @@ class FindingForm:
         self._invocation, self._check = invocation, check
         self._param_namespace, self._param_name = (param.namespace, param.name) if param else ("", "")
         self._denies_violations = "Deny" in invocation.binding.actions
-        self._identity = _identity(invocation, check)
+        self._identity = _get_identity_state(invocation, check)
 
-    def finding(
+    def make_finding(
         self,
         resource: Resource,
         outcome: Violated | WouldChange | Errored,
@@ -54,7 +54,7 @@ class FindingForm:
         invocation, kind = self._invocation, resource.kind
         policy, binding = invocation.policy, invocation.binding
         return Finding(
-            self.fingerprint(resource, by_name=by_name),
+            self.compute_fingerprint(resource, by_name=by_name),
             policy.name,
             binding.name,
             self._param_namespace,
@@ -75,7 +75,7 @@ class FindingForm:
             evidence,
         )
 
-    def fingerprint(self, resource: Resource, *, by_name: bool) -> str:
+    def compute_fingerprint(self, resource: Resource, *, by_name: bool) -> str:
         """The identity of a finding across scans: SHA-256 of policy, binding, param, check and object, as 64 hex digits.
 
         The object is its UID; with `by_name`, and without a UID, it is group, kind, namespace and name.
@@ -95,40 +95,41 @@ class FindingForm:
 class FindingForms:
     """The forms of an invocation: those of some `checks` are made once, those of other checks for each finding."""
 
-    __slots__ = ("_forms", "_invocation")
+    __slots__ = ("_form_by_check", "_invocation")
 
     def __init__(self, invocation: Invocation, checks: Iterable[Check] = ()) -> None:
         """Take the invocation; the forms keep the checks alive, so that no others get their ids."""
         self._invocation = invocation
-        self._forms = {id(check): FindingForm(invocation, check) for check in checks}
+        self._form_by_check = {id(check): FindingForm(invocation, check) for check in checks}
 
-    def of(self, check: Check) -> FindingForm:
+    def get_form(self, check: Check) -> FindingForm:
         """The form of a check."""
-        return self._forms.get(id(check)) or FindingForm(self._invocation, check)
+        return self._form_by_check.get(id(check)) or FindingForm(self._invocation, check)
 
 
-def fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
-    """The identity of a finding across scans; see `FindingForm.fingerprint`."""
-    return FindingForm(invocation, check).fingerprint(resource, by_name=by_name)
+def compute_fingerprint(invocation: Invocation, check: Check, resource: Resource, *, by_name: bool) -> str:
+    """The identity of a finding across scans; see `FindingForm.compute_fingerprint`."""
+    return FindingForm(invocation, check).compute_fingerprint(resource, by_name=by_name)
 
 
-def _identity(invocation: Invocation, check: Check) -> hashlib._Hash:
+def _get_identity_state(invocation: Invocation, check: Check) -> hashlib._Hash:
     """The SHA-256 state over policy, binding, param and check, to which the identity of the object is added."""
     policy, binding, param = invocation.policy, invocation.binding, invocation.param
     place = f"{param.namespace}/{param.name}" if param else ""
-    ordinal = _ordinal(invocation, check) if check.index else 0
-    return _identity_state(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal)
+    ordinal = _count_equal_before(invocation, check) if check.index else 0
+    return _hash_identity(policy.language, policy.name, binding.name, place, check.kind, check.expression, ordinal)
 
 
 @lru_cache(maxsize=4096)
-def _identity_state(
+def _hash_identity(
     language: str, policy: str, binding: str, param: str, kind: CheckKind, expression: str, ordinal: int
 ) -> hashlib._Hash:
+    # The last part ends the state with a separator.
     parts = (language, policy, binding, param, kind.value, expression.strip(), str(ordinal), "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _ordinal(invocation: Invocation, check: Check) -> int:
+def _count_equal_before(invocation: Invocation, check: Check) -> int:
     """The position among checks with the same expression, so that inserting a check changes no other fingerprint."""
     policy = invocation.policy
     match check.kind:
@@ -157,14 +158,14 @@ def denies(outcome: Violated | WouldChange | Errored, invocation: Invocation) ->
 # The name under which a result is counted, and the key of its count.
 
 
-def counted_as(check_result: CheckResult) -> OutcomeName:
+def name_counted_outcome(check_result: CheckResult) -> OutcomeName:
     """The name under which a check result is counted; violations and errors that an exception or filter exempts count apart."""
     if check_result.excepted_by and isinstance(check_result.outcome, Violated | Errored):
         return OutcomeName.EXCEPTED
-    return outcome_name(check_result.outcome)
+    return name_outcome(check_result.outcome)
 
 
-def outcome_name(outcome: Outcome) -> OutcomeName:
+def name_outcome(outcome: Outcome) -> OutcomeName:
     """The name under which an outcome is counted."""
     match outcome:
         case Passed():
@@ -183,7 +184,7 @@ def outcome_name(outcome: Outcome) -> OutcomeName:
             assert_never(never)
 
 
-def tally_key(
+def make_tally_key(
     invocation_result: InvocationResult, check_result: CheckResult, bound: BoundPolicy, listed: Kind
 ) -> TallyKey:
     """The key under which the result of a check is counted, for an object that was listed in a kind."""
@@ -197,7 +198,7 @@ def tally_key(
         api_version=listed.api_version,
         kind=listed.kind,
         namespace=resource.namespace,
-        outcome=counted_as(check_result),
+        outcome=name_counted_outcome(check_result),
         requester=check_result.check in bound.requester,
         language=invocation.policy.language,
     )

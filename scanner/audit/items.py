@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.model.json import Json, as_object
 from scanner.model.resource import METADATA_ONLY, Kind, Page
 
@@ -44,7 +44,7 @@ _INT64 = 2**63
 _QUOTED = 200
 
 
-def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
+def find_item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
     """The reason why an item of a list is no object of its kind, or an empty string. Lists of built-in kinds omit the kind.
 
     With `metadata_only` the item may also be the metadata of an object, which does not name the kind.
@@ -59,27 +59,27 @@ def item_fault(kind: Kind, item: Json, *, metadata_only: bool = False) -> str:
     return "" if metadata.get("name") else "an item of the list has no name"
 
 
-class _List(msgspec.Struct):
+class _RawList(msgspec.Struct):
     """The part of a list that decoding needs: the positions of its items in the text."""
 
     items: list[msgspec.Raw] | None
 
 
-_LIST = msgspec.json.Decoder(_List)
+_LIST = msgspec.json.Decoder(_RawList)
 
 
-def decode(page: Page) -> list[Json]:
+def decode_items(page: Page) -> list[Json]:
     """The items of a page as JSON values, in their order. Raises ValueError for a text that is not a list of items."""
-    return [decoded(text) for text in listed(page)]
+    return [decode_item(text) for text in split_items(page)]
 
 
-def listed(page: Page) -> list[memoryview]:
+def split_items(page: Page) -> list[memoryview]:
     """The JSON texts of a page's items, in their order and without a copy.
 
     Raises ValueError for a text that is not a list of items.
     """
     try:
-        document = with_room(lambda: _LIST.decode(page.data))
+        document = run_with_room(lambda: _LIST.decode(page.data))
     except msgspec.ValidationError:
         raise ValueError("it has no list of items") from None
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -87,10 +87,10 @@ def listed(page: Page) -> list[memoryview]:
     return [memoryview(item) for item in document.items or ()]
 
 
-def decoded(text: memoryview) -> Json:
+def decode_item(text: memoryview) -> Json:
     """The value of a JSON text, with integers beyond 64 bits as doubles. Raises ValueError for any other text."""
     value: Json = orjson.loads(text)
-    return _in_range(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
+    return _convert_long_numbers(value) if may_have_long_numbers(bytes(text)) and _LONG_NUMBER.search(text) else value
 
 
 def may_have_long_numbers(text: bytes) -> bool:
@@ -109,12 +109,12 @@ def may_have_long_numbers(text: bytes) -> bool:
     return at >= 0 and _LONG_RUN in text.translate(_DIGITS)
 
 
-def _in_range(value: Json) -> Json:
+def _convert_long_numbers(value: Json) -> Json:
     """Convert integers beyond 64 bits to doubles, as the API server's decoder does."""
     if isinstance(value, dict):
-        return {key: _in_range(item) for key, item in value.items()}
+        return {key: _convert_long_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_in_range(item) for item in value]
+        return [_convert_long_numbers(item) for item in value]
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
         return float(value)
     return value
@@ -131,26 +131,26 @@ UNKNOWN: Final = bytes(32)
 _DATA: Final = frozenset({"data", "stringData"})
 
 
-def page_digest(page: Page) -> bytes:
+def digest_page(page: Page) -> bytes:
     """The SHA-256 of the bytes of a page, 32 bytes; of a page of Secrets, of its items without data and annotations."""
     if (page.kind.group, page.kind.kind) != ("", "Secret"):
         return hashlib.sha256(page.data).digest()
     digest = hashlib.sha256()
     try:
-        for text in _without_data(page):
+        for text in _write_without_data(page):
             digest.update(text)
     except (ValueError, TypeError):
         return UNKNOWN
     return digest.digest()
 
 
-def _without_data(page: Page) -> Iterator[bytes]:
+def _write_without_data(page: Page) -> Iterator[bytes]:
     """The items of a page as lines of JSON, without data. Raises ValueError and TypeError for what cannot be decoded or written."""
-    for text in listed(page):
-        yield orjson.dumps(_redacted(decoded(text)), option=orjson.OPT_APPEND_NEWLINE)
+    for text in split_items(page):
+        yield orjson.dumps(_remove_data(decode_item(text)), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _redacted(item: Json) -> Json:
+def _remove_data(item: Json) -> Json:
     secret = {key: value for key, value in as_object(item).items() if key not in _DATA}
     metadata = {key: value for key, value in as_object(secret.get("metadata")).items() if key != "annotations"}
     return {**secret, "metadata": metadata}

@@ -55,7 +55,7 @@ class ObjectSets(Generic[_Key]):
     count: int
     sets: Mapping[_Key, int] = field(repr=False)  # Python's repr rejects an int of so many digits
 
-    def shared(self) -> dict[int, list[_Key]]:
+    def group_keys(self) -> dict[int, list[_Key]]:
         """The keys of each different set that is not empty."""
         keys: defaultdict[int, list[_Key]] = defaultdict(list)
         for key, bits in self.sets.items():
@@ -79,24 +79,24 @@ class KindSets(Generic[_Key]):
             self._blocks.append(concatenate(self._pages))
             self._pages.clear()
 
-    def finished(self) -> ObjectSets[_Key]:
+    def finish(self) -> ObjectSets[_Key]:
         """The sets of all objects of the kind."""
         return concatenate([*self._blocks, *self._pages])
 
 
-def invocation_key(invocation: Invocation) -> InvocationKey:
+def get_invocation_key(invocation: Invocation) -> InvocationKey:
     """The key of an invocation."""
     param = invocation.param
     names = invocation.policy.language, invocation.policy.name, invocation.binding.name
     return InvocationKey(*names, param.namespace if param else "", param.name if param else "")
 
 
-def reasons_of(check_results: Iterable[CheckResult]) -> CheckReasons:
+def list_reasons(check_results: Iterable[CheckResult]) -> CheckReasons:
     """The checks of some results, and the reason why each was not evaluated."""
-    return tuple((result.check, _reason(result)) for result in check_results)
+    return tuple((result.check, _get_reason(result)) for result in check_results)
 
 
-def _reason(result: CheckResult) -> Reason:
+def _get_reason(result: CheckResult) -> Reason:
     return result.outcome.reason.value if isinstance(result.outcome, Skipped) else ""
 
 
@@ -105,22 +105,22 @@ def concatenate(parts: Sequence[ObjectSets[_Key]]) -> ObjectSets[_Key]:
     pieces: defaultdict[_Key, list[tuple[int, int]]] = defaultdict(list)
     offset = 0
     for part in parts:
-        for bits, keys in part.shared().items():
+        for bits, keys in part.group_keys().items():
             piece = offset, bits
             for key in keys:
                 pieces[key].append(piece)
         offset += part.count
     joined: dict[tuple[int, ...], int] = {}
     sets: dict[_Key, int] = {}
-    for key, own in pieces.items():
-        history = tuple(map(id, own))
+    for key, key_pieces in pieces.items():
+        history = tuple(map(id, key_pieces))
         if history not in joined:
-            joined[history] = _joined(own)
+            joined[history] = _join(key_pieces)
         sets[key] = joined[history]
     return ObjectSets(offset, sets)
 
 
-def _joined(pieces: Sequence[tuple[int, int]]) -> int:
+def _join(pieces: Sequence[tuple[int, int]]) -> int:
     """Pieces at their offsets, in ascending order. Neighbours are joined first, so that few long ints are made."""
     level = list(pieces)
     while len(level) > 1:
@@ -130,28 +130,28 @@ def _joined(pieces: Sequence[tuple[int, int]]) -> int:
     return level[0][1] << level[0][0]
 
 
-def packed(sets: ObjectSets[SetKey]) -> bytes:
+def pack(sets: ObjectSets[SetKey]) -> bytes:
     """The bytes of sets, for staging. Equal sets, invocations and checks are written once."""
     invocations: dict[InvocationKey, int] = {}
     checks: dict[CheckReasons, int] = {}
     rows = [
-        [f"{bits:x}", [(_place(invocations, key.invocation), _place(checks, key.checks)) for key in keys]]
-        for bits, keys in sets.shared().items()
+        [f"{bits:x}", [(_number(invocations, key.invocation), _number(checks, key.checks)) for key in keys]]
+        for bits, keys in sets.group_keys().items()
     ]
-    written = [
+    check_rows = [
         [(check.kind.value, check.index, clean(check.expression), reason) for check, reason in each] for each in checks
     ]
     names = [[clean(name) for name in key] for key in invocations]
-    return zlib.compress(json.dumps([sets.count, names, written, rows], separators=(",", ":")).encode(), _LEVEL)
+    return zlib.compress(json.dumps([sets.count, names, check_rows, rows], separators=(",", ":")).encode(), _LEVEL)
 
 
-def unpacked(data: bytes) -> ObjectSets[SetKey]:
-    """The sets that `packed` wrote."""
-    count, names, written, rows = json.loads(zlib.decompress(data))
+def unpack(data: bytes) -> ObjectSets[SetKey]:
+    """The sets that `pack` wrote."""
+    count, names, check_rows, rows = json.loads(zlib.decompress(data))
     invocations = [InvocationKey(*each) for each in names]
     checks = [
         tuple((Check(CheckKind(kind), index, expression), reason) for kind, index, expression, reason in each)
-        for each in written
+        for each in check_rows
     ]
     sets: dict[SetKey, int] = {}
     for text, keys in rows:
@@ -161,11 +161,11 @@ def unpacked(data: bytes) -> ObjectSets[SetKey]:
     return ObjectSets(count, sets)
 
 
-def _place(places: dict[_Key, int], key: _Key) -> int:
+def _number(places: dict[_Key, int], key: _Key) -> int:
     return places.setdefault(key, len(places))
 
 
-def places(bits: int) -> Iterable[int]:
+def list_places(bits: int) -> Iterable[int]:
     """The places of the objects of a set, ascending."""
     text = f"{bits:b}"[::-1]
     place = text.find("1")

@@ -17,16 +17,16 @@ import orjson
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
-from scanner.admission.dispatch import BoundPolicy, Combination, InvocationResult, Together, evaluate_object
+from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange, InvocationResult, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
-from scanner.audit.evidence import evidence
-from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceCounts
+from scanner.audit.evidence import collect_evidence
+from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
-from scanner.audit.findings import FindingForms, tally_key
-from scanner.audit.items import decoded, item_fault, listed, may_have_long_numbers, page_digest
-from scanner.audit.object_sets import ObjectSets, SetKey, invocation_key, reasons_of
-from scanner.audit.population import controllers_of, examined
+from scanner.audit.findings import FindingForms, make_tally_key
+from scanner.audit.items import decode_item, digest_page, find_item_fault, may_have_long_numbers, split_items
+from scanner.audit.object_sets import ObjectSets, SetKey, get_invocation_key, list_reasons
+from scanner.audit.population import list_controllers, record_object
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject
 from scanner.model.outcome import (
@@ -40,10 +40,10 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.population import DEFAULT_KEYS, Examined, KeptKeys
+from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import PageResult, TallyKey
-from scanner.mutate.custom import defaulted
+from scanner.mutate.custom import fill_defaults
 from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
 
@@ -52,7 +52,7 @@ from scanner.policies.plan import KindPlan
 class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
-    `exclude_namespaces` are glob patterns. `kept` are the labels and annotations that the record of each object keeps. `defaults` are
+    `exclude_namespaces` are glob patterns. `kept_keys` are the labels and annotations that the record of each object keeps. `defaults` are
     the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version.
     `fast_paths` are kept from page to page.
     """
@@ -60,7 +60,7 @@ class PageEvaluator:
     context: EvaluationContext
     exclude_namespaces: tuple[str, ...] = ()
     by_name: bool = False
-    kept: KeptKeys = DEFAULT_KEYS
+    kept_keys: KeptKeys = DEFAULT_KEYS
     defaults: Mapping[Kind, Custom] = field(default_factory=dict)
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
@@ -71,66 +71,69 @@ class PageEvaluator:
         """
         tally = _PageTally(self.context, gaps=[])
         try:
-            items = listed(page)
+            items = split_items(page)
         except ValueError as error:
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(page.kind), f"the page could not be decoded: {error}"))
-            return _result(page, tally)
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(page.kind), f"the page could not be decoded: {error}"))
+            return _make_result(page, tally)
         fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
-        read = decoded if may_have_long_numbers(page.data) else orjson.loads
+        read_item = decode_item if may_have_long_numbers(page.data) else orjson.loads
         for text in items:
-            resource = self._resource(page.kind, text, read, tally)
+            resource = self._read_object(page.kind, text, read_item, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
-                tally.begin(examined(resource, self.kept))
-                resource = redact.without_data(resource) if fast_path.drops_secret_data else resource
-                self._evaluate_object(resource, fast_path.counts_of(resource.namespace), len(text), tally)
+                tally.begin(record_object(resource, self.kept_keys))
+                resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
+                self._evaluate_object(resource, fast_path.get_tally(resource.namespace), len(text), tally)
                 tally.end()
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
         fast_path.move_into(tally.tallies, tally.matched, tally.sets)
-        return _result(page, tally)
+        return _make_result(page, tally)
 
-    def _resource(
-        self, kind: Kind, text: memoryview, read: Callable[[memoryview], Any], tally: _PageTally
+    def _read_object(
+        self, kind: Kind, text: memoryview, read_item: Callable[[memoryview], Any], tally: _PageTally
     ) -> Resource | None:
         """The object that a text describes; None if the user excluded it, or if the text is no object, which is a gap."""
         try:
-            item = read(text)
+            item = read_item(text)
         except ValueError as error:
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), f"an item of the list could not be decoded: {error}"))
+            tally.gaps.append(
+                Gap(GapKind.OBJECT, _name_place(kind), f"an item of the list could not be decoded: {error}")
+            )
             return None
-        if fault := item_fault(kind, item):
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(kind), fault))
+        if fault := find_item_fault(kind, item):
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(kind), fault))
             return None
+        # A server sends the items of built-in kinds without both fields.
         item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-        resource = resource_of(kind, self.requested(kind, item))
-        if self._excluded(resource.namespace):
+        resource = resource_of(kind, self.add_defaults(kind, item))
+        if self._is_excluded(resource.namespace):
             tally.excluded += 1
             return None
         return resource
 
-    def requested(self, kind: Kind, body: JsonObject) -> JsonObject:
+    def add_defaults(self, kind: Kind, body: JsonObject) -> JsonObject:
         """The object as a request on the kind has it: the server sets the defaults of the version when it reads the request."""
         custom = self.defaults.get(kind)
-        return body if custom is None else defaulted(custom, body)
+        return body if custom is None else fill_defaults(custom, body)
 
-    def _excluded(self, namespace: str) -> bool:
+    def _is_excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
-    def _evaluate_object(self, resource: Resource, counts: NamespaceCounts, size: int, tally: _PageTally) -> None:
-        if resource.namespace and self.context.namespace(resource.namespace) is None:
+    def _evaluate_object(self, resource: Resource, counts: NamespaceTally, size: int, tally: _PageTally) -> None:
+        if resource.namespace and self.context.find_namespace(resource.namespace) is None:
             why = "its namespace was not in the list of namespaces: created or deleted while scanning; scan again"
-            tally.gaps.append(Gap(GapKind.OBJECT, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.OBJECT, _name_place(resource.kind, resource), why))
             return
         tally.changing.clear()
-        remaining = counts.not_passed(resource, size, tally.bit)
+        remaining = counts.find_not_passed(resource, size, tally.bit)
         matched = len(remaining) < len(counts.policies.fast_policies)
         inputs = request = None
         for not_passed in remaining:
             fast_policy = not_passed.test.fast_policy
             if request is None or not_passed.inputs is not inputs:
                 # Policies with the same inputs have the same request.
-                inputs, request = not_passed.inputs, fast_policy.request(resource)
+                inputs, request = not_passed.inputs, fast_policy.make_request(resource)
             matched |= self._evaluate_fast(request, counts, not_passed, tally) or self._evaluate_policy(
                 resource, fast_policy.bound, fast_policy.original, tally
             )
@@ -142,21 +145,21 @@ class PageEvaluator:
         tally.evaluated += matched
 
     def _evaluate_fast(
-        self, request: Request, counts: NamespaceCounts, not_passed: NotPassed, tally: _PageTally
+        self, request: Request, counts: NamespaceTally, not_passed: NotPassed, tally: _PageTally
     ) -> bool:
         """Evaluate a policy that an object does not simply pass, check by check; False if that needs `evaluate_object`."""
         fast_policy, resource = not_passed.test.fast_policy, request.resource
         try:
-            check_results = fast_policy.check_results(resource, not_passed)
+            check_results = fast_policy.evaluate_checks(resource, not_passed)
             if check_results is None:
                 return False
             if fast_policy.bound.exempts is not None:
-                namespace = self.context.namespace(resource.namespace)
-                check_results = fast_policy.bound.with_exemptions(check_results, resource, namespace)
+                namespace = self.context.find_namespace(resource.namespace)
+                check_results = fast_policy.bound.add_exemptions(check_results, resource, namespace)
             findings: list[Finding] = []
             for invocation, forms in zip(fast_policy.invocations, fast_policy.forms, strict=True):
                 result = InvocationResult(invocation, fast_policy.operation, resource, check_results, request)
-                findings += self._findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
+                findings += self._make_findings(result, fast_policy.bound, resource.kind, forms, not_passed.inputs)
         except Exception:  # noqa: BLE001 - `evaluate_object` raises it again and records its place
             return False
         tally.findings += findings
@@ -173,34 +176,38 @@ class PageEvaluator:
             )
             results = _TogetherResults(resource, mutating, tally)
             for bound, invocation_result in tally.changing:
-                together = results.of(bound.combination) if drifts else None
-                result = _with_others(invocation_result, together)
-                tally.findings.extend(self._findings(result, bound, resource.kind))
+                together = results.get(bound.combination) if drifts else None
+                result = _add_other_changes(invocation_result, together)
+                tally.findings.extend(self._make_findings(result, bound, resource.kind))
         except Exception as error:  # noqa: BLE001 - see below
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
 
     def _evaluate_policy(self, resource: Resource, bound: BoundPolicy, original: Kind, tally: _PageTally) -> bool:
         tally.last_use.worst = 0.0
         try:
             invocation_results = tuple(evaluate_object(bound, resource, original, tally.context))
-            final = invocation_results if bound.combination is None else ()
-            changing = () if final else tuple((bound, invocation_result) for invocation_result in invocation_results)
+            final_results = invocation_results if bound.combination is None else ()
+            changing = (
+                () if final_results else tuple((bound, invocation_result) for invocation_result in invocation_results)
+            )
             findings = tuple(
                 finding
-                for invocation_result in final
-                for finding in self._findings(invocation_result, bound, resource.kind)
+                for invocation_result in final_results
+                for finding in self._make_findings(invocation_result, bound, resource.kind)
             )
         except SchemaUnknown as error:
-            tally.add_gap_once(Gap(GapKind.EVALUATION, _where(resource.kind), f"policy {bound.policy.name}: {error}"))
+            tally.add_gap_once(
+                Gap(GapKind.EVALUATION, _name_place(resource.kind), f"policy {bound.policy.name}: {error}")
+            )
             return False
         except AuthorizerFailed as error:
             why = f"policy {bound.policy.name}: {error}"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
             return False
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict, nor stop the scan
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
-            tally.gaps.append(Gap(GapKind.EVALUATION, _where(resource.kind, resource), why))
+            tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
             return False
         if tally.last_use.worst > tally.budget_use.get(bound.policy.key, 0.0):
             tally.budget_use[bound.policy.key] = tally.last_use.worst
@@ -215,7 +222,7 @@ class PageEvaluator:
                 if not invocation_result.check_results
             )
         tally.tallies.update(
-            tally_key(invocation_result, check_result, bound, resource.kind)
+            make_tally_key(invocation_result, check_result, bound, resource.kind)
             for invocation_result in invocation_results
             for check_result in invocation_result.check_results
         )
@@ -223,7 +230,7 @@ class PageEvaluator:
             tally.mark(invocation_result)
         return bool(invocation_results)
 
-    def _findings(
+    def _make_findings(
         self,
         invocation_result: InvocationResult,
         bound: BoundPolicy,
@@ -236,10 +243,11 @@ class PageEvaluator:
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Violated() | WouldChange() | Errored() as outcome:
-                    yield forms.of(check_result.check).finding(
-                        _listed_as(invocation_result.resource, listed),
-                        redact.safe(outcome, check_result.check, invocation_result, bound.compiled),
-                        evidence(invocation_result, check_result, bound, inputs),
+                    evaluated = invocation_result.on(check_result.evaluated)
+                    yield forms.get_form(check_result.check).make_finding(
+                        _change_kind(invocation_result.resource, listed),
+                        redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
+                        collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place),
                         operation=invocation_result.operation,
                         excepted_by=check_result.excepted_by,
                         by_name=self.by_name,
@@ -255,17 +263,17 @@ class _TogetherResults:
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], tally: _PageTally) -> None:
         self._resource, self._mutating, self._tally = resource, mutating, tally
-        self._together_by_combination: dict[int, Together | None] = {}
+        self._together_by_combination: dict[int, CombinedChange | None] = {}
 
-    def of(self, combination: Combination | None) -> Together | None:
+    def get(self, combination: Combination | None) -> CombinedChange | None:
         """The combined result of the policies of one combination; None if it adds nothing or could not be computed."""
         if combination is None:
             return None
         if id(combination) not in self._together_by_combination:
-            self._together_by_combination[id(combination)] = self._together(combination)
+            self._together_by_combination[id(combination)] = self._combine(combination)
         return self._together_by_combination[id(combination)]
 
-    def _together(self, combination: Combination) -> Together | None:
+    def _combine(self, combination: Combination) -> CombinedChange | None:
         """Include policies that leave the stored object alone: they may change it after other policies."""
         changing: defaultdict[PolicyKey, list[InvocationResult]] = defaultdict(list)
         for bound, invocation_result in self._tally.changing:
@@ -275,17 +283,17 @@ class _TogetherResults:
             (policy.bound, invocation_result)
             for policy in mutating
             for invocation_result in changing.get(policy.bound.policy.key)
-            or policy.invocations(self._resource, self._tally.context)
+            or policy.list_invocations(self._resource, self._tally.context)
         ]
-        at_rest = _AtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
+        at_rest = _PoliciesAtRest(self._resource, mutating, self._tally.not_passed | changing.keys())
         try:
-            together = combination.together(acting, at_rest)
+            together = combination.combine(acting, at_rest)
         except (SchemaUnknown, AuthorizerFailed):
             return None
-        return together and redact.safe_together(together, acting)
+        return together and redact.redact_together(together, acting)
 
 
-class _AtRest:
+class _PoliciesAtRest:
     """The policies that leave an object unchanged: as stored, all but the `acting`; after other changes, by the fast path."""
 
     def __init__(self, resource: Resource, mutating: Sequence[MutatingPolicy], acting: AbstractSet[PolicyKey]) -> None:
@@ -298,17 +306,17 @@ class _AtRest:
         if body is resource.body:
             return key not in self._acting
         fast_policy = self._fast_policies[key]
-        return fast_policy is not None and fast_policy.leaves(resource, body, self._size(body))
+        return fast_policy is not None and fast_policy.leaves(resource, body, self._measure_both(body))
 
-    def _size(self, body: JsonObject) -> int:
+    def _measure_both(self, body: JsonObject) -> int:
         """The power of two above the sizes of both objects."""
         if id(body) not in self._sizes:
-            size = max(_size_of(body), _size_of(self._resource.body))
+            size = max(_measure(body), _measure(self._resource.body))
             self._sizes[id(body)] = 1 << size.bit_length()
         return self._sizes[id(body)]
 
 
-def _size_of(body: JsonObject) -> int:
+def _measure(body: JsonObject) -> int:
     """The size of an object as JSON, in bytes; the largest int for an object that JSON cannot express."""
     try:
         return len(orjson.dumps(body))
@@ -331,7 +339,7 @@ class _PageTally:
         self.budget_use: dict[PolicyKey, float] = {}
         self.without_param: Counter[BindingKey] = Counter()
         self.sets: defaultdict[SetKey, int] = defaultdict(int)
-        self.examined: list[Examined] = []
+        self.examined: list[PopulationMember] = []
         self.places: list[int] = []
         self.bit = 0
         self.evaluated = 0
@@ -339,7 +347,7 @@ class _PageTally:
         self.repeated = 0
         self.excluded = 0
 
-    def begin(self, record: Examined) -> None:
+    def begin(self, record: PopulationMember) -> None:
         """Count the next object, whose bit stands for it in the sets of the page."""
         self.bit = 1 << len(self.examined)
         self.examined.append(record)
@@ -351,8 +359,8 @@ class _PageTally:
 
     def mark(self, invocation_result: InvocationResult) -> None:
         """Put the object into the set of an invocation and its results."""
-        checks = reasons_of(invocation_result.check_results)
-        self.sets[SetKey(invocation_key(invocation_result.invocation), checks)] |= self.bit
+        checks = list_reasons(invocation_result.check_results)
+        self.sets[SetKey(get_invocation_key(invocation_result.invocation), checks)] |= self.bit
 
     def add_gap_once(self, gap: Gap) -> None:
         """Record a gap that applies to all objects of the page only once."""
@@ -360,7 +368,7 @@ class _PageTally:
             self.gaps.append(gap)
 
 
-def _with_others(invocation_result: InvocationResult, together: Together | None) -> InvocationResult:
+def _add_other_changes(invocation_result: InvocationResult, together: CombinedChange | None) -> InvocationResult:
     """Add the changes that other policies make to the same object to a result."""
     if together is None:
         return invocation_result
@@ -373,7 +381,7 @@ def _with_others(invocation_result: InvocationResult, together: Together | None)
     return invocation_result._replace(check_results=check_results)
 
 
-def _with_together(outcome: WouldChange, together: Together) -> WouldChange:
+def _with_together(outcome: WouldChange, together: CombinedChange) -> WouldChange:
     return replace(
         outcome,
         together=together.patch,
@@ -383,7 +391,7 @@ def _with_together(outcome: WouldChange, together: Together) -> WouldChange:
     )
 
 
-def _result(page: Page, tally: _PageTally) -> PageResult:
+def _make_result(page: Page, tally: _PageTally) -> PageResult:
     return PageResult(
         api_version=page.kind.api_version,
         kind=page.kind.kind,
@@ -398,11 +406,11 @@ def _result(page: Page, tally: _PageTally) -> PageResult:
         gaps=tuple(tally.gaps),
         identities=tuple(tally.identities),
         repeated=tally.repeated,
-        examined=population.packed(tally.examined),
-        sets=object_sets.packed(ObjectSets(len(tally.examined), tally.sets)),
+        examined=population.pack(tally.examined),
+        sets=object_sets.pack(ObjectSets(len(tally.examined), tally.sets)),
         places=tuple(tally.places),
-        controllers=controllers_of(tally.examined),
-        digest=page_digest(page),
+        controllers=list_controllers(tally.examined),
+        digest=digest_page(page),
         excluded=tally.excluded,
     )
 
@@ -417,11 +425,11 @@ def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) 
     return True
 
 
-def _listed_as(resource: Resource, kind: Kind) -> Resource:
+def _change_kind(resource: Resource, kind: Kind) -> Resource:
     return resource if resource.kind is kind else resource._replace(kind=kind)
 
 
-def _where(kind: Kind, resource: Resource | None = None) -> str:
+def _name_place(kind: Kind, resource: Resource | None = None) -> str:
     prefix = f"{kind.api_version}/{kind.kind}"
     if resource is None:
         return prefix

@@ -22,14 +22,14 @@ class RepeatDetector:
         """Begin with no object."""
         self._runs: list[array[int]] = []
 
-    def among(self, names: Iterable[str]) -> frozenset[str]:
+    def find_repeats(self, names: Iterable[str]) -> frozenset[str]:
         """The names among these that were added before; by chance also a name with the hash of one of them."""
         hashes = [(name, hash(name)) for name in names]
-        found: list[str] = []
+        repeats: list[str] = []
         for run in self._runs:
             end = len(run)
-            found += [name for name, number in hashes if (at := bisect_left(run, number)) < end and run[at] == number]
-        return frozenset(found)
+            repeats += [name for name, number in hashes if (at := bisect_left(run, number)) < end and run[at] == number]
+        return frozenset(repeats)
 
     def add(self, names: Iterable[str]) -> None:
         """Add the names of some objects."""

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, Trail, is_sensitive, mask_named_secrets, names_secret
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.rule import RuleObject, RuleType
@@ -24,24 +24,24 @@ _DEEPEST: Final = 64
 _LEFT_OUT: Final = frozenset({*SERVER_SET_METADATA, "deletionTimestamp", "deletionGracePeriodSeconds"})
 
 
-def rule_object(rule_type: RuleType, name: str, body: JsonObject, *, with_status: bool = False) -> RuleObject:
+def make_rule_object(rule_type: RuleType, name: str, body: JsonObject, *, with_status: bool = False) -> RuleObject:
     """The rule object of a manifest. Its status is a part of it only `with_status`, where an expression reads it."""
     if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
-        return _rule(rule_type, name, _version_alone(body), masked=True)
-    written = _written(body, with_status=with_status)
+        return _make_rule(rule_type, name, _reduce_to_version(body), masked=True)
+    content = _remove_server_fields(body, with_status=with_status)
     redaction = _Redaction()
-    document = as_object(redaction.redacted(written, ()))
-    if redaction.masked:
-        document = {**document, "metadata": {**as_object(document.get("metadata")), **_version_of(body)}}
-    return _rule(rule_type, name, document, masked=redaction.masked)
+    document = as_object(redaction.redact(content, ()))
+    if redaction.has_masked:
+        document = {**document, "metadata": {**as_object(document.get("metadata")), **_get_version(body)}}
+    return _make_rule(rule_type, name, document, masked=redaction.has_masked)
 
 
-def _rule(rule_type: RuleType, name: str, document: JsonObject, *, masked: bool) -> RuleObject:
+def _make_rule(rule_type: RuleType, name: str, document: JsonObject, *, masked: bool) -> RuleObject:
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return RuleObject(rule_type, name, hashlib.sha256(text.encode()).hexdigest(), document, masked)
 
 
-def _written(body: JsonObject, *, with_status: bool) -> JsonObject:
+def _remove_server_fields(body: JsonObject, *, with_status: bool) -> JsonObject:
     """The manifest without the fields that a server sets: they differ between clusters with equal rules."""
     metadata = {key: value for key, value in as_object(body.get("metadata")).items() if key not in _LEFT_OUT}
     annotations = dict(as_object(metadata.pop("annotations", None)))
@@ -55,14 +55,14 @@ def _written(body: JsonObject, *, with_status: bool) -> JsonObject:
     return {**fields, "metadata": metadata}
 
 
-def _version_alone(body: JsonObject) -> JsonObject:
+def _reduce_to_version(body: JsonObject) -> JsonObject:
     """The name and the version of an object."""
     names = {key: as_text(dig(body, "metadata", key)) for key in ("namespace", "name")}
     metadata = {key: name for key, name in names.items() if name}
-    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {**metadata, **_version_of(body)}}
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {**metadata, **_get_version(body)}}
 
 
-def _version_of(body: JsonObject) -> JsonObject:
+def _get_version(body: JsonObject) -> JsonObject:
     version = {key: as_text(dig(body, "metadata", key)) for key in ("uid", "resourceVersion")}
     return {key: text for key, text in version.items() if text}
 
@@ -71,33 +71,33 @@ class _Redaction:
     """The redaction of one document; `masked` tells whether it withheld anything."""
 
     def __init__(self) -> None:
-        self.masked = False
+        self.has_masked = False
 
-    def redacted(self, value: Json, trail: Trail) -> Json:
+    def redact(self, value: Json, trail: Trail) -> Json:
         """The value without passwords, tokens, keys, and values of environment variables."""
         match value:
             case str():
-                return self._shown(value)
+                return self._redact_text(value)
             case bool() | int() | float() | None:
                 return value
             case _ if len(trail) >= _DEEPEST:
-                return self._withheld()
+                return self._withhold()
             case Mapping():
-                return {key: self._field(value, key, trail) for key in value}
+                return {key: self._redact_field(value, key, trail) for key in value}
             case Sequence():
-                return [self.redacted(item, (*trail, index)) for index, item in enumerate(value)]
+                return [self.redact(item, (*trail, index)) for index, item in enumerate(value)]
 
-    def _field(self, container: JsonObject, key: str, trail: Trail) -> Json:
-        named = key == "value" and names_secret(as_text(container.get("key")))
-        if named or is_sensitive(container, key, trail):
-            return self._withheld()
-        return self.redacted(container[key], (*trail, key))
+    def _redact_field(self, container: JsonObject, key: str, trail: Trail) -> Json:
+        is_named = key == "value" and names_secret(as_text(container.get("key")))
+        if is_named or is_sensitive(container, key, trail):
+            return self._withhold()
+        return self.redact(container[key], (*trail, key))
 
-    def _shown(self, text: str) -> str:
-        shown = without_named_secrets(text)
-        self.masked |= shown != text
-        return shown
+    def _redact_text(self, text: str) -> str:
+        redacted = mask_named_secrets(text)
+        self.has_masked |= redacted != text
+        return redacted
 
-    def _withheld(self) -> str:
-        self.masked = True
+    def _withhold(self) -> str:
+        self.has_masked = True
         return MASK

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, Fields, Trail, names_secret
-from scanner.cel.memo import Remembered
+from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, MASK, SensitiveFields, Trail, names_secret
+from scanner.cel.memo import ResultCache
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Resource
 
@@ -51,7 +51,7 @@ def is_secret(resource: Resource | None) -> bool:
     return resource is not None and (resource.kind.group, resource.kind.kind) == ("", "Secret")
 
 
-class FieldsOfSecret(Fields):
+class FieldsOfSecret(SensitiveFields):
     """The sensitive fields and texts of a Secret: all but those of `_SHOWN`, and each text that contains a part of its data.
 
     Tools keep copies of the object in annotations, in forms and under names of their own, and with data that it had earlier. So an
@@ -62,7 +62,7 @@ class FieldsOfSecret(Fields):
 
     def __init__(self, secret: Resource) -> None:
         """Take a Secret."""
-        self._hidden = hidden_values(secret)
+        self._hidden = list_hidden_values(secret)
 
     def hides(self, container: object, key: object, trail: Trail) -> bool:
         """Return whether the value under a key of a map in the Secret is sensitive as a whole."""
@@ -75,19 +75,19 @@ class FieldsOfSecret(Fields):
         """Return whether the value of an annotation may be shown."""
         if names_secret(name) or not isinstance(value, str) or _PLAIN.match(value) is None:
             return False
-        return not self.holds_secret(value) and not self.holds_secret(_decoded(value))
+        return not self.holds_secret(value) and not self.holds_secret(_decode(value))
 
     def holds_secret(self, text: str) -> bool:
         """Return whether a text contains a part of the Secret's data, plain or encoded, or names another secret."""
         return any(value in text for value in self._hidden) or super().holds_secret(text)
 
 
-def fields_of(resource: Resource | None) -> Fields:
+def get_fields(resource: Resource | None) -> SensitiveFields:
     """The sensitive fields and texts of an object."""
     return FieldsOfSecret(resource) if resource is not None and is_secret(resource) else FIELDS
 
 
-def hidden_values(*resources: Resource | None) -> frozenset[str]:
+def list_hidden_values(*resources: Resource | None) -> frozenset[str]:
     """The secret values of objects: those of Secrets, plain and decoded, and those of environment variables.
 
     Values of less than 3 characters are left out, and values of less than 6 of variables without the name of a secret.
@@ -95,59 +95,59 @@ def hidden_values(*resources: Resource | None) -> frozenset[str]:
     values: list[str] = []
     for resource in resources:
         if resource is not None:
-            values += _secret_values(resource) if is_secret(resource) else _env_values(resource.body)
+            values += _list_secret_values(resource) if is_secret(resource) else _list_env_values(resource.body)
     return frozenset(values)
 
 
-def without(text: str, values: Iterable[str]) -> str:
+def mask_values(text: str, values: Iterable[str]) -> str:
     """The text with every occurrence of a value masked; where values overlap, the whole stretch is one mask."""
-    found = [value for value in values if value in text]
-    if not found:
+    occurring = [value for value in values if value in text]
+    if not occurring:
         return text
-    hidden = sorted(span for value in found for span in _occurrences(value, text))
-    shown: list[str] = []
+    spans = sorted(span for value in occurring for span in _find_occurrences(value, text))
+    parts: list[str] = []
     position = 0
-    for start, end in hidden:
+    for start, end in spans:
         if start >= position:
-            shown += [text[position:start], MASK]
+            parts += [text[position:start], MASK]
         position = max(position, end)
-    return "".join([*shown, text[position:]])
+    return "".join([*parts, text[position:]])
 
 
-def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
+def _find_occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
     start = text.find(value)
     while start >= 0:
         yield start, start + len(value)
         start = text.find(value, start + 1)
 
 
-def _secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
+def _list_secret_values(resource: Resource, longest: float = math.inf) -> Iterator[str]:
     """The values of a Secret that have at most `longest` characters."""
     fields = {**resource.body, **resource.withheld}
     encoded = [as_text(value) for value in as_object(fields.get("data")).values()]
     plain = [as_text(value) for value in as_object(fields.get("stringData")).values()]
     most = longest * _ENCODED_CHARACTER + _PADDED
-    decoded = (_decoded(value) for value in encoded if len(value) <= most)
+    decoded = (_decode(value) for value in encoded if len(value) <= most)
     for value in (*encoded, *decoded, *plain):
         if SHORTEST_SECRET <= len(value) <= longest:
             yield value
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
 
 
-def _env_values(body: JsonObject) -> list[str]:
-    lists = _LATEST_ENV.of(body)
-    values = [value for variables in lists for value in _long_values(variables)]
-    named = [variable for variables in lists for variable in _with_secret_names(variables)]
-    return values + _long_values(named, SHORTEST_SECRET) if named else values
+def _list_env_values(body: JsonObject) -> list[str]:
+    lists = _LATEST_ENV.get(body)
+    values = [value for variables in lists for value in _list_long_values(variables)]
+    named_variables = [variable for variables in lists for variable in _select_secret_names(variables)]
+    return values + _list_long_values(named_variables, SHORTEST_SECRET) if named_variables else values
 
 
-def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
+def _list_long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list[str]:
     try:
         values = [variable.get("value") for variable in variables]
     except AttributeError:  # a variable is no object
@@ -155,45 +155,45 @@ def _long_values(variables: Iterable[Any], shortest: int = SHORTEST_ENV) -> list
     return [value for value in values if isinstance(value, str) and len(value) >= shortest]
 
 
-def short_values(resource: Resource, longest: int) -> list[str]:
+def list_short_values(resource: Resource, longest: int) -> list[str]:
     """The values of a Secret, plain and encoded, that a text of at most `longest` characters can contain."""
-    return list(_secret_values(resource, longest))
+    return list(_list_secret_values(resource, longest))
 
 
-def secret_variables(body: JsonObject) -> list[str]:
+def list_secret_variables(body: JsonObject) -> list[str]:
     """The values of environment variables with names like those of passwords and tokens. Runs for every object, so it is fast."""
-    named: list[Json] = []
-    for variables in _LATEST_ENV.of(body):
-        named += _with_secret_names(variables)
-    return _long_values(named) if named else []
+    named_variables: list[Json] = []
+    for variables in _LATEST_ENV.get(body):
+        named_variables += _select_secret_names(variables)
+    return _list_long_values(named_variables) if named_variables else []
 
 
-def _with_secret_names(variables: Iterable[Any]) -> list[Json]:
+def _select_secret_names(variables: Iterable[Any]) -> list[Json]:
     try:
         return [variable for variable in variables if _SECRET_NAMES[variable["name"]]]
     except (KeyError, TypeError):  # a variable without a name, or whose name is no text
         return [variable for variable in variables if _SECRET_NAMES[as_text(dig(variable, "name"))]]
 
 
-_SECRET_NAMES: Final = Remembered(names_secret)
+_SECRET_NAMES: Final = ResultCache(names_secret)
 
 
-def _env(body: JsonObject) -> list[Sequence[Json]]:
+def _list_env(body: JsonObject) -> list[Sequence[Json]]:
     """The lists of environment variables of all containers, in every place that may have the spec of a pod, without empty lists."""
     lists: list[Sequence[Json]] = []
     if "spec" in body:
         outer = as_object(body["spec"])
         _add_env(outer, lists)
         if "template" in outer:
-            _add_env(_template_spec(outer), lists)
+            _add_env(_get_template_spec(outer), lists)
         if "jobTemplate" in outer:
-            _add_env(_template_spec(as_object(dig(outer, "jobTemplate", "spec"))), lists)
+            _add_env(_get_template_spec(as_object(dig(outer, "jobTemplate", "spec"))), lists)
     if "template" in body:
-        _add_env(_template_spec(body), lists)
+        _add_env(_get_template_spec(body), lists)
     return lists
 
 
-def _template_spec(parent: JsonObject) -> JsonObject:
+def _get_template_spec(parent: JsonObject) -> JsonObject:
     return as_object(as_object(parent.get("template")).get("spec"))
 
 
@@ -217,16 +217,16 @@ class _LatestEnv:
         self._body: JsonObject | None = None
         self._lists: list[Sequence[Json]] = []
 
-    def of(self, body: JsonObject) -> list[Sequence[Json]]:
+    def get(self, body: JsonObject) -> list[Sequence[Json]]:
         if body is not self._body:
-            self._lists, self._body = _env(body), body
+            self._lists, self._body = _list_env(body), body
         return self._lists
 
 
 _LATEST_ENV: Final = _LatestEnv()
 
 
-class Hidden:
+class HiddenValues:
     """The secret values of the latest object and param."""
 
     __slots__ = ("_param", "_resource", "_values")
@@ -237,12 +237,12 @@ class Hidden:
         self._param: Resource | None = None
         self._values: frozenset[str] = frozenset()
 
-    def of(self, resource: Resource, param: Resource | None) -> frozenset[str]:
-        """The hidden values of an object and a param (see `hidden_values`), kept for the latest call."""
+    def get(self, resource: Resource, param: Resource | None) -> frozenset[str]:
+        """The hidden values of an object and a param (see `list_hidden_values`), kept for the latest call."""
         if resource is not self._resource or param is not self._param:
-            self._values = hidden_values(resource, param)
+            self._values = list_hidden_values(resource, param)
             self._resource, self._param = resource, param
         return self._values
 
 
-HIDDEN = Hidden()
+HIDDEN = HiddenValues()

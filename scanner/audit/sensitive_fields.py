@@ -106,7 +106,7 @@ def is_sensitive(container: object, key: object, trail: Trail | None) -> bool:
         return True
     if key in _DATA and container.get("kind") == "Secret":
         return True
-    if key == "value" and (_is_variable(container, trail) or any(map(names_secret, _names_in(container)))):
+    if key == "value" and (_is_variable(container, trail) or any(map(names_secret, _list_names(container)))):
         return True
     return is_secret_named(key, container.get(key))
 
@@ -116,7 +116,7 @@ def is_secret_named(name: str, value: object) -> bool:
     return names_secret(name) and not _is_open(value, _REFERENCES.get(name, frozenset()), 0)
 
 
-def _names_in(container: Mapping[str, object]) -> Iterable[str]:
+def _list_names(container: Mapping[str, object]) -> Iterable[str]:
     """The texts by which a map names the value in it."""
     return (str(container.get(field, "")) for field in _NAMING_FIELDS)
 
@@ -173,7 +173,7 @@ def _is_variable(container: Mapping[str, object], trail: Trail | None) -> bool:
     return len(trail) > 1 and trail[-2] in _VARIABLES
 
 
-def without_named_secrets(text: str) -> str:
+def mask_named_secrets(text: str) -> str:
     """A text without named passwords, without the password of a URL, without tokens and private keys.
 
     Of a copy of an object that may contain secrets, nothing is shown.
@@ -183,37 +183,37 @@ def without_named_secrets(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     if _ENCODED.search(text) or _COPY.search(text):
         return MASK
-    text = _PASSWORD.sub(_without_password, text)
-    text = _NAMED.sub(_without_named, text)
+    text = _PASSWORD.sub(_mask_url_part, text)
+    text = _NAMED.sub(_mask_named, text)
     for pattern in _OTHER_SECRETS:
         text = pattern.sub(_KEPT, text)
-    return _WORD.sub(_without_url_password, text) if "://" in text and "@" in text else text
+    return _WORD.sub(_mask_url_password, text) if "://" in text and "@" in text else text
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text has a part that `without_named_secrets` leaves out."""
-    return _short_holds_secret(text) if len(text) <= _SHORT else without_named_secrets(text) != text
+    """Return whether a text has a part that `mask_named_secrets` masks."""
+    return _short_holds_secret(text) if len(text) <= _SHORT else mask_named_secrets(text) != text
 
 
 @lru_cache(maxsize=_NAMES)
 def _short_holds_secret(text: str) -> bool:
     """Remembered, because objects have many short texts in common."""
-    return without_named_secrets(text) != text
+    return mask_named_secrets(text) != text
 
 
-def _without_named(match: re2._Match[str]) -> str:
+def _mask_named(match: re2._Match[str]) -> str:
     """A name without its value; true and false are no secrets, as in `--anonymous-auth=false`."""
     name, value = match.groups()
     return match[0] if value.rstrip("]})\\").lower() in _FLAGS else f"{name}{MASK}"
 
 
-def _without_password(match: re2._Match[str]) -> str:
+def _mask_url_part(match: re2._Match[str]) -> str:
     """The part of a URL before its host without the password; a port with the `@` of a query is none."""
     before, password, end = match.groups()
     return match[0] if _PORT.match(password) else f"{before}{MASK}{end}"
 
 
-def _without_url_password(word: re.Match[str]) -> str:
+def _mask_url_password(word: re.Match[str]) -> str:
     """A word without the password of its URL: drivers of databases accept `/` and `@` in it, so the last `@` ends it.
 
     Each word is read once from each side: a regular expression for the whole would take quadratic time on hostile texts.
@@ -236,7 +236,7 @@ def _may_name_secrets(text: str) -> bool:
     return any(part in lower for part in _PARTS_OF_NAMES) or any(word in text for word in _WORDS_OF_COPIES)
 
 
-class Fields:
+class SensitiveFields:
     """The sensitive fields and texts of an object that is no Secret: they are recognised by their place, name and content."""
 
     __slots__ = ()
@@ -249,7 +249,7 @@ class Fields:
         """Return whether a part of a text is sensitive."""
         return holds_secret(text)
 
-    def any_in(self, value: Json, trail: Trail) -> bool:
+    def has_any(self, value: Json, trail: Trail) -> bool:
         """Return whether a value is or contains a sensitive text or field; True for a value too large to search."""
         if isinstance(value, str):
             return self.holds_secret(value)
@@ -260,7 +260,7 @@ class Fields:
             if not stack:
                 return False
             container, place = stack.pop()
-            for key, item in items(container):
+            for key, item in iterate_items(container):
                 if self.hides(container, key, place):
                     return True
                 if isinstance(item, str):
@@ -271,10 +271,10 @@ class Fields:
         return True
 
 
-FIELDS: Final = Fields()
+FIELDS: Final = SensitiveFields()
 
 
-def items(value: Json) -> Iterable[tuple[str | int, Json]]:
+def iterate_items(value: Json) -> Iterable[tuple[str | int, Json]]:
     """The parts of a list or map by index or key; none for any other value."""
     if isinstance(value, MAPPINGS):
         return value.items()

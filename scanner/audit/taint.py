@@ -14,8 +14,16 @@ from typing import NamedTuple, TypeAlias
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, fields_of
-from scanner.audit.sensitive_fields import FIELDS, MAPPINGS, Fields, Trail, holds_secret, items, names_secret
+from scanner.audit.secret_values import SHORTEST_ENV, SHORTEST_SECRET, get_fields
+from scanner.audit.sensitive_fields import (
+    FIELDS,
+    MAPPINGS,
+    SensitiveFields,
+    Trail,
+    holds_secret,
+    iterate_items,
+    names_secret,
+)
 from scanner.model.json import Json, as_text
 from scanner.model.resource import Resource
 
@@ -28,7 +36,7 @@ _KEPT = 4
 _OPEN_ROOTS = frozenset({"authorizer", "authorizer.requestResource"})
 """Decisions of the API server about the requester, with its reasons."""
 _IDENTITY = (("request", "userInfo", "extra"), ("request", "userInfo", "uid"))
-"""What an authenticator knows about the requester, besides the name and the groups."""
+"""The facts of an authenticator about the requester, besides the name and the groups."""
 _NAMES = (("apiVersion",), ("kind",), *(("metadata", field) for field in ("name", "namespace", "uid")))
 """The fields of objects besides the documents that are shown."""
 
@@ -58,7 +66,7 @@ class Taint(NamedTuple):
 CLEAN = Taint(carries=False, computes=False)
 
 
-class _Places(NamedTuple):
+class _FlowPlaces(NamedTuple):
     """The places in documents that an expression copies, and those that it computes from; `elsewhere` as in `Taint`."""
 
     carried: tuple[tuple[str, _Path], ...]
@@ -70,33 +78,33 @@ class _Flows:
     """The data flows of policy expressions, computed once."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _Places]] = {}
+        self._places: dict[tuple[int, int], tuple[CompiledPolicy, Expression, _FlowPlaces]] = {}
 
-    def of(self, compiled: CompiledPolicy, expression: Expression) -> _Places:
+    def get(self, compiled: CompiledPolicy, expression: Expression) -> _FlowPlaces:
         key = (id(compiled), id(expression))
-        entry = self._places.get(key)
-        if entry is None:
+        flow_places = self._places.get(key)
+        if flow_places is None:
             if len(self._places) >= _REMEMBERED:
                 self._places.clear()
             # The entry keeps both objects alive, so that no other object gets their ids.
-            places = _places(_flow_with_variables(compiled, expression), compiled)
-            entry = self._places[key] = (compiled, expression, places)
-        return entry[2]
+            places = _find_flow_places(_find_flow_with_variables(compiled, expression), compiled)
+            flow_places = self._places[key] = (compiled, expression, places)
+        return flow_places[2]
 
 
 _FLOWS = _Flows()
 
 
-def _places(flow: cel.Flow, compiled: CompiledPolicy) -> _Places:
-    carried, computed = ([in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
-    return _Places(
+def _find_flow_places(flow: cel.Flow, compiled: CompiledPolicy) -> _FlowPlaces:
+    carried, computed = ([locate_in_document(path) for path in paths] for paths in (flow.carried, flow.computed))
+    return _FlowPlaces(
         tuple((root, steps) for root, steps in carried if root in _DOCUMENTS),
         tuple((root, steps) for root, steps in computed if root in _DOCUMENTS),
         frozenset(root for root, steps in (*carried, *computed) if is_secret_elsewhere(root, steps, compiled)),
     )
 
 
-def in_document(path: _Path) -> tuple[str, _Path]:
+def locate_in_document(path: _Path) -> tuple[str, _Path]:
     """The document and the steps of a path. Kyverno's request contains the object."""
     root, *steps = path[1:] if path[:2] in (("request", "object"), ("request", "oldObject")) else path
     return root, tuple(steps)
@@ -119,25 +127,25 @@ def overlaps(place: Sequence[str | int], area: tuple[str, ...]) -> bool:
     return all(step == area_step for step, area_step in zip(place, area, strict=False))
 
 
-def _flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
+def _find_flow_with_variables(compiled: CompiledPolicy, expression: Expression) -> cel.Flow:
     if expression.program is None:
         return cel.Flow(frozenset(), frozenset())
 
     def variables(name: str) -> Iterator[cel.Flow]:
-        chosen = (
+        expressions = (
             [compiled.variables[name]] if name in compiled.variables else () if name else compiled.variables.values()
         )
-        yield from (_flow(variable.program) for variable in chosen if variable.program is not None)
+        yield from (_find_flow(variable.program) for variable in expressions if variable.program is not None)
 
-    return cel.followed(_flow(expression.program), variables) or _TOO_MUCH
+    return cel.follow_variables(_find_flow(expression.program), variables) or _TOO_MUCH
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _flow(program: cel.Program) -> cel.Flow:
+def _find_flow(program: cel.Program) -> cel.Flow:
     return program.flow()
 
 
-class Documents:
+class TaintDocuments:
     """The documents that expressions read, by their names in expressions, and what is known about the secrets in them.
 
     A document that does not exist is None.
@@ -155,62 +163,62 @@ class Documents:
             "params": None if param is None else param.body,
             "namespaceObject": namespace,
         }
-        self.fields: Mapping[str, Fields] = {
-            "object": fields_of(resource),
-            "oldObject": fields_of(resource),
-            "params": fields_of(param),
+        self.fields: Mapping[str, SensitiveFields] = {
+            "object": get_fields(resource),
+            "oldObject": get_fields(resource),
+            "params": get_fields(param),
             "namespaceObject": FIELDS,
         }
         self.secrets = frozenset(name for name, fields in self.fields.items() if fields is not FIELDS)
         """The names of the documents that are Secrets."""
-        self.taints: dict[_Places, Taint] = {}
-        """What was found so far: the messages of many policies have the same parts of the object."""
+        self.taints: dict[_FlowPlaces, Taint] = {}
+        """The results so far: the messages of many policies have the same parts of the object."""
 
-    def are(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
+    def are_of(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
         """Return whether these are the documents of an object, a param and a namespace."""
         return self.resource is resource and self.param is param and self._namespace is namespace
 
 
-class _Latest:
+class _LatestDocuments:
     """The latest documents: several findings concern one object."""
 
     def __init__(self) -> None:
-        self._documents: Documents | None = None
+        self._documents: TaintDocuments | None = None
 
-    def of(self, resource: Resource, param: Resource | None, namespace: Json) -> Documents:
-        if self._documents is None or not self._documents.are(resource, param, namespace):
-            self._documents = Documents(resource, param, namespace)
+    def get(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
+        if self._documents is None or not self._documents.are_of(resource, param, namespace):
+            self._documents = TaintDocuments(resource, param, namespace)
         return self._documents
 
 
-_LATEST = _Latest()
+_LATEST = _LatestDocuments()
 
 
-def documents_of(invocation_result: InvocationResult) -> Documents:
+def get_documents(invocation_result: InvocationResult) -> TaintDocuments:
     """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
     namespace = None if request is None else request.namespace_object
-    return _LATEST.of(invocation_result.resource, invocation_result.invocation.param, namespace)
+    return _LATEST.get(invocation_result.resource, invocation_result.invocation.param, namespace)
 
 
-def taint(compiled: CompiledPolicy, expression: Expression | None, documents: Documents) -> Taint:
+def find_taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:
     """The use of secrets by an expression that reads some documents; `CLEAN` for no expression."""
     if expression is None:
         return CLEAN
-    places = _FLOWS.of(compiled, expression)
-    found = documents.taints.get(places)
-    if found is None:
-        found = documents.taints[places] = _taint(places, documents)
-    return found
+    places = _FLOWS.get(compiled, expression)
+    known_taint = documents.taints.get(places)
+    if known_taint is None:
+        known_taint = documents.taints[places] = _compute_taint(places, documents)
+    return known_taint
 
 
-def _taint(places: _Places, documents: Documents) -> Taint:
-    carried, computed = (_secret_roots(each, documents) for each in (places.carried, places.computed))
+def _compute_taint(places: _FlowPlaces, documents: TaintDocuments) -> Taint:
+    carried, computed = (_list_secret_roots(each, documents) for each in (places.carried, places.computed))
     of_secret = bool(documents.secrets) and not documents.secrets.isdisjoint([*carried, *computed])
     return Taint(bool(carried), bool(computed), of_secret, places.elsewhere)
 
 
-def _secret_roots(places: Iterable[tuple[str, _Path]], documents: Documents) -> list[str]:
+def _list_secret_roots(places: Iterable[tuple[str, _Path]], documents: TaintDocuments) -> list[str]:
     """The names of the documents of the places that lead to secrets; the first is enough where no document is a Secret."""
     roots: list[str] = []
     for root, steps in places:
@@ -221,7 +229,7 @@ def _secret_roots(places: Iterable[tuple[str, _Path]], documents: Documents) -> 
     return roots
 
 
-def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: Fields) -> bool:
+def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: SensitiveFields) -> bool:
     """Return whether the value at a path is, contains or lies in a sensitive field or text."""
     for at, step in enumerate(steps):
         if step == cel.SHAPE:
@@ -230,52 +238,52 @@ def leads_to_secret(value: Json, steps: _Path, trail: Trail, fields: Fields) -> 
             place, rest = (*trail, *steps[:at]), steps[at + 1 :]
             return any(
                 fields.hides(value, key, place) or leads_to_secret(item, rest, (*place, key), fields)
-                for key, item in items(value)
+                for key, item in iterate_items(value)
             )
         if isinstance(value, list):
-            return fields.any_in(value, (*trail, *steps[:at]))
+            return fields.has_any(value, (*trail, *steps[:at]))
         if not isinstance(value, MAPPINGS):
             return False
         if step in value and fields.hides(value, step, (*trail, *steps[:at])):
             return True
         value = value.get(step)
-    return fields.any_in(value, (*trail, *steps))
+    return fields.has_any(value, (*trail, *steps))
 
 
-def carried_texts(documents: Documents) -> frozenset[str]:
+def list_carried_texts(documents: TaintDocuments) -> frozenset[str]:
     """The texts and numbers in all sensitive fields, and the sensitive texts: copied secrets are recognised by them."""
     different = {id(document): document for document in documents.by_name.values() if document is not None}
-    return frozenset().union(*map(sensitive_texts, different.values()))
+    return frozenset().union(*map(list_sensitive_texts, different.values()))
 
 
-class _Texts:
+class _SensitiveTexts:
     """The sensitive texts of the latest documents: several findings concern one object, many concern one namespace."""
 
     def __init__(self) -> None:
         self._latest: list[tuple[Json, frozenset[str]]] = []
 
-    def of(self, document: Json) -> frozenset[str]:
+    def get(self, document: Json) -> frozenset[str]:
         latest = next((texts for other, texts in self._latest if other is document), None)
         if latest is None:
-            latest = frozenset(_texts(document))
+            latest = frozenset(_find_sensitive_texts(document))
             self._latest = [(document, latest), *self._latest[: _KEPT - 1]]
         return latest
 
 
-_TEXTS = _Texts()
+_TEXTS = _SensitiveTexts()
 
 
-def sensitive_texts(document: Json) -> frozenset[str]:
+def list_sensitive_texts(document: Json) -> frozenset[str]:
     """The texts and numbers in all sensitive fields of a document, and its sensitive texts."""
-    return _TEXTS.of(document)
+    return _TEXTS.get(document)
 
 
-def _texts(document: Json) -> Iterator[str]:
+def _find_sensitive_texts(document: Json) -> Iterator[str]:
     stack: list[tuple[Json, Trail, bool]] = [(document, (), False)]
     while stack:
         value, trail, hidden = stack.pop()
         shortest = SHORTEST_ENV if trail[-2:-1] == ("env",) and not _names_secret(value) else SHORTEST_SECRET
-        for key, item in items(value):
+        for key, item in iterate_items(value):
             hides = hidden or FIELDS.hides(value, key, trail)
             if isinstance(item, str):
                 if (hides and len(item) >= shortest) or holds_secret(item):

@@ -22,7 +22,7 @@ class CompileError(AssayError):
         self.detail = detail
 
 
-class TooLarge(AssayError):
+class ExpressionTooLarge(AssayError):
     """An expression that exceeds the limits of Assay's compiler, though a server may accept it; the message names the excess."""
 
 

@@ -13,7 +13,7 @@ LONGEST = 256
 _Result = TypeVar("_Result")
 
 
-class Remembered(dict[str, _Result]):
+class ResultCache(dict[str, _Result]):
     """A cache: `remembered[text]` is `function(text)`; an error is not cached."""
 
     __slots__ = ("_function",)

@@ -16,12 +16,19 @@ from scanner.cel.checking.checker import check
 from scanner.cel.checking.validators import validate
 from scanner.cel.cost import bounds, metered
 from scanner.cel.cost.meter import PER_CALL_LIMIT, Meter
-from scanner.cel.errors import CompileError, CostExceeded, EvaluationError, InstantiationError, Interrupted, TooLarge
+from scanner.cel.errors import (
+    CompileError,
+    CostExceeded,
+    EvaluationError,
+    ExpressionTooLarge,
+    InstantiationError,
+    Interrupted,
+)
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.generation import fast
 from scanner.cel.releases import RESULT_TYPES, TYPED_PAIRS
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser, syntax_errors
 from scanner.cel.syntax.source import Source
 from scanner.cel.types.type_system import is_untyped
@@ -30,7 +37,7 @@ from scanner.cel.values.exact_only import EXACT_ONLY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.cost.bounds import Bound
     from scanner.cel.syntax.tree import Node
@@ -46,7 +53,7 @@ _WORTH_GENERATING = 3
 """The number of evaluations by closures before the function is generated: many expressions are evaluated only a few times."""
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """The result of a measured evaluation: its value or error, and its cost in CEL's cost units."""
 
     outcome: Value | EvaluationError
@@ -79,11 +86,11 @@ class Program:
         "text",
     )
 
-    def __init__(self, text: str, analysis: Analysis, planned: exact.Planned) -> None:
+    def __init__(self, text: str, analysis: Analysis, planned: exact.ExactPlan) -> None:
         root, checked, declared = analysis.root, analysis.checked, analysis.environment.variables
         self.text = text
         self.result_type: Type = checked.types[root.id]
-        self.reads = reads.paths(root, checked, frozenset(name for name, _ in declared))
+        self.reads = reads.find_paths(root, checked, frozenset(name for name, _ in declared))
         self.size = len(checked.types)
         self.analysis = analysis
         self._evaluated = 0
@@ -93,7 +100,7 @@ class Program:
         self._is_absorbing = False
         self._is_generated = False
         self._watch = fast.Watch(None)
-        self._metered: metered.Planned | None = None
+        self._metered: metered.CountingPlan | None = None
         self._planned = planned
         self.roots = planned.roots
         self._room: list[Value] = [None] * (planned.size - len(planned.roots))
@@ -110,11 +117,12 @@ class Program:
             try:
                 return self._fast(activation)
             except Exception:  # noqa: BLE001 - after any exception the closures decide
-                self._fast = self._watch.fell_back() or self._next_form()
+                self._fast = self._watch.count_fallback() or self._build_next_form()
         elif self._evaluated < _WORTH_GENERATING:
             self._evaluated += 1
             if self._evaluated == _WORTH_GENERATING:
                 self.generate()
+        # Most evaluations end in an error, so that the commonest error is found without the closures.
         elif self._refusal is not None:
             try:
                 error = self._refusal(activation)
@@ -144,7 +152,7 @@ class Program:
         """True if a generated function evaluates at present; False if only the closures do."""
         return self._fast is not None
 
-    def _next_form(self) -> fast.Fast | None:
+    def _build_next_form(self) -> fast.Fast | None:
         """Return the absorbing form, the first time; None when that fell back, too, so that most evaluations end in an error."""
         function = None if self._is_absorbing else self.absorbing()
         self._is_absorbing = True
@@ -168,29 +176,31 @@ class Program:
     def depths(self) -> frozenset[deep_reads.Path]:
         """Return the paths that the expression reads, through loops: tuples of names, `*` for any element, `#` for a shape."""
         declared = frozenset(name for name, _ in self.analysis.environment.variables)
-        return deep_reads.depths(self.analysis.root, self.analysis.checked, declared)
+        return deep_reads.find_deep_reads(self.analysis.root, self.analysis.checked, declared)
 
     def flow(self) -> flows.Flow:
         """Return the flow of the expression's inputs: those that it returns, and those from which it computes."""
         declared = frozenset(name for name, _ in self.analysis.environment.variables)
-        return flows.flow(self.analysis.root, self.analysis.checked, declared)
+        return flows.find_flow(self.analysis.root, self.analysis.checked, declared)
 
     def python(self) -> str:
         """Return the generated function as Python text, for users to read; empty when there is none."""
         analysis = self.analysis
-        return fast.python_of(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
+        return fast.write_python(self.text, analysis.root, analysis.checked, analysis.folded, analysis.environment)
 
     def evaluate_exactly(self, activation: Mapping[str, object]) -> Value:
         """Return the value for these variables by the closures alone; raise `EvaluationError` with upstream's text."""
         planned = self._planned
-        read = activation.get
-        frame = [read(name, MISSING) for name in planned.roots] + self._room
+        get_value = activation.get
+        # Each evaluation has a frame of its own, as evaluations of one program may nest.
+        frame = [get_value(name, MISSING) for name in planned.roots] + self._room
         try:
             return planned.evaluate(frame)
         except RecursionError:
-            return with_room(lambda: planned.evaluate(frame))
+            # Expressions and documents may nest deeper than the usual stack allows.
+            return run_with_room(lambda: planned.evaluate(frame))
 
-    def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measured:
+    def measure(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Measurement:
         """Return the value or the error for these variables, and the cost in cost units.
 
         The error is `CostExceeded` where the cost is above the limit. Counting comes first: an evaluation that it does not stop is
@@ -198,11 +208,11 @@ class Program:
         """
         meter = self.count(activation, limit)
         if isinstance(meter.stopped, CostExceeded | Interrupted):
-            return Measured(meter.stopped, meter.cost)
+            return Measurement(meter.stopped, meter.cost)
         try:
-            return Measured(self.evaluate(activation), meter.cost)
+            return Measurement(self.evaluate(activation), meter.cost)
         except EvaluationError as error:
-            return Measured(error, meter.cost)
+            return Measurement(error, meter.cost)
 
     def bound(
         self, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float] = MappingProxyType({})
@@ -213,12 +223,14 @@ class Program:
         the paths of `ranges`, as far as they are known. An evaluation whose bound is within the limits need not be measured.
         """
         analysis = self.analysis
-        return with_room(lambda: bounds.bound(analysis.root, analysis.checked, analysis.folded, extents, lengths))
+        return run_with_room(
+            lambda: bounds.find_bound(analysis.root, analysis.checked, analysis.folded, extents, lengths)
+        )
 
     @property
     def ranges(self) -> frozenset[reads.Path]:
         """The paths into `object` and `oldObject` that loops run over, as tuples of names."""
-        return bounds.ranges(self.analysis.root, self.analysis.checked)
+        return bounds.find_ranges(self.analysis.root, self.analysis.checked)
 
     def count(self, activation: Mapping[str, object], limit: int = PER_CALL_LIMIT) -> Meter:
         """Return a meter that has counted an evaluation, to its end or until it stopped; `limit` is in cost units.
@@ -227,22 +239,22 @@ class Program:
         """
         planned, analysis = self._metered, self.analysis
         if planned is None:
-            planned = with_room(
+            planned = run_with_room(
                 lambda: metered.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment)
             )
             self._metered = planned
         roots = [activation.get(name, MISSING) for name in planned.roots]
-        return with_room(lambda: metered.count(planned, roots, limit))
+        return run_with_room(lambda: metered.count(planned, roots, limit))
 
 
 @lru_cache(maxsize=8192)
 def compile(text: str, env: Environment) -> Program:  # noqa: A001 (the verb of the language, as in re.compile)
     """Return the program of an expression. The last 8,192 programs are cached.
 
-    Raises `CompileError` when the API would reject the expression, and `TooLarge` when it exceeds a limit of Assay.
+    Raises `CompileError` when the API would reject the expression, and `ExpressionTooLarge` when it exceeds a limit of Assay.
     Mirrors `CompileCELExpression` of apiserver's `pkg/admission/plugin/cel/compile.go`.
     """
-    return with_room(lambda: _compile(text, env))
+    return run_with_room(lambda: _compile(text, env))
 
 
 def _compile(text: str, env: Environment) -> Program:
@@ -251,15 +263,15 @@ def _compile(text: str, env: Environment) -> Program:
     checked = check(root, env)
     issues = checked.issues or validate(root, checked, env)
     if issues:
-        raise _failed(source.describe(issues))
+        raise _make_compile_error(source.describe(issues))
     _reject_large(checked.types[root.id])
     _reject_other_results(checked.types[root.id], env)
     if not TYPED_PAIRS.holds(env.version) and any(map(is_untyped, checked.types.values())):
         raise CompileError(_UNTYPED, _UNTYPED)
-    return _program(text, root, checked, env)
+    return _make_program(text, root, checked, env)
 
 
-def _program(text: str, root: Node, checked: Checked, env: Environment) -> Program:
+def _make_program(text: str, root: Node, checked: CheckedTree, env: Environment) -> Program:
     try:
         analysis = Analysis(root, checked, fold(root, checked, env), env)
         return Program(text, analysis, exact.plan(root, checked, analysis.folded, env))
@@ -269,19 +281,19 @@ def _program(text: str, root: Node, checked: Checked, env: Environment) -> Progr
 
 
 def _parse(source: Source, env: Environment) -> Node:
-    issue = parser.too_long(source.text)
+    issue = parser.find_excess_length(source.text)
     if issue is not None:
-        raise _failed(source.describe([issue]))
+        raise _make_compile_error(source.describe([issue]))
     try:
         root, issues = parser.parse(source.text, env.version, env.features, env.macros)
     except parser.InvalidSyntax as error:
-        raise _failed(syntax_errors.describe(source, error.issues)) from None
+        raise _make_compile_error(syntax_errors.describe(source, error.issues)) from None
     if issues:
-        raise _failed(source.describe(issues))
+        raise _make_compile_error(source.describe(issues))
     return root
 
 
-def _failed(described: str) -> CompileError:
+def _make_compile_error(described: str) -> CompileError:
     return CompileError(described, f"compilation failed: {described}")
 
 
@@ -294,7 +306,7 @@ def _reject_large(result: Type) -> None:
     while stack:
         size += 1
         if size > _LARGEST_TYPE:
-            raise TooLarge(f"the type of an expression has more than {_LARGEST_TYPE} parts")
+            raise ExpressionTooLarge(f"the type of an expression has more than {_LARGEST_TYPE} parts")
         stack.extend(stack.pop().parameters)
 
 

@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 _lock = threading.Lock()
 
 
-def with_room(run: Callable[[], _Result]) -> _Result:
+def run_with_room(run: Callable[[], _Result]) -> _Result:
     """Return the result of a function, which is called again on a stack of `STACK` bytes when the first one was too small.
 
     Raises what the function raises, `RecursionError` where that stack is too small, too. The function must be safe to repeat.
@@ -27,13 +27,15 @@ def with_room(run: Callable[[], _Result]) -> _Result:
     try:
         return run()
     except RecursionError:
+        # This call runs on a large stack already.
         if sys.getrecursionlimit() >= ENOUGH:
             raise
-        return _on_a_large_stack(run)
+        return _run_on_large_stack(run)
 
 
-def _on_a_large_stack(run: Callable[[], _Result]) -> _Result:
+def _run_on_large_stack(run: Callable[[], _Result]) -> _Result:
     call = _Call(run)
+    # Both settings belong to the whole process.
     with _lock:
         size, limit = threading.stack_size(STACK), sys.getrecursionlimit()
         sys.setrecursionlimit(ENOUGH)

@@ -14,7 +14,7 @@ from types import FrameType
 
 from scanner.cli.scanning.conclusion import Conclusion, concluding
 from scanner.cli.terminal.program import NAMES
-from scanner.cli.terminal.stderr import escaped, restored
+from scanner.cli.terminal.stderr import escape_stderr, restore_stderr
 
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
@@ -38,10 +38,10 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.stderr = escaped(sys.stderr)
+    sys.stderr = escape_stderr(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    with restored(), concluding() as conclusion:
+    with restore_stderr(), concluding() as conclusion:
         code = _run(arguments, conclusion)
         conclusion.end(code)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -66,24 +66,24 @@ def _replace_closed_streams() -> None:
 
 
 def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
-    from scanner.cli.application import commands
+    from scanner.cli.application import build_commands
     from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
+        build_commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
     except AssayError as error:
         _print_error(str(error), error.exit_code, conclusion)
         return error.exit_code
     except KeyboardInterrupt as interruption:
-        return _interrupted(interruption, conclusion)
+        return _find_interrupted_code(interruption, conclusion)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            return _interrupted(end, conclusion)
+            return _find_interrupted_code(end, conclusion)
         return end.code if isinstance(end.code, int) else 0
     except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, means that a gate failed
-        _print_error(_fault(error), _COULD_NOT_RUN, conclusion)
+        _print_error(_describe_fault(error), _COULD_NOT_RUN, conclusion)
         return _COULD_NOT_RUN
     return 0
 
@@ -93,7 +93,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _interrupted(error: BaseException, conclusion: Conclusion) -> int:
+def _find_interrupted_code(error: BaseException, conclusion: Conclusion) -> int:
     """The exit code of a command that a signal has ended: its own, if it was exiting already."""
     from typer import Exit
 
@@ -106,7 +106,7 @@ def _interrupted(error: BaseException, conclusion: Conclusion) -> int:
     return _COULD_NOT_RUN
 
 
-def _fault(error: Exception) -> str:
+def _describe_fault(error: Exception) -> str:
     """The message for a bug of Assay. Its details may quote an object, so they are printed on request only."""
     import traceback
 

@@ -63,14 +63,14 @@ class GroupedCommand(TyperCommand):
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if record := param.get_help_record(ctx):
-                title = "Arguments" if param.param_type_name == "argument" else _group(param)
+                title = "Arguments" if param.param_type_name == "argument" else _get_panel(param)
                 groups.setdefault(title, []).append(record)
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
 
-def _group(param: object) -> str:
+def _get_panel(param: object) -> str:
     return getattr(param, "rich_help_panel", None) or "Options"
 
 
@@ -128,7 +128,8 @@ application.command("version")(version.command)
 @application.callback()
 def _root(
     show: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=version.flag, is_eager=True)
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=version.print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Audit existing cluster objects against admission policies."""
@@ -138,6 +139,6 @@ configure(application)
 
 
 @cache
-def commands() -> Callable[..., object]:
+def build_commands() -> Callable[..., object]:
     """The command line, built once: building takes longer than parsing, and a process may run many commands."""
     return get_command(application)

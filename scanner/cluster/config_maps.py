@@ -16,22 +16,22 @@ from scanner.scan.edges import Cluster
 CONFIG_MAPS: Final = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
 
 
-def labelled_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list[LabelledConfigMap], str]:
+def list_config_maps(cluster: Cluster, namespace: str, label: str) -> tuple[list[LabelledConfigMap], str]:
     """The ConfigMaps with a label, and the reason why those of other namespaces are not known, or an empty string.
 
     Raises ClusterError if those of the namespace cannot be listed.
     """
     try:
-        return list(_listed(cluster, "", label)), ""
+        return list(_list_from_pages(cluster, "", label)), ""
     except ListFailed as error:
         unlisted = error.why
     try:
-        return list(_listed(cluster, namespace, label)), unlisted
+        return list(_list_from_pages(cluster, namespace, label)), unlisted
     except ListFailed as error:
         raise ClusterError(f"the waivers of namespace {namespace} cannot be read: {error.why}") from error
 
 
-def _listed(cluster: Cluster, namespace: str, label: str) -> Iterator[LabelledConfigMap]:
+def _list_from_pages(cluster: Cluster, namespace: str, label: str) -> Iterator[LabelledConfigMap]:
     for page in cluster.pages(CONFIG_MAPS, namespace=namespace, selector=label):
         for item in as_list(as_object(orjson.loads(page.data)).get("items")):
             metadata = as_object(dig(item, "metadata"))

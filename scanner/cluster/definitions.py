@@ -53,15 +53,15 @@ def is_definition(body: JsonObject) -> bool:
     return body.get("apiVersion") == "apiextensions.k8s.io/v1" and body.get("kind") == "CustomResourceDefinition"
 
 
-def definition_of(body: JsonObject) -> Definition:
+def read_definition(body: JsonObject) -> Definition:
     """The served kinds of a CustomResourceDefinition, the preferred version first. Raises BrokenDefinition.
 
     Mirrors `version.CompareKubeAwareVersionStrings` for the order of versions.
     """
-    group = _required(body, "spec", "group")
-    kind = _required(body, "spec", "names", "kind")
-    plural = _required(body, "spec", "names", "plural")
-    scope = _required(body, "spec", "scope")
+    group = _get_required(body, "spec", "group")
+    kind = _get_required(body, "spec", "names", "kind")
+    plural = _get_required(body, "spec", "names", "plural")
+    scope = _get_required(body, "spec", "scope")
     if scope not in ("Namespaced", "Cluster"):
         raise BrokenDefinition(f'spec.scope: Unsupported value: "{scope}": write Namespaced or Cluster')
     served = [
@@ -71,17 +71,17 @@ def definition_of(body: JsonObject) -> Definition:
     ]
     if not served:
         raise BrokenDefinition("spec.versions: Required value: no version of it is served")
-    versions = sorted(set(served), key=version_order)
+    versions = sorted(set(served), key=rank_version)
     kinds = tuple(Kind(group, version, kind, plural, scope == "Namespaced") for version in versions)
     return Definition(kinds, relabels=dig(body, "spec", "conversion", "strategy") in (None, "None"))
 
 
-def in_registration_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+def sort_by_registration(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """Custom kinds in the order of discovery: by group, and within it by version, the preferred first."""
-    return tuple(sorted(set(kinds), key=lambda kind: (kind.group, version_order(kind.version), kind.plural)))
+    return tuple(sorted(set(kinds), key=lambda kind: (kind.group, rank_version(kind.version), kind.plural)))
 
 
-def version_order(version: str) -> tuple[int, int, int, str]:
+def rank_version(version: str) -> tuple[int, int, int, str]:
     """A key that sorts the preferred version first; names of any other form come last, in the order of the alphabet.
 
     Mirrors `CompareKubeAwareVersionStrings` of `apimachinery/pkg/version`.
@@ -92,7 +92,7 @@ def version_order(version: str) -> tuple[int, int, int, str]:
     return (-_STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), "")
 
 
-def _required(body: JsonObject, *path: str) -> str:
+def _get_required(body: JsonObject, *path: str) -> str:
     value = as_text(dig(body, *path))
     if not value:
         raise BrokenDefinition(f"{'.'.join(path)}: Required value")

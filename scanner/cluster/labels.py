@@ -24,7 +24,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class IntegerTerm:
     """`key > bound` or `key < bound`: true of labels that are integers on the right side of the bound."""
 
     key: str
@@ -39,7 +39,7 @@ class Comparison:
         return int(value) > self.bound if self.greater else int(value) < self.bound
 
 
-Term: TypeAlias = Requirement | Comparison
+Term: TypeAlias = Requirement | IntegerTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def parse_selector(text: str) -> LabelQuery:
 
     Mirrors `labels.Parse` of `apimachinery/pkg/labels`.
     """
-    return LabelQuery(tuple(_Parser(text).terms()))
+    return LabelQuery(tuple(_SelectorParser(text).parse()))
 
 
-class _Parser:
+class _SelectorParser:
     """Parses the tokens, the last of which is empty."""
 
     def __init__(self, text: str) -> None:
@@ -69,36 +69,36 @@ class _Parser:
         self._tokens = [match[1] for match in _TOKEN.finditer(text)]
         self._position = 0
 
-    def terms(self) -> list[Term]:
+    def parse(self) -> list[Term]:
         terms: list[Term] = []
         if not self._peek():
             return terms
         while True:
-            terms.append(self._term())
+            terms.append(self._parse_term())
             if not (separator := self._take()):
                 return terms
             if separator != ",":
                 self._fail(f"found '{separator}', expected ',' or the end")
 
-    def _term(self) -> Term:
+    def _parse_term(self) -> Term:
         absent = self._peek() == "!"
         if absent:
             self._take()
-        key = self._key()
+        key = self._parse_key()
         if self._peek() in (",", ""):
             return Requirement(key, "DoesNotExist" if absent else "Exists")
         operator = self._take()
         if absent:
             self._fail(f"found '{operator}' after '!{key}', expected ',' or the end")
         if operator in _SETS:
-            return Requirement(key, _SETS[operator], self._set())
+            return Requirement(key, _SETS[operator], self._parse_set())
         if operator in ("<", ">"):
-            return Comparison(key, operator == ">", self._bound(key))
+            return IntegerTerm(key, operator == ">", self._parse_bound(key))
         if operator not in _EXACT:
             self._fail(f"found '{operator}', expected one of in, notin, =, ==, !=, <, >")
-        return Requirement(key, _EXACT[operator], (self._value(),))
+        return Requirement(key, _EXACT[operator], (self._parse_value(),))
 
-    def _key(self) -> str:
+    def _parse_key(self) -> str:
         key = self._take()
         if key in _SYMBOLS:
             self._fail(f"found '{key}', expected a label key")
@@ -107,17 +107,17 @@ class _Parser:
             self._fail(f"'{key}' is not a label key")
         return key
 
-    def _set(self) -> tuple[str, ...]:
+    def _parse_set(self) -> tuple[str, ...]:
         if (opening := self._take()) != "(":
             self._fail(f"found '{opening}', expected '('")
-        values = [self._value(")")]
+        values = [self._parse_value(")")]
         while (symbol := self._take()) == ",":
-            values.append(self._value(")"))
+            values.append(self._parse_value(")"))
         if symbol != ")":
             self._fail(f"found '{symbol}', expected ',' or ')'")
         return tuple(dict.fromkeys(values))
 
-    def _value(self, end: str = "") -> str:
+    def _parse_value(self, end: str = "") -> str:
         if self._peek() in (",", end):
             return ""
         value = self._take()
@@ -125,8 +125,8 @@ class _Parser:
             self._fail(f"'{value}' is not a label value")
         return value
 
-    def _bound(self, key: str) -> int:
-        value = self._value()
+    def _parse_bound(self, key: str) -> int:
+        value = self._parse_value()
         if not _INTEGER.fullmatch(value) or int(value) > _LARGEST:
             self._fail(f"{key} is compared to '{value}', expected a whole number")
         return int(value)

@@ -56,28 +56,28 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> Scalar:
     `tag` is the full explicit tag, or None. Infinities and NaN are returned as such. Raises BadScalar.
     """
     if tag is None:
-        return _implicit(text) if plain else text
+        return _resolve_implicit(text) if plain else text
     name = tag.removeprefix(_TAG) if tag.startswith(_TAG) else ""
     if name == "binary":
-        return _binary(text)
+        return _decode_binary(text)
     if name in _RESOLVABLE:
-        return _tagged(text, name)
+        return _resolve_tagged(text, name)
     return text
 
 
-def json_value(value: Scalar) -> Scalar:
+def convert_to_json(value: Scalar) -> Scalar:
     """The value that the API server reads: whole floats become integers, integers beyond int64 become floats.
 
     Raises BadScalar for infinities and NaN.
     """
     if isinstance(value, float):
-        return _json_float(value)
+        return _convert_float(value)
     if isinstance(value, int) and value not in _INT64:
         return float(value)
     return value
 
 
-def key_text(value: Scalar) -> str:
+def write_key(value: Scalar) -> str:
     """The JSON key that a scalar mapping key becomes. Raises BadScalar for keys that JSON cannot have."""
     match value:
         case str():
@@ -87,42 +87,42 @@ def key_text(value: Scalar) -> str:
         case int() if value in _INT64:
             return str(value)
         case float():
-            return _float_key(value)
+            return _write_float_key(value)
         case None:
             raise BadScalar("a mapping key is null, and JSON has no such keys: quote it")
         case _:
             raise BadScalar("a mapping key is too large for an integer: quote it")
 
 
-def _implicit(text: str) -> Scalar:
+def _resolve_implicit(text: str) -> Scalar:
     if text in _WORDS:
         return _WORDS[text]
     if text[0] in _NUMERIC_START:
-        return _number(text)
+        return _resolve_number(text)
     return text
 
 
-def _number(text: str) -> Scalar:
+def _resolve_number(text: str) -> Scalar:
     if text[0] == ".":
-        return _decimal(_DIGIT_GROUPS.sub("", text), text)
+        return _resolve_decimal(_DIGIT_GROUPS.sub("", text), text)
     digits = text.replace("_", "")
     if match := _INTEGER.fullmatch(digits):
         base = next(name for name in _BASES if match[name] is not None)
         value = int(match["sign"] + match[base], _BASES[base])
         if value in _INT64 or (value in _UINT64 and not match["sign"]):
             return value
-    return _decimal(digits, text)
+    return _resolve_decimal(digits, text)
 
 
-def _decimal(digits: str, text: str) -> Scalar:
+def _resolve_decimal(digits: str, text: str) -> Scalar:
     if not _FLOAT.fullmatch(digits):
         return text
     value = float(digits)
     return text if math.isinf(value) else value
 
 
-def _tagged(text: str, name: str) -> Scalar:
-    value = _implicit(text)
+def _resolve_tagged(text: str, name: str) -> Scalar:
+    value = _resolve_implicit(text)
     match name, value:
         case "timestamp", str() if _is_timestamp(text):
             return text
@@ -151,7 +151,7 @@ def _is_timestamp(text: str) -> bool:
     return True
 
 
-def _binary(text: str) -> str:
+def _decode_binary(text: str) -> str:
     try:
         data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError) as error:
@@ -160,9 +160,9 @@ def _binary(text: str) -> str:
     return re.sub("[\udc80-\udcff]", "\ufffd", data.decode("utf-8", "surrogateescape"))
 
 
-def _json_float(value: float) -> int | float:
+def _convert_float(value: float) -> int | float:
     if not math.isfinite(value):
-        raise BadScalar(f"{_float_key(value)} has no form in JSON")
+        raise BadScalar(f"{_write_float_key(value)} has no form in JSON")
     if not value.is_integer() or abs(value) >= _LARGEST_PLAIN:
         return value
     # Go writes the shortest digits that give the float back, then zeros: not the float's exact integer.
@@ -170,14 +170,14 @@ def _json_float(value: float) -> int | float:
     return whole if whole in _INT64 else value
 
 
-def _float_key(value: float) -> str:
+def _write_float_key(value: float) -> str:
     """Go's shortest text of a 32-bit float in its `g` format."""
     if math.isnan(value):
         return ".nan"
-    single = _single(value)
+    single = _round_to_single(value)
     if math.isinf(single):
         return ".inf" if value > 0 else "-.inf"
-    text = next(t for d in range(_FLOAT32_DIGITS) if _single(float(t := f"{single:.{d}e}")) == single)
+    text = next(t for d in range(_FLOAT32_DIGITS) if _round_to_single(float(t := f"{single:.{d}e}")) == single)
     exponent = int(text.partition("e")[2])
     if exponent not in _PLAIN_KEY_EXPONENTS:
         return text
@@ -186,7 +186,7 @@ def _float_key(value: float) -> str:
     return f"{float(text):.{decimals}f}"
 
 
-def _single(value: float) -> float:
+def _round_to_single(value: float) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:

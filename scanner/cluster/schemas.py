@@ -16,7 +16,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
 from scanner.mutate.openapi import Compactor
-from scanner.mutate.schema import Conversion, Custom, Schema, Versions
+from scanner.mutate.schema import Conversion, Custom, DefinedVersions, Schema
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -34,66 +34,68 @@ class KnownSchemas:
     def conversion(self, kind: Kind) -> Conversion:
         """The conversion of a definition's kind; files of another kind are left as they are."""
         schema = self.schema(kind)
-        return conversion_of(schema.custom.versions if schema and schema.custom else None)
+        return find_conversion(schema.custom.versions if schema and schema.custom else None)
 
 
 @cache
 def builtin_schemas() -> Mapping[tuple[str, str, str], Schema]:
     """The schemas of the kinds that a Kubernetes 1.36 server has by itself."""
-    table = _table()
-    return {_key(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
+    table = _read_table()
+    return {_split_name(name): Schema(root, table.types, table.names) for name, root in table.kinds.items()}
 
 
-def custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
+def read_custom_schemas(definition: JsonObject) -> Mapping[tuple[str, str, str], Schema]:
     """The schemas of the versions of a CustomResourceDefinition."""
     group = as_text(dig(definition, "spec", "group"))
     kind = as_text(dig(definition, "spec", "names", "kind"))
-    written, versions = as_list(dig(definition, "spec", "versions")), versions_of(definition)
-    return {(group, as_text(dig(version, "name")), kind): _custom(version, versions) for version in written}
+    version_documents, versions = as_list(dig(definition, "spec", "versions")), read_versions(definition)
+    return {
+        (group, as_text(dig(version, "name")), kind): _make_custom(version, versions) for version in version_documents
+    }
 
 
-def versions_of(definition: JsonObject) -> Versions | None:
+def read_versions(definition: JsonObject) -> DefinedVersions | None:
     """The versions of a CustomResourceDefinition, None for a definition without a stored version."""
-    written = as_list(dig(definition, "spec", "versions"))
-    stored = next((version for version in written if dig(version, "storage") is True), None)
+    version_documents = as_list(dig(definition, "spec", "versions"))
+    stored = next((version for version in version_documents if dig(version, "storage") is True), None)
     if stored is None:
         return None
-    return Versions(
-        names=tuple(as_text(dig(version, "name")) for version in written),
+    return DefinedVersions(
+        names=tuple(as_text(dig(version, "name")) for version in version_documents),
         stored=as_text(dig(stored, "name")),
         schema=as_object(dig(stored, "schema", "openAPIV3Schema")),
         relabels=dig(definition, "spec", "conversion", "strategy") in (None, "None"),
     )
 
 
-def conversion_of(versions: Versions | None) -> Conversion:
+def find_conversion(versions: DefinedVersions | None) -> Conversion:
     """The conversion of the versions of a definition; that of a server for a kind without one."""
     return "relabels" if versions is not None and versions.relabels else "server"
 
 
-def _custom(version: Json, versions: Versions | None) -> Schema:
-    table = _table()
-    written = as_object(dig(version, "schema", "openAPIV3Schema"))
-    shape = as_object(Compactor(EMPTY).shape(written))
+def _make_custom(version: Json, versions: DefinedVersions | None) -> Schema:
+    table = _read_table()
+    schema = as_object(dig(version, "schema", "openAPIV3Schema"))
+    shape = as_object(Compactor(EMPTY).convert_schema(schema))
     fields = {**as_object(shape.get("f")), "apiVersion": "s", "kind": "s", "metadata": table.names.index(_METADATA)}
-    custom = Custom(written, has_status=dig(version, "subresources", "status") is not None, versions=versions)
+    custom = Custom(schema, has_status=dig(version, "subresources", "status") is not None, versions=versions)
     return Schema({**shape, "f": fields}, table.types, table.names, builtin=False, custom=custom)
 
 
-def _key(name: str) -> tuple[str, str, str]:
+def _split_name(name: str) -> tuple[str, str, str]:
     api_version, _, kind = name.rpartition("/")
     group, _, version = api_version.rpartition("/")
     return group, version, kind
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _SchemaTable:
     kinds: Mapping[str, int]
     names: Sequence[str]
     types: Sequence[Json]
 
 
 @cache
-def _table() -> _Table:
-    read = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
-    return _Table(read["kinds"], read["names"], read["types"])
+def _read_table() -> _SchemaTable:
+    table = orjson.loads(resources.files("scanner.cluster").joinpath("schemas.json").read_bytes())
+    return _SchemaTable(table["kinds"], table["names"], table["types"])

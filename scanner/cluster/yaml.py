@@ -24,7 +24,7 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from scanner.cluster.scalars import BadScalar, Scalar, json_value, key_text, resolve
+from scanner.cluster.scalars import BadScalar, Scalar, convert_to_json, resolve, write_key
 from scanner.model.json import Json
 
 MAX_DEPTH: Final = 240
@@ -41,7 +41,7 @@ _SMALL: Final = 400_000
 _LARGE: Final = 4_000_000
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """A document that cannot be read; `line` and `column` count from 1 in the file, 0 where unknown."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
@@ -63,7 +63,7 @@ class _Mark(Protocol):
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenValue:
     """An unfinished collection. `merging` is true if the next value belongs to a merge key."""
 
     value: list[_Built] | dict[str, _Built]
@@ -74,11 +74,11 @@ class _Frame:
 
 
 @dataclass(slots=True)
-class _Composer:
+class _ValueComposer:
     """Builds the value of one document from its events, without recursion."""
 
     line_offset: int
-    stack: list[_Frame] = field(default_factory=list)
+    stack: list[_OpenValue] = field(default_factory=list)
     anchors: dict[str, tuple[_Built, int] | None] = field(default_factory=dict)
     nodes: int = 0
     aliased: int = 0
@@ -87,9 +87,9 @@ class _Composer:
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case AliasEvent():
-                self._alias(event)
+                self._add_alias(event)
             case CollectionStartEvent():
                 self._open(event)
             case SequenceEndEvent() | MappingEndEvent():
@@ -97,7 +97,7 @@ class _Composer:
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent) -> None:
         if self._expects_key() and _is_merge(event):
             self.stack[-1].merging = True
             return
@@ -112,11 +112,11 @@ class _Composer:
 
     def _place_scalar(self, value: Scalar, event: Event) -> None:
         if self._expects_key():
-            self.stack[-1].key = key_text(value)
+            self.stack[-1].key = write_key(value)
         else:
-            self._place(json_value(value), event)
+            self._place(convert_to_json(value), event)
 
-    def _alias(self, event: AliasEvent) -> None:
+    def _add_alias(self, event: AliasEvent) -> None:
         if event.anchor not in self.anchors:
             self._fail("unknown anchor referenced: quote a value that begins with *", event)
         anchored = self.anchors[event.anchor]
@@ -125,9 +125,9 @@ class _Composer:
         value, size = anchored
         self.nodes += 1 + size
         self.aliased += size
-        self._refuse_bomb(event)
+        self._limit_aliases(event)
         if not isinstance(value, list | dict):
-            self._alias_of_scalar(value, event)
+            self._add_alias_of_scalar(value, event)
         elif self._expects_key():
             self._fail(_COLLECTION_KEY, event)
         elif self.stack and self.stack[-1].merging and isinstance(value, list):
@@ -135,7 +135,7 @@ class _Composer:
         else:
             self._place(value, event)
 
-    def _alias_of_scalar(self, value: Scalar, event: Event) -> None:
+    def _add_alias_of_scalar(self, value: Scalar, event: Event) -> None:
         try:
             self._place_scalar(value, event)
         except BadScalar as error:
@@ -150,7 +150,7 @@ class _Composer:
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         value: list[_Built] | dict[str, _Built] = {} if isinstance(event, MappingStartEvent) else []
-        self.stack.append(_Frame(value, event.anchor, self.nodes))
+        self.stack.append(_OpenValue(value, event.anchor, self.nodes))
 
     def _close(self, event: Event) -> None:
         frame = self.stack.pop()
@@ -160,7 +160,7 @@ class _Composer:
 
     def _place(self, value: _Built, event: Event) -> None:
         if self.aliased:
-            self._refuse_bomb(event)
+            self._limit_aliases(event)
         if not self.stack:
             self.result = value
             return
@@ -187,14 +187,14 @@ class _Composer:
         frame = self.stack[-1]
         return isinstance(frame.value, dict) and frame.key is None and not frame.merging
 
-    def _refuse_bomb(self, event: Event) -> None:
+    def _limit_aliases(self, event: Event) -> None:
         if self.aliased <= _FREE_ALIASES or self.nodes <= _FREE_NODES:
             return
-        if self.aliased / self.nodes > _allowed_ratio(self.nodes):
+        if self.aliased / self.nodes > _compute_allowed_ratio(self.nodes):
             self._fail("document contains excessive aliasing", event)
 
     def _fail(self, problem: str, event: Event) -> NoReturn:
-        raise _malformed(problem, event.start_mark, self.line_offset)
+        raise _make_error(problem, event.start_mark, self.line_offset)
 
 
 def load(text: str, *, line_offset: int = 0) -> Json:
@@ -202,37 +202,37 @@ def load(text: str, *, line_offset: int = 0) -> Json:
 
     `line_offset` is added to the lines that errors name. Raises Malformed.
     """
-    composer = _Composer(line_offset)
-    for event in events(text, line_offset=line_offset):
+    composer = _ValueComposer(line_offset)
+    for event in read_events(text, line_offset=line_offset):
         if isinstance(event, DocumentEndEvent):
             break
         composer.feed(event)
     return composer.result
 
 
-def events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
+def read_events(text: str, *, line_offset: int = 0) -> Iterator[Event]:
     """The events of all documents in a text. Raises Malformed, with the place and without a text of the document."""
     try:
         yield from pyyaml.parse(text, Loader=_LOADER)
     except pyyaml.MarkedYAMLError as error:
         # Some messages quote the document, such as a tag: a value that begins with ! or *.
         problem = _QUOTED.sub("a text", error.problem or error.context or "malformed YAML")
-        raise _malformed(problem, error.problem_mark or error.context_mark, line_offset) from error
+        raise _make_error(problem, error.problem_mark or error.context_mark, line_offset) from error
     except pyyaml.YAMLError as error:
-        raise Malformed(" ".join(str(error).split())) from error
+        raise MalformedDocument(" ".join(str(error).split())) from error
 
 
-def _malformed(problem: str, mark: _Mark | None, line_offset: int) -> Malformed:
+def _make_error(problem: str, mark: _Mark | None, line_offset: int) -> MalformedDocument:
     if mark is None:
-        return Malformed(problem)
-    return Malformed(problem, mark.line + 1 + line_offset, mark.column + 1)
+        return MalformedDocument(problem)
+    return MalformedDocument(problem, mark.line + 1 + line_offset, mark.column + 1)
 
 
 def _is_merge(event: ScalarEvent) -> bool:
     return event.value == "<<" and (event.implicit[0] or event.tag == _MERGE_TAG)
 
 
-def _allowed_ratio(nodes: int) -> float:
+def _compute_allowed_ratio(nodes: int) -> float:
     if nodes <= _SMALL:
         return 0.99
     if nodes >= _LARGE:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from scanner.errors import UsageError
 
 
-class Source(IntEnum):
+class ValueSource(IntEnum):
     """The sources of a value; a higher one comes first."""
 
     DEFAULT = 0
@@ -24,14 +24,14 @@ class Source(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourcedValue:
     """A value that a source gives, with its name in messages: `-n`, `ASSAY_CONTEXT`, `context in assay.yaml, line 3, column 10`.
 
     A value that `is_default`, such as `ASSAY_QUIET=false`, excludes and needs nothing, but stands before those of lower sources.
     """
 
     value: object
-    source: Source
+    source: ValueSource
     name: str
     is_default: bool = False
 
@@ -46,7 +46,7 @@ class Excludes:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Requires:
     """A flag that another flag must accompany, with one of its `values` if there are any.
 
     A flag that `belongs` to the other is about its value, so it does not stay when a higher source gives another value.
@@ -59,58 +59,60 @@ class Needs:
     belongs: bool = False
 
 
-Rule: TypeAlias = Excludes | Needs
+Rule: TypeAlias = Excludes | Requires
 
 
-def left_out(given: Mapping[str, Given], rules: Iterable[Rule]) -> frozenset[str]:
+def find_left_out(given: Mapping[str, SourcedValue], rules: Iterable[Rule]) -> frozenset[str]:
     """The flags whose values a higher source excludes. Raises UsageError for values of one source that conflict.
 
     `given` has the values other than defaults, by flag.
     """
     rules = tuple(rules)
-    removed: dict[str, Source] = {}
+    removed: dict[str, ValueSource] = {}
     for rule in rules:
         if isinstance(rule, Excludes):
             _exclude(rule, given, removed)
     for rule in rules:
-        if isinstance(rule, Needs):
+        if isinstance(rule, Requires):
             _need(rule, given, removed)
     return frozenset(removed)
 
 
-def _exclude(rule: Excludes, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
+def _exclude(rule: Excludes, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
     """Note which of the values is removed, and by which source."""
-    own = _effective(rule.flag, given, removed)
-    others = {flag: other for flag in rule.others if (other := _effective(flag, given, removed))}
-    if own is None or not others:
+    value = _find_effective(rule.flag, given, removed)
+    others = {flag: other for flag in rule.others if (other := _find_effective(flag, given, removed))}
+    if value is None or not others:
         return
     highest = max(other.source for other in others.values())
-    if highest > own.source:
+    if highest > value.source:
         removed[rule.flag] = highest
         return
-    if equal := [other.name for other in others.values() if other.source == own.source]:
-        raise UsageError(f"{own.name} cannot be combined with {', '.join(equal)}: {rule.why}")
-    removed.update(dict.fromkeys(others, own.source))
+    if equal := [other.name for other in others.values() if other.source == value.source]:
+        raise UsageError(f"{value.name} cannot be combined with {', '.join(equal)}: {rule.why}")
+    removed.update(dict.fromkeys(others, value.source))
 
 
-def _need(rule: Needs, given: Mapping[str, Given], removed: dict[str, Source]) -> None:
-    own = _effective(rule.flag, given, removed)
-    if own is None:
+def _need(rule: Requires, given: Mapping[str, SourcedValue], removed: dict[str, ValueSource]) -> None:
+    own_value = _find_effective(rule.flag, given, removed)
+    if own_value is None:
         return
-    needed = _effective(rule.needed, given, removed)
+    needed = _find_effective(rule.needed, given, removed)
     if needed is not None and _satisfies(needed.value, rule.values):
-        if rule.belongs and needed.source > own.source:
+        if rule.belongs and needed.source > own_value.source:
             removed[rule.flag] = needed.source
         return
-    by = removed.get(rule.needed, given[rule.needed].source if rule.needed in given else Source.DEFAULT)
-    if by > own.source:
+    by = removed.get(rule.needed, given[rule.needed].source if rule.needed in given else ValueSource.DEFAULT)
+    if by > own_value.source:
         removed[rule.flag] = by
         return
     value = f" {' or '.join(rule.values)}" if rule.values else ""
-    raise UsageError(f"{own.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
+    raise UsageError(f"{own_value.name} needs {rule.needed}{value}{f': {rule.why}' if rule.why else ''}")
 
 
-def _effective(flag: str, given: Mapping[str, Given], removed: Mapping[str, Source]) -> Given | None:
+def _find_effective(
+    flag: str, given: Mapping[str, SourcedValue], removed: Mapping[str, ValueSource]
+) -> SourcedValue | None:
     value = given.get(flag)
     return None if value is None or value.is_default or flag in removed else value
 
@@ -147,20 +149,20 @@ FLAG_RULES: Final[tuple[Rule, ...]] = (
         ("--expect", "--time-zone", "--tolerance", "--since", "--cluster-name", "--limit"),
         "a number names one run",
     ),
-    Needs("--index", "--fleet", belongs=True),
-    Needs("--parallel", "--fleet", belongs=True),
-    Needs("--kubernetes-version", "--from", "a live cluster reports its own version"),
-    Needs("--namespace-label", "--from", "a live cluster has the labels of its namespaces"),
-    Needs("--no-cluster-policies", "--policies", "without policy files there is no policy to evaluate"),
-    Needs("--allow-network-to", "--allow-network"),
-    Needs("--as-group", "--as", belongs=True),
-    *(Needs(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
-    Needs("--push-metrics-token-file", "--push-metrics"),
-    Needs("--second-opinion-sample", "--second-opinion"),
-    Needs("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
-    Needs("--tolerance", "--expect", "without a schedule no run is expected"),
+    Requires("--index", "--fleet", belongs=True),
+    Requires("--parallel", "--fleet", belongs=True),
+    Requires("--kubernetes-version", "--from", "a live cluster reports its own version"),
+    Requires("--namespace-label", "--from", "a live cluster has the labels of its namespaces"),
+    Requires("--no-cluster-policies", "--policies", "without policy files there is no policy to evaluate"),
+    Requires("--allow-network-to", "--allow-network"),
+    Requires("--as-group", "--as", belongs=True),
+    *(Requires(flag, "--as-user", belongs=True) for flag in ("--as-user-group", "--as-user-uid", "--as-user-extra")),
+    Requires("--push-metrics-token-file", "--push-metrics"),
+    Requires("--second-opinion-sample", "--second-opinion"),
+    Requires("--time-zone", "--expect", "without a schedule no run is expected", belongs=True),
+    Requires("--tolerance", "--expect", "without a schedule no run is expected"),
     *(
-        Needs(flag, "--oidc-issuer", belongs=True)
+        Requires(flag, "--oidc-issuer", belongs=True)
         for flag in (
             "--oidc-client-id",
             "--oidc-client-secret-file",
@@ -170,8 +172,8 @@ FLAG_RULES: Final[tuple[Rule, ...]] = (
         )
     ),
     *(
-        Needs(flag, "--assertion-header", belongs=True)
+        Requires(flag, "--assertion-header", belongs=True)
         for flag in ("--assertion-issuer", "--assertion-audience", "--assertion-keys")
     ),
-    Needs("--tls-key", "--tls-cert", belongs=True),
+    Requires("--tls-key", "--tls-cert", belongs=True),
 )

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from scanner.config.combinations import Source
-from scanner.config.environment import unknown, variables
-from scanner.config.file import File, file_at, find
-from scanner.config.masking import shown_document
-from scanner.config.setting import Plain, Setting, from_text
-from scanner.documents.nodes import Place
+from scanner.config.combinations import ValueSource
+from scanner.config.environment import report_unknown, select_variables
+from scanner.config.file import File, find_file, read_file
+from scanner.config.masking import mask_document
+from scanner.config.setting import Plain, Setting, parse_text
+from scanner.documents.nodes import Position
 from scanner.errors import UsageError
 from scanner.model.access_token import AccessToken
 from scanner.model.json import Json
@@ -23,18 +23,18 @@ NO_FILE: Final = File()
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SettingValue:
     """The value of a setting. `place` is the variable, or the place in the file; empty for a default."""
 
     setting: Setting
     value: Plain | None
-    source: Source = Source.DEFAULT
+    source: ValueSource = ValueSource.DEFAULT
     place: str = ""
 
     @property
     def name(self) -> str:
         """The name in messages: `ASSAY_CONTEXT`, or `context in assay.yaml, line 3, column 10`."""
-        return f"{self.setting.key} in {self.place}" if self.source is Source.FILE else self.place
+        return f"{self.setting.key} in {self.place}" if self.source is ValueSource.FILE else self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,27 @@ class Configuration:
 
     path: str = ""
     digest: str = ""
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, SettingValue] = field(default_factory=dict)
     posture: Settings = DEFAULT_SETTINGS
     tokens: tuple[AccessToken, ...] = ()
     routes: tuple[Route, ...] = ()
-    unflagged_values: Mapping[str, tuple[Json, Place]] = field(default_factory=dict)
+    unflagged_values: Mapping[str, tuple[Json, Position]] = field(default_factory=dict)
 
-    def given(self) -> Iterator[Value]:
+    def list_given(self) -> Iterator[SettingValue]:
         """The values that the environment or the file gives."""
-        return (value for value in self.values.values() if value.source is not Source.DEFAULT)
+        return (value for value in self.values.values() if value.source is not ValueSource.DEFAULT)
 
 
 def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Configuration:
     """The configuration of this environment, and of the file that is `named` or found. Raises UsageError for the first error."""
     settings = tuple(settings)
-    file = _file(settings, named, environment)
-    for error in (*_unknown(settings, environment), *file.errors):
+    file = _read_file(settings, named, environment)
+    for error in (*_report_unknown(settings, environment), *file.errors):
         raise error
     return Configuration(
         file.path,
         file.digest,
-        {each.key: _value(each, file, environment) for each in settings},
+        {each.key: _find_value(each, file, environment) for each in settings},
         file.posture,
         file.tokens,
         file.routes,
@@ -75,47 +75,47 @@ def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]
     )
 
 
-def errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
+def list_errors(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Iterator[UsageError]:
     """Every error of the environment and of the file. Raises UsageError for a file that cannot be read."""
     settings = tuple(settings)
-    file = _file(settings, named, environment)
-    yield from _unknown(settings, environment)
+    file = _read_file(settings, named, environment)
+    yield from _report_unknown(settings, environment)
     for setting in settings:
         try:
-            _value(setting, NO_FILE, environment)
+            _find_value(setting, NO_FILE, environment)
         except UsageError as error:
             yield error
     yield from file.errors
 
 
-def _file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
-    path = find(named, environment, Path())
-    return NO_FILE if path is None else file_at(path, settings)
+def _read_file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
+    path = find_file(named, environment, Path())
+    return NO_FILE if path is None else read_file(path, settings)
 
 
-def _unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
-    return unknown(variables(environment), (setting.variable for setting in settings))
+def _report_unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
+    return report_unknown(select_variables(environment), (setting.variable for setting in settings))
 
 
-def _value(setting: Setting, file: File, environment: Mapping[str, str]) -> Value:
+def _find_value(setting: Setting, file: File, environment: Mapping[str, str]) -> SettingValue:
     if setting.variable in environment:
         text = environment[setting.variable]
-        return Value(setting, from_text(setting, text), Source.ENVIRONMENT, setting.variable)
+        return SettingValue(setting, parse_text(setting, text), ValueSource.ENVIRONMENT, setting.variable)
     if setting.key in file.values:
         value, place = file.values[setting.key]
-        return Value(setting, value, Source.FILE, str(place))
-    return Value(setting, setting.default)
+        return SettingValue(setting, value, ValueSource.FILE, str(place))
+    return SettingValue(setting, setting.default)
 
 
-def shown_value(value: Value) -> Json:
+def mask_value(value: SettingValue) -> Json:
     """A value as it may be shown."""
     plain: Json = list(value.value) if isinstance(value.value, tuple) else value.value
-    return shown_document(plain, value.setting.key)
+    return mask_document(plain, value.setting.key)
 
 
-def shown(value: Value) -> str:
+def write_value(value: SettingValue) -> str:
     """The text of a value as it may be shown; the items of a list are separated by commas. Empty for no value."""
-    match shown_value(value):
+    match mask_value(value):
         case None:
             return ""
         case bool() as boolean:

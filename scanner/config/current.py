@@ -11,10 +11,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scanner.config.values import end_of
+from scanner.config.values import parse_end
 
 if TYPE_CHECKING:
-    from scanner.config.configuration import Configuration, Value
+    from scanner.config.configuration import Configuration, SettingValue
     from scanner.config.setting import Plain
     from scanner.model.access_token import AccessToken
     from scanner.model.scans.method import UsedConfiguration
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.posture.routes import Route
     from scanner.posture.run_register import ExpectedRun
     from scanner.posture.settings import Settings
-    from scanner.report.runs.document import Expectation, Expectations
+    from scanner.report.runs.document import RunExpectation, RunExpectations
 
 UTC_ZONE: Final = "Etc/UTC"
 """The time zone of a schedule without one."""
@@ -32,21 +32,21 @@ TOLERANCE: Final = "10m"
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class _RunningCommand:
     """The configuration of a command, and the values that the command uses of it."""
 
     configuration: Configuration
-    used: tuple[Value, ...]
+    used: tuple[SettingValue, ...]
 
 
-_CURRENT: Final[ContextVar[_Current | None]] = ContextVar("assay", default=None)
+_CURRENT: Final[ContextVar[_RunningCommand | None]] = ContextVar("assay", default=None)
 _SCHEDULE: Final[ContextVar[tuple[str, str] | None]] = ContextVar("schedule", default=None)
 
 
 @contextmanager
-def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[None]:
+def use_configuration(configuration: Configuration, used: Iterable[SettingValue]) -> Iterator[None]:
     """A block in which a command runs with this configuration; `used` are the values that it has from the environment and the file."""
-    token = _CURRENT.set(_Current(configuration, tuple(used)))
+    token = _CURRENT.set(_RunningCommand(configuration, tuple(used)))
     try:
         yield
     finally:
@@ -54,7 +54,7 @@ def current(configuration: Configuration, used: Iterable[Value]) -> Iterator[Non
 
 
 @contextmanager
-def expecting(schedule: str, time_zone: str) -> Iterator[None]:
+def expect_runs(schedule: str, time_zone: str) -> Iterator[None]:
     """A block in which runs are expected by the schedule of a cluster of a fleet, if it has one, instead of the configuration's."""
     token = _SCHEDULE.set((schedule, time_zone) if schedule else None)
     try:
@@ -63,130 +63,130 @@ def expecting(schedule: str, time_zone: str) -> Iterator[None]:
         _SCHEDULE.reset(token)
 
 
-def settings(controls: Sequence[Path] = ()) -> Settings:
+def get_settings(controls: Sequence[Path] = ()) -> Settings:
     """The settings of the command that runs, with the control mappings at some paths. Raises UsageError."""
     from dataclasses import replace
 
     from scanner.posture.settings import DEFAULT_SETTINGS
 
     running = _CURRENT.get()
-    own = running.configuration.posture if running else DEFAULT_SETTINGS
-    return replace(own, frameworks=_frameworks(controls)) if controls else own
+    configured = running.configuration.posture if running else DEFAULT_SETTINGS
+    return replace(configured, frameworks=_read_frameworks(controls)) if controls else configured
 
 
-def access_tokens() -> tuple[AccessToken, ...]:
+def get_access_tokens() -> tuple[AccessToken, ...]:
     """The bearer tokens in the configuration of the command that runs."""
     running = _CURRENT.get()
     return running.configuration.tokens if running else ()
 
 
-def routes() -> tuple[Route, ...]:
+def get_routes() -> tuple[Route, ...]:
     """The routes of notifications in the configuration of the command that runs."""
     running = _CURRENT.get()
     return running.configuration.routes if running else ()
 
 
-def _frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
+def _read_frameworks(paths: Sequence[Path]) -> tuple[Framework, ...]:
     from scanner.documents.controls import read_frameworks
     from scanner.policies.language import LANGUAGES
 
     return read_frameworks(paths, languages=[name for language in LANGUAGES for name in language.names])
 
 
-def schedule() -> Schedule | None:
+def get_schedule() -> Schedule | None:
     """The schedule at which the cluster of a fleet, or the configuration, expects runs; None without one. Raises UsageError."""
     running = _CURRENT.get()
-    configured = tuple(str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
+    configured = tuple(str(_get_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone"))
     cron, zone = _SCHEDULE.get() or configured
     if not cron:
         return None
-    from scanner.config.values import time_zone
-    from scanner.model.schedule import schedule_of
+    from scanner.config.values import parse_time_zone
+    from scanner.model.schedule import parse_schedule
 
-    return schedule_of(cron, time_zone(zone or UTC_ZONE))
+    return parse_schedule(cron, parse_time_zone(zone or UTC_ZONE))
 
 
-def expectation() -> Expectation | None:
+def get_expectation() -> RunExpectation | None:
     """The schedule of the configuration with its tolerance, None without one. Raises UsageError."""
     running = _CURRENT.get()
     cron, zone, tolerance = (
-        str(_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
+        str(_get_value(running, f"schedule.{name}") or "") for name in ("cron", "timeZone", "tolerance")
     )
     if not cron:
         return None
     from datetime import timedelta
 
-    from scanner.config.values import seconds
-    from scanner.report.runs.document import Expectation
+    from scanner.config.values import parse_seconds
+    from scanner.report.runs.document import RunExpectation
 
-    allowed = seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
-    return Expectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
+    allowed = parse_seconds(tolerance or TOLERANCE, "schedule.tolerance") or 0
+    return RunExpectation(cron, zone or UTC_ZONE, timedelta(seconds=allowed))
 
 
-def expectations(fleet: Path | None) -> Expectations:
+def get_expectations(fleet: Path | None) -> RunExpectations:
     """The schedules of the clusters of a fleet, and that of the configuration for all others. Raises UsageError."""
     from datetime import timedelta
 
-    from scanner.config.values import seconds
-    from scanner.report.runs.document import Expectation, Expectations
+    from scanner.config.values import parse_seconds
+    from scanner.report.runs.document import RunExpectation, RunExpectations
 
-    others = expectation()
+    others = get_expectation()
     if others:
         _ = others.times  # an invalid schedule is reported before anything is shown
     if fleet is None:
-        return Expectations(others)
+        return RunExpectations(others)
     from scanner.documents.fleet import read_fleet
 
     members = read_fleet(fleet)
-    tolerance = others.tolerance if others else timedelta(seconds=seconds(TOLERANCE, "schedule.tolerance") or 0)
-    own = {
-        member.name: Expectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
+    tolerance = others.tolerance if others else timedelta(seconds=parse_seconds(TOLERANCE, "schedule.tolerance") or 0)
+    own_schedules = {
+        member.name: RunExpectation(member.schedule, member.time_zone or UTC_ZONE, tolerance)
         for member in members
         if member.schedule
     }
-    return Expectations(others, own, tuple(member.name for member in members))
+    return RunExpectations(others, own_schedules, tuple(member.name for member in members))
 
 
-def _value(running: _Current | None, key: str) -> Plain | None:
+def _get_value(running: _RunningCommand | None, key: str) -> Plain | None:
     value = running.configuration.values.get(key) if running else None
     return value.value if value else None
 
 
-def expected_now(moment: datetime) -> ExpectedRun | None:
+def find_expected_run(moment: datetime) -> ExpectedRun | None:
     """The last run that the configuration expected at a moment, None without a schedule. Raises UsageError."""
-    expected = schedule()
+    expected = get_schedule()
     if expected is None:
         return None
-    from scanner.posture.run_register import expected_run
+    from scanner.posture.run_register import find_expected_run
 
-    return expected_run(expected, moment)
+    return find_expected_run(expected, moment)
 
 
-def used_configuration() -> UsedConfiguration:
+def describe_configuration() -> UsedConfiguration:
     """The configuration of the command that runs as a scan records it: without secrets."""
-    from scanner.config.configuration import shown
+    from scanner.config.configuration import write_value
     from scanner.model.scans.method import UsedConfiguration, UsedSetting
 
     running = _CURRENT.get()
     if running is None:
         return UsedConfiguration()
-    used = tuple(UsedSetting(value.setting.key, value.place, shown(value)) for value in running.used)
+    used = tuple(UsedSetting(value.setting.key, value.place, write_value(value)) for value in running.used)
     return UsedConfiguration(running.configuration.path, running.configuration.digest, used)
 
 
-def day_of(at: str) -> date | None:
+def parse_day(at: str) -> date | None:
     """The day of a report that `--at` names, in UTC; None for the day on which the scan ended. Raises UsageError."""
-    return end_of(at, "--at").astimezone(UTC).date() if at else None
+    return parse_end(at, "--at").astimezone(UTC).date() if at else None
 
 
 DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
 
 
-def database_address(url: str) -> str:
+def get_database_address(url: str) -> str:
     """The URL or path of the database to use."""
-    named = url or os.environ.get(DEFAULT_DB)
-    if named:
-        return named
+    address = url or os.environ.get(DEFAULT_DB)
+    if address:
+        return address
     from platformdirs import user_data_path
 
     return str(user_data_path("assay", appauthor=False) / "assay.db")

@@ -12,7 +12,7 @@ from typing import Final
 
 from scanner.config.setting import PREFIX
 from scanner.errors import UsageError
-from scanner.model.nearest import nearest
+from scanner.model.nearest import find_nearest
 
 CONFIG: Final = "ASSAY_CONFIG"
 """The variable that names the file."""
@@ -35,16 +35,16 @@ def is_foreign(name: str) -> bool:
     return _OF_SERVICES.fullmatch(name) is not None or _OF_TESTS.fullmatch(name) is not None
 
 
-def variables(environment: Mapping[str, str]) -> dict[str, str]:
+def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that set something, by name."""
     return {name: environment[name] for name in sorted(environment) if name.startswith(PREFIX) and not is_foreign(name)}
 
 
-def unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:
+def report_unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:
     """An error with the nearest name for each variable that is not known."""
     choices = (*known, *_OWN)
     for name in names:
         if name not in choices:
-            alike = nearest(name.removeprefix(PREFIX), (choice.removeprefix(PREFIX) for choice in choices))
+            alike = find_nearest(name.removeprefix(PREFIX), (choice.removeprefix(PREFIX) for choice in choices))
             hint = f"Did you mean {PREFIX}{alike}?" if alike else "`assay config view` lists the names"
             yield UsageError(f"the environment variable {name} is unknown: unset it, or correct its name. {hint}")

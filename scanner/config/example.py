@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 
 _SCHEMA: Final = "config.schema.json"
@@ -20,48 +20,48 @@ _HEAD: Final = (
 )
 
 
-def schema_path() -> Path:
+def find_schema() -> Path:
     """The JSON Schema that is installed with Assay; in a checkout, the one of the documentation."""
     package = Path(__file__).parents[1]
     installed = package / "_data" / _SCHEMA
     return installed if installed.exists() else package.parent / "docs" / _SCHEMA
 
 
-def example(settings: Iterable[Setting], schema: str) -> str:
+def write_example(settings: Iterable[Setting], schema: str) -> str:
     """The text of the file; `schema` is the address of its JSON Schema."""
-    return "\n".join([f"# yaml-language-server: $schema={schema}", *_lines(settings)]) + "\n"
+    return "\n".join([f"# yaml-language-server: $schema={schema}", *_write_lines(settings)]) + "\n"
 
 
-def _lines(settings: Iterable[Setting]) -> Iterator[str]:
-    yield from (line for text in _HEAD for line in _comment(text))
+def _write_lines(settings: Iterable[Setting]) -> Iterator[str]:
+    yield from (line for text in _HEAD for line in _write_comment(text))
     for section, group in groupby(settings, lambda setting: setting.key.rpartition(".")[0]):
         if section:
             yield from ("", f"#{section}:")
         for setting in group:
             indent = "  " if section else ""
-            yield from ("", *(f"{indent}{line}" for line in _comment(setting.help)))
-            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_value(setting)}"
+            yield from ("", *(f"{indent}{line}" for line in _write_comment(setting.help)))
+            yield f"#{indent}{setting.key.rpartition('.')[2]}: {_write_value(setting)}"
     for key in UNFLAGGED_KEYS:
-        yield from ("", *_comment(key.help), f"#{key.key}: {key.example}")
+        yield from ("", *_write_comment(key.help), f"#{key.key}: {key.example}")
 
 
-def _comment(text: str) -> list[str]:
+def _write_comment(text: str) -> list[str]:
     return [f"# {line}" for line in wrap(text, _WIDTH)]
 
 
-def _value(setting: Setting) -> str:
+def _write_value(setting: Setting) -> str:
     """The default, or a value of the right type."""
     if setting.default is not None:
         return json.dumps(setting.default)
-    value: object = setting.choices[0] if setting.choices else _sample(setting)
+    value: object = setting.choices[0] if setting.choices else _make_sample(setting)
     return json.dumps([value] if setting.many else value)
 
 
-def _sample(setting: Setting) -> object:
+def _make_sample(setting: Setting) -> object:
     match setting.form:
-        case Form.INTEGER | Form.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return 1
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return False
-        case Form.STRING:
+        case ValueType.STRING:
             return setting.metavar

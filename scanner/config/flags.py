@@ -37,38 +37,38 @@ class Flag:
         return isinstance(self.info, OptionInfo)
 
 
-def key_of(flag: str) -> str:
+def make_key(flag: str) -> str:
     """The key of a flag: `failOn` for `--fail-on`."""
     first, *others = flag.lstrip("-").split("-")
     return first + "".join(word.capitalize() for word in others)
 
 
-def flags_of(command: Callable[..., object]) -> tuple[Flag, ...]:
+def list_flags(command: Callable[..., object]) -> tuple[Flag, ...]:
     """The flags and arguments of a command, in the order of its parameters."""
-    return tuple(_flags(inspect.signature(command, eval_str=True)))
+    return tuple(_find_flags(inspect.signature(command, eval_str=True)))
 
 
-def _flags(signature: inspect.Signature) -> Iterator[Flag]:
+def _find_flags(signature: inspect.Signature) -> Iterator[Flag]:
     for parameter in signature.parameters.values():
         if get_origin(parameter.annotation) is Annotated:
             of_value, info = get_args(parameter.annotation)[:2]
-            one, many = _type(of_value)
-            yield Flag(parameter.name, _names(info), one, many, parameter.default, info)
+            value_type, many = _find_type(of_value)
+            yield Flag(parameter.name, _list_names(info), value_type, many, parameter.default, info)
 
 
-def _names(info: OptionInfo | ArgumentInfo) -> tuple[str, ...]:
+def _list_names(info: OptionInfo | ArgumentInfo) -> tuple[str, ...]:
     """The names of a flag. typer keeps the first one of an annotation as its default, until it makes the command."""
     if isinstance(info, ArgumentInfo):
         return ((info.metavar or "").strip("[].") or "ARGUMENT",)
     return (*([] if info.default is ... else [str(info.default)]), *(info.param_decls or ()))
 
 
-def _type(annotation: Any) -> tuple[type, bool]:
+def _find_type(annotation: Any) -> tuple[type, bool]:
     """The type of one value, and whether there may be several: `list[str] | None` is (str, True)."""
     if get_origin(annotation) in (Union, types.UnionType):
-        return _type(next(each for each in get_args(annotation) if each is not type(None)))
+        return _find_type(next(each for each in get_args(annotation) if each is not type(None)))
     if get_origin(annotation) is list:
-        return _type(get_args(annotation)[0])[0], True
+        return _find_type(get_args(annotation)[0])[0], True
     return annotation, False
 
 
@@ -87,10 +87,10 @@ def _convert(flag: Flag, value: object) -> object:
     return flag.type(value)
 
 
-def plain(value: object) -> Any:
+def make_plain(value: object) -> Any:
     """A value of a command as a setting has it: text for paths and for members of enumerations."""
     if isinstance(value, list | tuple):
-        return tuple(map(plain, value))
+        return tuple(map(make_plain, value))
     if isinstance(value, StrEnum):
         return value.value
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, assert_never
 
-from scanner.audit.sensitive_fields import MASK, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets
 from scanner.errors import UsageError
 from scanner.model.json import Json
-from scanner.model.urls import origin_of, without_password
+from scanner.model.urls import origin_of, remove_password
 
 _USER_OF_HTTP: Final = re.compile(r"(?P<kept>\bhttps?://)[^/\s:@]+(?=@)")
 """A user without a password in a URL of HTTP, often a token."""
 
 
-class Showing(Enum):
+class Visibility(Enum):
     """The part of a value that is shown."""
 
     AS_WRITTEN = auto()
@@ -38,8 +38,8 @@ class Showing(Enum):
 
 _AS_WRITTEN: Final = (
     *("from", "kubernetesVersion", "namespaceLabel", "namespace", "allNamespaces", "excludeNamespace", "selector", "kind", "skipKind"),
-    *("policy", "binding", "policies", "noClusterPolicies", "assumeBound", "kyvernoCompat", "kyvernoResourceFilters", "allowNetwork"),
-    *("allowNetworkTo", "operation", "asUser", "asUserGroup", "kubeconfig", "context", "as", "asGroup", "requestTimeout", "kindTimeout"),
+    *("policy", "binding", "policies", "noClusterPolicies", "assumeBound", "kyvernoVersion", "kyvernoCompat", "kyvernoResourceFilters"),
+    *("allowNetwork", "allowNetworkTo", "operation", "asUser", "asUserGroup", "kubeconfig", "context", "as", "asGroup", "requestTimeout", "kindTimeout"),
     *("chunkSize", "concurrency", "qps", "burst", "fleet", "index", "parallel", "workers", "secondOpinion", "secondOpinionSample"),
     *("minCoverage", "keepLabel", "keepAnnotation", "waivers", "waiversNamespace", "output", "export", "singleFile", "html", "controls"),
     *("clusterName", "restoredCluster", "acceptDamage", "allowEmpty", "exitZeroOn", "failOn", "baseline", "minSeverity", "junitFailAll"),
@@ -52,60 +52,60 @@ _AS_WRITTEN: Final = (
     *("notifications.keyVariable", "notifications.owners", "notifications.minSeverity", "notifications.clusters"),
     "notifications.insecureHttp",
 )  # fmt: skip
-SHOWING: Final[Mapping[str, Showing]] = {
-    **dict.fromkeys(_AS_WRITTEN, Showing.AS_WRITTEN),
-    **dict.fromkeys(("oidcIssuer", "assertionIssuer", "assertionKeys", "descriptions.docs"), Showing.URL),
-    **dict.fromkeys(("pushMetrics", "publicUrl", "notifications.url"), Showing.ORIGIN),
-    "db": Showing.DATABASE,
-    "asUserExtra": Showing.KEY_ALONE,
-    **dict.fromkeys(("asUserUid", "tokens.sha256"), Showing.WITHHELD),
+SHOWING: Final[Mapping[str, Visibility]] = {
+    **dict.fromkeys(_AS_WRITTEN, Visibility.AS_WRITTEN),
+    **dict.fromkeys(("oidcIssuer", "assertionIssuer", "assertionKeys", "descriptions.docs"), Visibility.URL),
+    **dict.fromkeys(("pushMetrics", "publicUrl", "notifications.url"), Visibility.ORIGIN),
+    "db": Visibility.DATABASE,
+    "asUserExtra": Visibility.KEY_ALONE,
+    **dict.fromkeys(("asUserUid", "tokens.sha256"), Visibility.WITHHELD),
 }
 """The class of each key; fields of the objects in a list follow the key of the list. A key without a class is withheld."""
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """A text without what looks like a secret; users of databases, paths and addresses stay."""
-    return without_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", text))
+    return mask_named_secrets(_USER_OF_HTTP.sub(lambda match: f"{match['kept']}{MASK}", text))
 
 
-def shown_document(value: Json, key: str = "") -> Json:
+def mask_document(value: Json, key: str = "") -> Json:
     """A value of a key, or a whole document, as it may be shown."""
     match value:
         case None:
             return None
         case str() | bool() | int() | float():
-            return _shown(SHOWING.get(key, Showing.WITHHELD), value)
+            return _mask(SHOWING.get(key, Visibility.WITHHELD), value)
         case Mapping():
-            return {name: shown_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
+            return {name: mask_document(item, f"{key}.{name}" if key else name) for name, item in value.items()}
         case _:
-            return [shown_document(item, key) for item in value]
+            return [mask_document(item, key) for item in value]
 
 
-def _shown(showing: Showing, value: str | float) -> Json:
-    if showing is not Showing.WITHHELD and not isinstance(value, str):
+def _mask(showing: Visibility, value: str | float) -> Json:
+    if showing is not Visibility.WITHHELD and not isinstance(value, str):
         return value
     text = str(value)
     match showing:
-        case Showing.AS_WRITTEN:
-            return masked(text)
-        case Showing.URL:
-            return masked(without_password(text))
-        case Showing.ORIGIN:
-            return masked(origin_of(text)) or MASK
-        case Showing.DATABASE:
-            return _database(text)
-        case Showing.KEY_ALONE:
-            return f"{masked(text.partition('=')[0])}={MASK}" if "=" in text else MASK
-        case Showing.WITHHELD:
+        case Visibility.AS_WRITTEN:
+            return mask_text(text)
+        case Visibility.URL:
+            return mask_text(remove_password(text))
+        case Visibility.ORIGIN:
+            return mask_text(origin_of(text)) or MASK
+        case Visibility.DATABASE:
+            return _mask_database(text)
+        case Visibility.KEY_ALONE:
+            return f"{mask_text(text.partition('=')[0])}={MASK}" if "=" in text else MASK
+        case Visibility.WITHHELD:
             return MASK
         case _ as never:
             assert_never(never)
 
 
-def _database(text: str) -> str:
+def _mask_database(text: str) -> str:
     from scanner.store.database.address import address_of
 
     try:
-        return masked(address_of(text).shown)
+        return mask_text(address_of(text).text)
     except UsageError:
         return MASK

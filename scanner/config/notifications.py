@@ -37,22 +37,22 @@ _ITEM: Final[JsonObject] = {
 }
 
 
-def routes_of(nodes: Mapping[str, Node]) -> tuple[Route, ...]:
+def read_routes(nodes: Mapping[str, Node]) -> tuple[Route, ...]:
     """The routes that the file gives, by key. Raises BadDocument."""
-    return _routes(nodes[NOTIFICATIONS_KEY.key]) if NOTIFICATIONS_KEY.key in nodes else ()
+    return _read_routes(nodes[NOTIFICATIONS_KEY.key]) if NOTIFICATIONS_KEY.key in nodes else ()
 
 
-def _routes(node: Node) -> tuple[Route, ...]:
+def _read_routes(node: Node) -> tuple[Route, ...]:
     routes: dict[str, Route] = {}
     for item in node.items():
-        route = _route(item)
+        route = _read_route(item)
         if route.name in routes:
             item.fail(f"there are two routes named {route.name}: remove one of them")
         routes[route.name] = route
     return tuple(routes.values())
 
 
-def _route(node: Node) -> Route:
+def _read_route(node: Node) -> Route:
     fields = node.fields(_FIELDS)
     for name in ("name", "url"):
         if name not in fields:
@@ -67,29 +67,29 @@ def _route(node: Node) -> Route:
         )
     return Route(
         name=fields["name"].string(),
-        url=_url(fields),
+        url=_read_url(fields),
         key_file=fields["keyFile"].string() if "keyFile" in fields else "",
-        key_variable=_variable(fields["keyVariable"]) if "keyVariable" in fields else "",
-        owners=_globs(fields, "owners"),
+        key_variable=_read_variable(fields["keyVariable"]) if "keyVariable" in fields else "",
+        owners=_read_globs(fields, "owners"),
         min_severity=fields["minSeverity"].choice(Severity) if "minSeverity" in fields else Severity.INFO,
-        clusters=_globs(fields, "clusters"),
-        insecure_http=_insecure(fields),
+        clusters=_read_globs(fields, "clusters"),
+        insecure_http=_read_insecure(fields),
     )
 
 
-def _url(fields: Mapping[str, Node]) -> str:
+def _read_url(fields: Mapping[str, Node]) -> str:
     url = fields["url"].string()
-    if fault := fault_of_url(url, insecure_http=_insecure(fields)):
+    if fault := fault_of_url(url, insecure_http=_read_insecure(fields)):
         # The value is not quoted: the path of a URL can be a secret.
         fields["url"].fail(fault)
     return url
 
 
-def _insecure(fields: Mapping[str, Node]) -> bool:
+def _read_insecure(fields: Mapping[str, Node]) -> bool:
     return "insecureHttp" in fields and fields["insecureHttp"].boolean()
 
 
-def _variable(node: Node) -> str:
+def _read_variable(node: Node) -> str:
     """The name of a variable. One that begins with ASSAY_ would be an unknown setting."""
     name = node.string()
     if not _VARIABLE.fullmatch(name):
@@ -99,7 +99,7 @@ def _variable(node: Node) -> str:
     return name
 
 
-def _globs(fields: Mapping[str, Node], name: str) -> tuple[str, ...]:
+def _read_globs(fields: Mapping[str, Node], name: str) -> tuple[str, ...]:
     globs = fields[name].strings() if name in fields else ()
     if name in fields and not globs:
         fields[name].fail("must not be empty: remove the field to mean all")
@@ -113,5 +113,5 @@ NOTIFICATIONS_KEY: Final = FileKey(
     "of the signatures, and what it is notified about: `owners` and `clusters` (globs), and `minSeverity`. Default: everything.",
     "[{name: payments, url: 'https://hooks.example.com/assay', keyFile: /etc/assay/payments.key, owners: [payments], minSeverity: high}]",
     {"type": "array", "items": _ITEM},
-    _routes,
+    _read_routes,
 )

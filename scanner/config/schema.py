@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from scanner.config.setting import Form, Setting
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json
 
 _Object: TypeAlias = dict[str, Json]
 
 
-def schema_of(settings: Iterable[Setting]) -> _Object:
+def make_schema(settings: Iterable[Setting]) -> _Object:
     """The schema of a file with these settings and the keys without a flag."""
     properties: dict[str, Json] = {}
     sections: dict[str, dict[str, Json]] = {}
     for setting in settings:
         section, dot, name = setting.key.rpartition(".")
-        (sections.setdefault(section, {}) if dot else properties)[name] = _property(setting)
+        (sections.setdefault(section, {}) if dot else properties)[name] = _make_property(setting)
     for name, keys in sections.items():
         properties[name] = {"type": "object", "additionalProperties": False, "properties": keys}
     for key in UNFLAGGED_KEYS:
@@ -33,19 +33,19 @@ def schema_of(settings: Iterable[Setting]) -> _Object:
     }
 
 
-def _property(setting: Setting) -> _Object:
+def _make_property(setting: Setting) -> _Object:
     described: _Object = {"description": setting.help}
     if setting.many:
-        return {**described, "type": "array", "items": _value(setting)}
+        return {**described, "type": "array", "items": _make_value_schema(setting)}
     default: _Object = {} if setting.default is None else {"default": setting.default}
-    return {**described, **_value(setting), **default}
+    return {**described, **_make_value_schema(setting), **default}
 
 
-def _value(setting: Setting) -> _Object:
+def _make_value_schema(setting: Setting) -> _Object:
     if setting.choices:
         return {"enum": list(setting.choices)}
     bounds = {"minimum": setting.least, "maximum": setting.most}
-    length: _Object = {"minLength": 1} if setting.form is Form.STRING else {}
+    length: _Object = {"minLength": 1} if setting.form is ValueType.STRING else {}
     return {
         "type": setting.form.value,
         **length,

@@ -26,7 +26,7 @@ _ITEM: Final = re.compile(r"(?:\[[^\]]*\]|[^,])*")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
-class Form(StrEnum):
+class ValueType(StrEnum):
     """The type of a value, as JSON Schema names it."""
 
     BOOLEAN = "boolean"
@@ -45,7 +45,7 @@ class Setting:
 
     key: str
     flag: str
-    form: Form = Form.STRING
+    form: ValueType = ValueType.STRING
     many: bool = False
     choices: tuple[str, ...] = ()
     least: float | None = None
@@ -59,21 +59,21 @@ class Setting:
     @property
     def variable(self) -> str:
         """The variable of the environment."""
-        return variable_of(self.key)
+        return make_variable(self.key)
 
 
-def variable_of(key: str) -> str:
+def make_variable(key: str) -> str:
     """The variable of a key: `ASSAY_FAIL_ON` for `failOn`, `ASSAY_SCHEDULE_TIME_ZONE` for `schedule.timeZone`."""
     return PREFIX + _CAPITAL.sub("_", key).replace(".", "_").upper()
 
 
-def from_text(setting: Setting, text: str) -> Plain:
+def parse_text(setting: Setting, text: str) -> Plain:
     """The value of a variable: the items of a list are separated by commas outside of `[]`. Raises UsageError."""
     if not text.strip():
         raise UsageError(f"{setting.variable} is empty: give a value, or unset the variable")
     if not setting.many:
-        return _scalar_of(setting, text)
-    return tuple(_item(setting, item.strip()) for item in _split(text))
+        return _parse_scalar(setting, text)
+    return tuple(_parse_item(setting, item.strip()) for item in _split(text))
 
 
 def _split(text: str) -> list[str]:
@@ -87,47 +87,47 @@ def _split(text: str) -> list[str]:
     return items
 
 
-def _item(setting: Setting, text: str) -> Scalar:
+def _parse_item(setting: Setting, text: str) -> Scalar:
     if not text:
         raise UsageError(f"{setting.variable} has an empty value between commas: remove the comma")
-    return _scalar_of(setting, text)
+    return _parse_scalar(setting, text)
 
 
-def _scalar_of(setting: Setting, text: str) -> Scalar:
+def _parse_scalar(setting: Setting, text: str) -> Scalar:
     match setting.form:
-        case Form.BOOLEAN:
-            return _boolean(setting, text)
-        case Form.INTEGER:
-            return _within(setting, _number(setting, text, int))
-        case Form.NUMBER:
-            return _within(setting, _number(setting, text, float))
-        case Form.STRING:
-            return _checked(setting, text, setting.variable)
+        case ValueType.BOOLEAN:
+            return _parse_boolean(setting, text)
+        case ValueType.INTEGER:
+            return _check_bounds(setting, _parse_number(setting, text, int))
+        case ValueType.NUMBER:
+            return _check_bounds(setting, _parse_number(setting, text, float))
+        case ValueType.STRING:
+            return _check_text(setting, text, setting.variable)
         case _ as never:
             assert_never(never)
 
 
-def _boolean(setting: Setting, text: str) -> bool:
+def _parse_boolean(setting: Setting, text: str) -> bool:
     if text.strip().lower() not in _BOOLEANS:
         raise UsageError(f"{setting.variable}: write true or false, or 1 or 0")
     return _BOOLEANS[text.strip().lower()]
 
 
-def _number(setting: Setting, text: str, kind: type[int | float]) -> int | float:
+def _parse_number(setting: Setting, text: str, kind: type[int | float]) -> int | float:
     try:
         return kind(text)
     except ValueError as error:
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{setting.variable}: write {wanted}") from error
+        expected = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{setting.variable}: write {expected}") from error
 
 
-def _within(setting: Setting, number: float) -> int | float:
-    if problem := _outside(setting, number):
+def _check_bounds(setting: Setting, number: float) -> int | float:
+    if problem := _explain_outside(setting, number):
         raise UsageError(f"{setting.variable}: {problem}")
     return number
 
 
-def _outside(setting: Setting, number: float) -> str:
+def _explain_outside(setting: Setting, number: float) -> str:
     """The reason why a number is outside of the bounds; empty if it is inside. NaN is outside of any bounds."""
     least, most = setting.least, setting.most
     if (least is None or number >= least) and (most is None or number <= most) and number == number:  # noqa: PLR0124 - NaN
@@ -137,14 +137,14 @@ def _outside(setting: Setting, number: float) -> str:
     return f"write a number from {least:g} to {most:g}"
 
 
-def _checked(setting: Setting, text: str, name: str) -> str:
+def _check_text(setting: Setting, text: str, name: str) -> str:
     if setting.choices and text not in setting.choices:
-        raise UsageError(f"{name}: {_choices(setting, text)}")
-    _check(setting, text, name)
+        raise UsageError(f"{name}: {_write_choices(setting, text)}")
+    _check_as_flag(setting, text, name)
     return text
 
 
-def _check(setting: Setting, text: str, name: str) -> None:
+def _check_as_flag(setting: Setting, text: str, name: str) -> None:
     """Raise UsageError for a text that the flag would reject. The message of the flag repeats its value; this one does not."""
     if setting.check is None:
         return
@@ -155,54 +155,54 @@ def _check(setting: Setting, text: str, name: str) -> None:
         raise UsageError(re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "this value", message)) from error
 
 
-def _choices(setting: Setting, text: str) -> str:
+def _write_choices(setting: Setting, text: str) -> str:
     return f"write one of {', '.join(setting.choices)}.{did_you_mean(text, setting.choices)}"
 
 
-def from_node(setting: Setting, node: Node) -> Plain:
+def parse_node(setting: Setting, node: Node) -> Plain:
     """The value of a key. Raises BadDocument for a value of another type, UsageError for one that the flag would reject."""
     if node.value is None:
         node.fail("has no value: write one, or remove the key")
     if not setting.many:
-        return _scalar_at(setting, node)
+        return _read_scalar(setting, node)
     if not isinstance(node.value, list):
         node.fail("must be a list: write [a, b]")
-    return tuple(_scalar_at(setting, item) for item in node.value)
+    return tuple(_read_scalar(setting, item) for item in node.value)
 
 
-def _scalar_at(setting: Setting, node: Node) -> Scalar:
+def _read_scalar(setting: Setting, node: Node) -> Scalar:
     match setting.form:
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return node.boolean()
-        case Form.INTEGER:
+        case ValueType.INTEGER:
             number = node.integer(least=-(2**63))
             _reject_outside(setting, node, number)
             return number
-        case Form.NUMBER:
+        case ValueType.NUMBER:
             real = node.number()
             _reject_outside(setting, node, real)
             return real
-        case Form.STRING:
-            return _text_at(setting, node)
+        case ValueType.STRING:
+            return _read_text(setting, node)
         case _ as never:
             assert_never(never)
 
 
 def _reject_outside(setting: Setting, node: Node, number: float) -> None:
-    if problem := _outside(setting, number):
+    if problem := _explain_outside(setting, number):
         node.fail(f"is outside of the bounds: {problem}")
 
 
-def _text_at(setting: Setting, node: Node) -> str:
+def _read_text(setting: Setting, node: Node) -> str:
     text = node.string()
     if setting.choices and text not in setting.choices:
         _fail_choice(setting, node, text)
-    _check(setting, text, f"{node.place}: {node.path}")
+    _check_as_flag(setting, text, f"{node.place}: {node.path}")
     return text
 
 
 def _fail_choice(setting: Setting, node: Node, text: str) -> NoReturn:
-    node.fail(_choices(setting, text))
+    node.fail(_write_choices(setting, text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from scanner.config.combinations import FLAG_RULES, Given, Needs, Rule, Source, left_out
-from scanner.config.configuration import Configuration, Value
-from scanner.config.flags import Flag, convert, plain
+from scanner.config.combinations import FLAG_RULES, Requires, Rule, SourcedValue, ValueSource, find_left_out
+from scanner.config.configuration import Configuration, SettingValue
+from scanner.config.flags import Flag, convert, make_plain
 from scanner.errors import UsageError
 
 _NAME: Final = re.compile(r"(?<![\w-])--?[a-zA-Z][a-z-]*")
@@ -32,51 +32,57 @@ class Sources:
         self._flags = flags
         self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
         self._configuration = configuration
-        self._given = {flag.name: given for flag in flags if (given := self._value(flag, typed))}
-        self._left_out = left_out(self._given, _rules_of(flags))
+        self._given = {flag.name: value for flag in flags if (value := self._find_value(flag, typed))}
+        self._left_out = find_left_out(self._given, _select_rules(flags))
 
-    def used(self) -> Iterator[Value]:
+    def list_used(self) -> Iterator[SettingValue]:
         """The values of the environment and of the file that the command uses."""
-        lower = (self._keys[flag.parameter] for flag in self._flags if self._lower(flag))
+        lower = (self._keys[flag.parameter] for flag in self._flags if self._find_lower_value(flag))
         return (self._configuration.values[key] for key in lower)
 
-    def values(self) -> dict[str, object]:
+    def collect_values(self) -> dict[str, object]:
         """The values that differ from those of the command line, by parameter."""
         changed: dict[str, object] = {}
         for flag in self._flags:
-            given = self._given.get(flag.name)
+            sourced_value = self._given.get(flag.name)
             if flag.name in self._left_out:
                 changed[flag.parameter] = flag.default
-            elif given is not None and given.source is not Source.FLAG:
-                changed[flag.parameter] = convert(flag, given.value)
+            elif sourced_value is not None and sourced_value.source is not ValueSource.FLAG:
+                changed[flag.parameter] = convert(flag, sourced_value.value)
         return changed
 
-    def placed(self, error: UsageError) -> UsageError:
+    def add_places(self, error: UsageError) -> UsageError:
         """The error with the places of the values that its flags have from the environment or the file."""
-        named = set(_NAME.findall(str(error)))
+        names = set(_NAME.findall(str(error)))
         places = [
-            f"{next(name for name in flag.names if name in named)} comes from {given.name}"
+            f"{next(name for name in flag.names if name in names)} comes from {lower_value.name}"
             for flag in self._flags
-            if named.intersection(flag.names) and (given := self._lower(flag))
+            if names.intersection(flag.names) and (lower_value := self._find_lower_value(flag))
         ]
         return UsageError(f"{error} ({'; '.join(places)})") if places else error
 
-    def _lower(self, flag: Flag) -> Given | None:
-        given = self._given.get(flag.name)
-        return given if given and given.source is not Source.FLAG and flag.name not in self._left_out else None
+    def _find_lower_value(self, flag: Flag) -> SourcedValue | None:
+        sourced_value = self._given.get(flag.name)
+        return (
+            sourced_value
+            if sourced_value and sourced_value.source is not ValueSource.FLAG and flag.name not in self._left_out
+            else None
+        )
 
-    def _value(self, flag: Flag, typed: Mapping[str, object]) -> Given | None:
+    def _find_value(self, flag: Flag, typed: Mapping[str, object]) -> SourcedValue | None:
         """The value of a flag, from its highest source; None without any."""
         if flag.parameter in typed:
             value = typed[flag.parameter]
             name = flag.names[0] if flag.is_option else f"{flag.name} {value}"
-            return Given(plain(value), Source.FLAG, name, is_default=_is_nothing(value) or value == flag.default)
+            return SourcedValue(
+                make_plain(value), ValueSource.FLAG, name, is_default=_is_nothing(value) or value == flag.default
+            )
         effective = self._configuration.values.get(self._keys[flag.parameter])
-        if effective is None or effective.source is Source.DEFAULT:
+        if effective is None or effective.source is ValueSource.DEFAULT:
             return None
         value = effective.value
-        return Given(
-            value, effective.source, effective.name, is_default=_is_nothing(value) or value == plain(flag.default)
+        return SourcedValue(
+            value, effective.source, effective.name, is_default=_is_nothing(value) or value == make_plain(flag.default)
         )
 
 
@@ -85,7 +91,7 @@ def _is_nothing(value: object) -> bool:
     return not value and (isinstance(value, bool) or not isinstance(value, int | float))
 
 
-def _rules_of(flags: tuple[Flag, ...]) -> Iterator[Rule]:
+def _select_rules(flags: tuple[Flag, ...]) -> Iterator[Rule]:
     """The rules about flags of a command: a flag needs another one only where the command has both."""
     names = {flag.name for flag in flags}
-    return (rule for rule in FLAG_RULES if not isinstance(rule, Needs) or rule.needed in names)
+    return (rule for rule in FLAG_RULES if not isinstance(rule, Requires) or rule.needed in names)

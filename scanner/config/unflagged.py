@@ -27,17 +27,17 @@ _UNITS: Final = {"Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _STRING: Final[JsonObject] = {"type": "string", "minLength": 1}
 
 
-def settings_of(nodes: Mapping[str, Node]) -> Settings:
+def read_settings(nodes: Mapping[str, Node]) -> Settings:
     """The settings that the file gives, by key. Raises BadDocument."""
-    read: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
-    return replace(DEFAULT_SETTINGS, **read)
+    values: dict[str, Any] = {each.field: each.read(nodes[each.key]) for each in POSTURE_KEYS if each.key in nodes}
+    return replace(DEFAULT_SETTINGS, **values)
 
 
-def _owners(node: Node) -> tuple[OwnerKey, ...]:
-    return tuple(key for item in node.items() for key in _owner_keys(item))
+def _read_owners(node: Node) -> tuple[OwnerKey, ...]:
+    return tuple(key for item in node.items() for key in _read_owner_keys(item))
 
 
-def _owner_keys(node: Node) -> list[OwnerKey]:
+def _read_owner_keys(node: Node) -> list[OwnerKey]:
     """The key at each place that the entry names: all three, if it names none."""
     fields = node.fields((*_SOURCES, "place"))
     sources = [source for source in _SOURCES if source in fields]
@@ -50,11 +50,11 @@ def _owner_keys(node: Node) -> list[OwnerKey]:
     return [OwnerKey(each, sources[0], key) for each in PLACES if place is None or each == place.value]
 
 
-def _descriptions(node: Node) -> tuple[DescriptionOverride, ...]:
-    return tuple(map(_description, node.items()))
+def _read_descriptions(node: Node) -> tuple[DescriptionOverride, ...]:
+    return tuple(map(_read_description, node.items()))
 
 
-def _description(node: Node) -> DescriptionOverride:
+def _read_description(node: Node) -> DescriptionOverride:
     fields = node.fields(("policy", "language", "severity", *_TEXTS))
     if "policy" not in fields:
         node.fail("has no policy: write the name of a policy, or a glob such as require-*")
@@ -66,7 +66,7 @@ def _description(node: Node) -> DescriptionOverride:
     )
 
 
-def _bytes(node: Node) -> int:
+def _read_bytes(node: Node) -> int:
     """A size in bytes, written as a number or as a quantity such as 50Gi."""
     if not isinstance(node.value, str):
         return node.integer(least=1)
@@ -92,7 +92,7 @@ POSTURE_KEYS: Final = (
                 "oneOf": [{"required": ["label"]}, {"required": ["annotation"]}],
             },
         },
-        _owners,
+        _read_owners,
         [{key.source: key.key, "place": key.place} for key in DEFAULT_OWNER_KEYS],
     ),
     FileKey(
@@ -114,7 +114,7 @@ POSTURE_KEYS: Final = (
                 },
             },
         },
-        _descriptions,
+        _read_descriptions,
     ),
     FileKey(
         "longestWaiverDays",
@@ -140,7 +140,7 @@ POSTURE_KEYS: Final = (
         "Without this key, the metric has the free space of the volume of a SQLite file, and PostgreSQL has no limit.",
         "50Gi",
         {"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{_SIZE.pattern}$"}]},
-        _bytes,
+        _read_bytes,
     ),
 )
 
@@ -160,22 +160,22 @@ _TOKEN: Final[JsonObject] = {
 }
 
 
-def tokens_of(nodes: Mapping[str, Node]) -> tuple[AccessToken, ...]:
+def read_tokens(nodes: Mapping[str, Node]) -> tuple[AccessToken, ...]:
     """The tokens that the file gives, by key. Raises BadDocument."""
-    return _tokens(nodes[TOKENS_KEY.key]) if TOKENS_KEY.key in nodes else ()
+    return _read_tokens(nodes[TOKENS_KEY.key]) if TOKENS_KEY.key in nodes else ()
 
 
-def _tokens(node: Node) -> tuple[AccessToken, ...]:
+def _read_tokens(node: Node) -> tuple[AccessToken, ...]:
     tokens: dict[str, AccessToken] = {}
     for item in node.items():
-        token = _token_of(item)
+        token = _read_token(item)
         if token.name in tokens:
             item.fail(f"there are two tokens named {token.name}: remove one of them")
         tokens[token.name] = token
     return tuple(tokens.values())
 
 
-def _token_of(node: Node) -> AccessToken:
+def _read_token(node: Node) -> AccessToken:
     fields = node.fields(("name", "sha256", "expires"))
     for name in ("name", "sha256"):
         if name not in fields:
@@ -196,7 +196,7 @@ TOKENS_KEY: Final = FileKey(
     "`assay token create` prints the entry of a new token.",
     f"[{{name: grafana, sha256: '{'0' * 64}', expires: '2027-03-31'}}]",
     {"type": "array", "items": _TOKEN},
-    _tokens,
+    _read_tokens,
 )
 
 

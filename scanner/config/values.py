@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
-from scanner.model.release import NEWEST, minor_of, shown
+from scanner.model.release import NEWEST, format_minor, minor_of
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ _PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def seconds(text: str, flag: str = "--request-timeout") -> float | None:
+def parse_seconds(text: str, flag: str = "--request-timeout") -> float | None:
     """A duration in seconds, as kubectl's --request-timeout reads it: `30`, `30s`, `1m30s`.
 
     None for 0, which means no limit. Raises UsageError for another text.
@@ -31,7 +31,7 @@ def seconds(text: str, flag: str = "--request-timeout") -> float | None:
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)) or None
 
 
-def assumption(text: str) -> tuple[str, str]:
+def parse_assumption(text: str) -> tuple[str, str]:
     """The name of the policy and the action in `--assume-bound POLICY[=ACTION]`; `Deny` by default.
 
     The action begins with a capital, as in the API; an unknown action is rejected later.
@@ -40,7 +40,7 @@ def assumption(text: str) -> tuple[str, str]:
     return name, action.capitalize() or "Deny"
 
 
-def namespace_label(text: str, flag: str = "--namespace-label") -> tuple[str, str, str]:
+def parse_namespace_label(text: str, flag: str = "--namespace-label") -> tuple[str, str, str]:
     """The namespace, the key and the value in `--namespace-label NS=KEY=VALUE`; the value may be empty.
 
     Raises UsageError for another text.
@@ -52,11 +52,11 @@ def namespace_label(text: str, flag: str = "--namespace-label") -> tuple[str, st
     return namespace, key, value
 
 
-def namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+def parse_namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     """The labels of `--namespace-label` by namespace. Raises UsageError for a malformed one, and for two values of one key."""
     labels: dict[str, dict[str, str]] = {}
     for text in texts:
-        namespace, key, value = namespace_label(text)
+        namespace, key, value = parse_namespace_label(text)
         if labels.setdefault(namespace, {}).setdefault(key, value) != value:
             raise UsageError(
                 f"--namespace-label {text}: the key {key} of namespace {namespace} has another value already"
@@ -64,17 +64,27 @@ def namespace_labels(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     return labels
 
 
-def kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
+def parse_kyverno_version(text: str, flag: str = "--kyverno-version") -> str:
+    """The version of `--kyverno-version`, such as `1.18` or `v1.18.2`; empty when it is not given.
+
+    Raises UsageError for another text.
+    """
+    if text and minor_of(text) is None:
+        raise UsageError(f"{flag} {text}: write a release such as 1.19")
+    return text
+
+
+def parse_kubernetes_version(text: str, flag: str = "--kubernetes-version") -> str:
     """The version of `--kubernetes-version`, such as `1.36` or `v1.36.2`; empty when it is not given.
 
     Raises UsageError for another text.
     """
     if text and minor_of(text) is None:
-        raise UsageError(f"{flag} {text}: write a version such as {shown(NEWEST)}")
+        raise UsageError(f"{flag} {text}: write a version such as {format_minor(NEWEST)}")
     return text
 
 
-def time_zone(name: str, flag: str = "--time-zone") -> ZoneInfo:
+def parse_time_zone(name: str, flag: str = "--time-zone") -> ZoneInfo:
     """The time zone with a name of the IANA database. Raises UsageError."""
     from zoneinfo import ZoneInfo
 
@@ -94,7 +104,7 @@ def reject_empty(flags: Mapping[str, Sequence[str]]) -> None:
 # Dates and times on the command line. They are UTC: a date means its end, and its beginning where a period begins.
 
 
-def end_of(text: str, flag: str) -> datetime:
+def parse_end(text: str, flag: str) -> datetime:
     """The end of a date, or the time that an RFC 3339 text names. Raises UsageError."""
     try:
         if len(text) == len("2026-01-31"):
@@ -111,7 +121,7 @@ def end_of(text: str, flag: str) -> datetime:
     return moment
 
 
-def beginning_of(text: str, flag: str) -> datetime:
+def parse_beginning(text: str, flag: str) -> datetime:
     """The beginning of a date, or the time that an RFC 3339 text names. Raises UsageError."""
-    moment = end_of(text, flag).astimezone(UTC)
+    moment = parse_end(text, flag).astimezone(UTC)
     return datetime.combine(moment.date(), time(), UTC) if len(text) == len("2026-01-31") else moment

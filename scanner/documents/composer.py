@@ -23,9 +23,9 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from scanner.cluster.scalars import BadScalar, json_value, resolve
-from scanner.cluster.yaml import Malformed, events
-from scanner.documents.nodes import BadDocument, Node, Place, key_shown
+from scanner.cluster.scalars import BadScalar, convert_to_json, resolve
+from scanner.cluster.yaml import MalformedDocument, read_events
+from scanner.documents.nodes import BadDocument, Node, Position, shorten_key
 from scanner.files import SETTINGS
 
 DEEPEST: Final = 32
@@ -35,54 +35,54 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenNode:
     """An unfinished collection."""
 
-    place: Place
+    place: Position
     path: str
     value: list[Node] | dict[str, Node]
-    keys: dict[str, Place] = field(default_factory=dict)
+    keys: dict[str, Position] = field(default_factory=dict)
     key: str | None = None
 
 
 @dataclass(slots=True)
-class _Composer:
+class _NodeComposer:
     """Builds the node of one document from its events, without recursion."""
 
     source: str
-    stack: list[_Frame] = field(default_factory=list)
+    stack: list[_OpenNode] = field(default_factory=list)
     root: Node | None = None
 
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case CollectionStartEvent():
                 self._open(event)
             case SequenceEndEvent() | MappingEndEvent():
                 frame = self.stack.pop()
-                self._place(Node(frame.place, frame.path, frame.value, keys=frame.keys))
+                self._add_node(Node(frame.place, frame.path, frame.value, keys=frame.keys))
             case AliasEvent():
                 self._fail("an alias is not supported: quote a value that begins with *", event)
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent) -> None:
         self._reject_tag(event)
-        place = self._place_of(event)
+        place = self._find_position(event)
         if self._expects_key():
-            self._key(event.value, place)
+            self._add_key(event.value, place)
             return
         try:
-            value = json_value(resolve(event.value, None, plain=event.implicit[0]))
+            value = convert_to_json(resolve(event.value, None, plain=event.implicit[0]))
         except BadScalar as error:
             self._fail(str(error), event)
-        self._place(Node(place, self._path(), value, text=event.value))
+        self._add_node(Node(place, self._make_path(), value, text=event.value))
 
-    def _key(self, key: str, place: Place) -> None:
+    def _add_key(self, key: str, place: Position) -> None:
         frame = self.stack[-1]
         if key in frame.keys:
-            raise BadDocument(place, f"the key {key_shown(key)} is repeated: line {frame.keys[key].line} has it, too")
+            raise BadDocument(place, f"the key {shorten_key(key)} is repeated: line {frame.keys[key].line} has it, too")
         frame.key = key
         frame.keys[key] = place
 
@@ -93,9 +93,9 @@ class _Composer:
         if len(self.stack) >= DEEPEST:
             self._fail(f"the document is nested deeper than {DEEPEST} levels", event)
         value: list[Node] | dict[str, Node] = {} if isinstance(event, MappingStartEvent) else []
-        self.stack.append(_Frame(self._place_of(event), self._path(), value))
+        self.stack.append(_OpenNode(self._find_position(event), self._make_path(), value))
 
-    def _place(self, node: Node) -> None:
+    def _add_node(self, node: Node) -> None:
         if not self.stack:
             self.root = node
             return
@@ -106,14 +106,14 @@ class _Composer:
             frame.value[frame.key or ""] = node
             frame.key = None
 
-    def _path(self) -> str:
+    def _make_path(self) -> str:
         """The path of the value that comes next."""
         if not self.stack:
             return ""
         frame = self.stack[-1]
         if isinstance(frame.value, list):
             return f"{frame.path}[{len(frame.value)}]"
-        key = key_shown(frame.key or "")
+        key = shorten_key(frame.key or "")
         return f"{frame.path}.{key}" if frame.path else key
 
     def _expects_key(self) -> bool:
@@ -123,12 +123,12 @@ class _Composer:
         if event.tag is not None:
             self._fail("a tag is not supported: quote a value that begins with !", event)
 
-    def _place_of(self, event: Event) -> Place:
+    def _find_position(self, event: Event) -> Position:
         mark = event.start_mark
-        return Place(self.source, mark.line + 1, mark.column + 1) if mark else Place(self.source, 1, 1)
+        return Position(self.source, mark.line + 1, mark.column + 1) if mark else Position(self.source, 1, 1)
 
     def _fail(self, problem: str, event: Event) -> NoReturn:
-        raise BadDocument(self._place_of(event), problem)
+        raise BadDocument(self._find_position(event), problem)
 
 
 def compose(data: bytes, source: str) -> Iterator[Node]:
@@ -136,44 +136,44 @@ def compose(data: bytes, source: str) -> Iterator[Node]:
 
     Raises BadDocument, also for more than `SETTINGS` bytes.
     """
-    text = _text(data, source)
-    composer = _Composer(source)
+    text = _decode(data, source)
+    composer = _NodeComposer(source)
     try:
-        for event in events(text):
+        for event in read_events(text):
             composer.feed(event)
             if isinstance(event, DocumentEndEvent):
                 if composer.root is not None and composer.root.value is not None:
                     yield composer.root
-                composer = _Composer(source)
-    except Malformed as error:
-        place = Place(source, error.line or 1, error.column or 1)
+                composer = _NodeComposer(source)
+    except MalformedDocument as error:
+        place = Position(source, error.line or 1, error.column or 1)
         raise BadDocument(place, f"this is not YAML: {error.problem}") from error
 
 
-def _text(data: bytes, source: str) -> str:
+def _decode(data: bytes, source: str) -> str:
     """The text of a file. Raises BadDocument for a text that is too long, not UTF-8 or has control characters."""
     if len(data) > SETTINGS:
-        place = _place_at(data[:SETTINGS].decode("utf-8", "replace"), source)
+        place = _find_end(data[:SETTINGS].decode("utf-8", "replace"), source)
         raise BadDocument(place, f"the file has more than {SETTINGS >> 20} MiB: split it")
     try:
         text = data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
         before = data.removeprefix(_BOM)[: error.start].decode("utf-8")
-        raise BadDocument(_place_at(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
-    if found := _UNREADABLE.search(text):
-        code = f"U+{ord(found[0]):04X}"
+        raise BadDocument(_find_end(before, source), "a byte is not UTF-8: save the file as UTF-8") from error
+    if character := _UNREADABLE.search(text):
+        code = f"U+{ord(character[0]):04X}"
         raise BadDocument(
-            _place_at(text[: found.start()], source),
+            _find_end(text[: character.start()], source),
             f"the character {code} is not allowed: is this a text file? Write it as an escape in double quotes",
         )
     return text
 
 
-def _place_at(before: str, source: str) -> Place:
+def _find_end(before: str, source: str) -> Position:
     """The place behind a text."""
     lines = 1
     start = 0
-    for found in _BREAK.finditer(before):
+    for line_break in _BREAK.finditer(before):
         lines += 1
-        start = found.end()
-    return Place(source, lines, len(before) - start + 1)
+        start = line_break.end()
+    return Position(source, lines, len(before) - start + 1)

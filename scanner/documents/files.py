@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from scanner.documents.composer import compose
-from scanner.documents.nodes import BadDocument, Node, Place
+from scanner.documents.nodes import BadDocument, Node, Position
 from scanner.errors import UsageError
 from scanner.files import OR_STDIN, SETTINGS, read_file, read_standard_input
 from scanner.model.nearest import did_you_mean
@@ -25,43 +25,43 @@ def read(path: Path) -> Iterator[Node]:
 
     Raises UsageError for a path that does not exist or cannot be read, BadDocument for an error in a file.
     """
-    for file in files_at(path):
+    for file in list_files(path):
         name = "standard input" if file == _STDIN else str(file)
-        yield from compose(_bytes(file), name)
+        yield from compose(_read_bytes(file), name)
 
 
 def read_only(path: Path) -> Node:
     """The only document of a file. Raises UsageError and BadDocument as `read`, and BadDocument for none or several."""
     nodes = list(read(path))
     if not nodes:
-        raise BadDocument(Place(str(path), 1, 1), "the file is empty")
+        raise BadDocument(Position(str(path), 1, 1), "the file is empty")
     if len(nodes) > 1:
         nodes[1].fail("the file has a second document: only one is read")
     return nodes[0]
 
 
-def files_at(path: Path) -> tuple[Path, ...]:
+def list_files(path: Path) -> tuple[Path, ...]:
     """The files of a folder, or the file. Raises UsageError for a path that does not exist or cannot be read."""
     if path == _STDIN:
         return (path,)
     if not os.path.lexists(path):
-        raise UsageError(f"there is no file or folder {path}: check the path.{_alike(path)}")
-    return _within(path) if os.path.isdir(path) else (path,)  # noqa: PTH112 - Path.is_dir raises without permission
+        raise UsageError(f"there is no file or folder {path}: check the path.{_suggest_path(path)}")
+    return _list_below(path) if os.path.isdir(path) else (path,)  # noqa: PTH112 - Path.is_dir raises without permission
 
 
-def _within(folder: Path) -> tuple[Path, ...]:
+def _list_below(folder: Path) -> tuple[Path, ...]:
     files: list[Path] = []
     for place, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        files.extend(Path(place, name) for name in names if _is_read(name))
+        files.extend(Path(place, name) for name in names if _is_settings_file(name))
     return tuple(sorted(files))
 
 
-def _is_read(name: str) -> bool:
+def _is_settings_file(name: str) -> bool:
     return Path(name).suffix in _SUFFIXES and not name.startswith(".")
 
 
-def _bytes(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     """The content of a file: enough of it to see that it is too large."""
     try:
         return read_standard_input(SETTINGS) if file == _STDIN else read_file(file, SETTINGS, instead=OR_STDIN)
@@ -73,7 +73,7 @@ def _refuse(error: OSError) -> NoReturn:
     raise UsageError(f"{error.filename or 'standard input'} cannot be read: {error.strerror or error}") from error
 
 
-def _alike(path: Path) -> str:
+def _suggest_path(path: Path) -> str:
     try:
         return did_you_mean(path.name, [beside.name for beside in path.parent.iterdir()])
     except OSError:

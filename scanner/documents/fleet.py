@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from scanner.documents.files import read_only
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
-from scanner.model.schedule import schedule_of
+from scanner.model.schedule import parse_schedule
 
 _FIELDS: Final = ("name", "kubeconfig", "context", "schedule", "timeZone")
 _NAME: Final = re.compile(r"[\w.:/@-]{1,253}", re.ASCII)
@@ -42,13 +42,13 @@ def read_fleet(path: Path) -> tuple[Member, ...]:
     fields = root.fields(_ROOT)
     if "clusters" not in fields:
         root.fail("the field clusters is missing")
-    members = tuple(_members(fields["clusters"], path.expanduser().absolute().parent))
+    members = tuple(_read_members(fields["clusters"], path.expanduser().absolute().parent))
     if not members:
         fields["clusters"].fail("must have at least one cluster")
     return members
 
 
-def member_at(members: tuple[Member, ...], index: int, path: Path) -> Member:
+def get_member(members: tuple[Member, ...], index: int, path: Path) -> Member:
     """The cluster with an index, which counts from 0. Raises UsageError."""
     if index >= len(members):
         raise UsageError(
@@ -58,7 +58,7 @@ def member_at(members: tuple[Member, ...], index: int, path: Path) -> Member:
     return members[index]
 
 
-def _members(node: Node, folder: Path) -> Iterator[Member]:
+def _read_members(node: Node, folder: Path) -> Iterator[Member]:
     places: dict[str, object] = {}
     for item in node.items():
         fields = item.fields(_FIELDS)
@@ -75,19 +75,19 @@ def _members(node: Node, folder: Path) -> Iterator[Member]:
             texts["kubeconfig"] = str(folder / Path(texts["kubeconfig"]).expanduser())
         if "timeZone" in fields and "schedule" not in fields:
             fields["timeZone"].fail("belongs to a schedule")
-        yield Member(name, time_zone=_zone(fields), **texts)
+        yield Member(name, time_zone=_read_time_zone(fields), **texts)
 
 
-def _zone(fields: dict[str, Node]) -> str:
+def _read_time_zone(fields: dict[str, Node]) -> str:
     """The time zone of a schedule, which is checked, too."""
     zone = fields["timeZone"].string() if "timeZone" in fields else ""
     try:
-        known = ZoneInfo(zone or "Etc/UTC")
+        zone_info = ZoneInfo(zone or "Etc/UTC")
     except (KeyError, ValueError, OSError):
         fields["timeZone"].fail("must be a time zone: write a name such as Europe/Berlin")
     if "schedule" in fields:
         try:
-            schedule_of(fields["schedule"].string(), known)
+            parse_schedule(fields["schedule"].string(), zone_info)
         except UsageError as error:
             fields["schedule"].fail(str(error))
     return zone

@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[\w$][\w$./\[\]-]*")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in a file; `line` and `column` count from 1."""
 
     source: str
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 class BadDocument(UsageError):
     """A settings file with an error. `place` is its position, `problem` the sentence about it."""
 
-    def __init__(self, place: Place, problem: str) -> None:
+    def __init__(self, place: Position, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
         self.place = place
         self.problem = problem
@@ -50,11 +50,11 @@ class Node:
     of the keys of an object.
     """
 
-    place: Place
+    place: Position
     path: str
     value: bool | int | float | str | list[Node] | dict[str, Node] | None
     text: str = ""
-    keys: Mapping[str, Place] = field(default_factory=dict)
+    keys: Mapping[str, Position] = field(default_factory=dict)
 
     def fail(self, problem: str) -> NoReturn:
         """Raise BadDocument at the place of this value, with the name of the field before the problem."""
@@ -67,21 +67,21 @@ class Node:
             if key not in known:
                 path = f"{self.path}.{key}" if self.path else key
                 choices = did_you_mean(key, known) or f" The fields are {', '.join(known)}."
-                raise BadDocument(self.keys[key], f"unknown field {key_shown(path)}.{choices}")
+                raise BadDocument(self.keys[key], f"unknown field {shorten_key(path)}.{choices}")
         return {key: node for key, node in nodes.items() if node.value is not None}
 
     def entries(self) -> dict[str, Node]:
         """The entries of an object with free keys."""
-        return self.value if isinstance(self.value, dict) else self._not("an object")
+        return self.value if isinstance(self.value, dict) else self._fail_type("an object")
 
     def items(self) -> list[Node]:
         """The items of a list."""
-        return self.value if isinstance(self.value, list) else self._not("a list")
+        return self.value if isinstance(self.value, list) else self._fail_type("a list")
 
     def string(self) -> str:
         """A string that is not empty."""
         if not isinstance(self.value, str):
-            self._not("a string", hint=": quote it" if self.text else "")
+            self._fail_type("a string", hint=": quote it" if self.text else "")
         if not self.value.strip():
             self.fail("must not be empty")
         return self.value
@@ -98,12 +98,12 @@ class Node:
 
     def boolean(self) -> bool:
         """True or false."""
-        return self.value if isinstance(self.value, bool) else self._not("true or false")
+        return self.value if isinstance(self.value, bool) else self._fail_type("true or false")
 
     def integer(self, *, least: int = 0) -> int:
         """A whole number that is not below `least`."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
-            self._not("a whole number")
+            self._fail_type("a whole number")
         if self.value < least:
             self.fail(f"must be {least} or more")
         return self.value
@@ -111,7 +111,7 @@ class Node:
     def number(self) -> float:
         """A number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            self._not("a number")
+            self._fail_type("a number")
         return self.value
 
     def day(self) -> date:
@@ -128,9 +128,9 @@ class Node:
     def choice(self, choices: type[_Choice]) -> _Choice:
         """A member of an enumeration, by its value."""
         text = self.string()
-        known = [choice.value for choice in choices]
-        if text not in known:
-            self.fail(f"must be one of {', '.join(known)}.{did_you_mean(text, known)}")
+        values = [choice.value for choice in choices]
+        if text not in values:
+            self.fail(f"must be one of {', '.join(values)}.{did_you_mean(text, values)}")
         return choices(text)
 
     def json(self) -> Json:
@@ -143,20 +143,20 @@ class Node:
 
     def any_string(self) -> str:
         """A string, which may be empty."""
-        return self.value if isinstance(self.value, str) else self._not("a string", hint=": quote it")
+        return self.value if isinstance(self.value, str) else self._fail_type("a string", hint=": quote it")
 
-    def _not(self, wanted: str, *, hint: str = "") -> NoReturn:
-        self.fail(f"must be {wanted}, not {_kind_of(self.value)}{hint}")
+    def _fail_type(self, wanted: str, *, hint: str = "") -> NoReturn:
+        self.fail(f"must be {wanted}, not {_name_kind(self.value)}{hint}")
 
 
-def key_shown(text: str) -> str:
+def shorten_key(text: str) -> str:
     """A key or a name for a message, shortened; an ellipsis for a key that is no name, such as `password:x` without a space."""
     if not _NAME.fullmatch(text):
         return "…"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _kind_of(value: object) -> str:
+def _name_kind(value: object) -> str:
     match value:
         case None:
             return "null"

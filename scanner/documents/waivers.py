@@ -16,7 +16,7 @@ from typing import Final
 
 from scanner.documents.composer import compose
 from scanner.documents.files import read
-from scanner.documents.nodes import BadDocument, Node, key_shown
+from scanner.documents.nodes import BadDocument, Node, shorten_key
 from scanner.model.population import KeptKeys
 from scanner.model.selector import EVERYTHING, Requirement, Selector
 from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
@@ -47,10 +47,10 @@ class _Operator(StrEnum):
 
 
 @dataclass(slots=True)
-class _Reader:
+class _WaiverReader:
     """Reads waivers, each of which has a name of its own. `kept` are the labels that selectors may name; None for any."""
 
-    kept: KeptKeys | None
+    kept_keys: KeptKeys | None
     places: dict[str, str] = field(default_factory=dict)
 
     def read(self, nodes: Iterable[Node]) -> list[Waiver]:
@@ -58,7 +58,7 @@ class _Reader:
         waivers: list[Waiver] = []
         names: dict[str, str] = {}
         for node in nodes:
-            waiver = self._waiver(node)
+            waiver = self._read_waiver(node)
             if earlier := (self.places | names).get(waiver.name):
                 node.fail(f"there is another waiver of this name in {earlier}: each needs a name of its own")
             names[waiver.name] = str(node.place)
@@ -66,22 +66,22 @@ class _Reader:
         self.places |= names
         return waivers
 
-    def _waiver(self, node: Node) -> Waiver:
+    def _read_waiver(self, node: Node) -> Waiver:
         root = node.fields(_ROOT)
         _expect(node, root, "apiVersion", API_VERSION)
         _expect(node, root, "kind", KIND)
-        metadata, spec_node = _required(node, root, "metadata"), _required(node, root, "spec")
-        name = _required(metadata, metadata.fields(_METADATA), "name")
+        metadata, spec_node = _get_required(node, root, "metadata"), _get_required(node, root, "spec")
+        name = _get_required(metadata, metadata.fields(_METADATA), "name")
         spec = spec_node.fields(FIELDS)
         for missing in REQUIRED:
-            _required(spec_node, spec, missing)
+            _get_required(spec_node, spec, missing)
         since = spec["from"].day() if "from" in spec else None
         until = spec["until"].day()
         if since is not None and since > until:
             spec["until"].fail(f"{until} is before from, {since}")
-        text = {key: _text(value) for key, value in spec.items() if key not in {"selector", "from", "until"}}
+        text = {key: _read_text(value) for key, value in spec.items() if key not in {"selector", "from", "until"}}
         return Waiver(
-            name=_name(name),
+            name=_read_name(name),
             policy=text["policy"],
             until=until,
             reason=text["reason"],
@@ -90,17 +90,17 @@ class _Reader:
             cluster=text.get("cluster", ""),
             check=text.get("check", ""),
             namespace=text.get("namespace", ""),
-            workload=_reference(spec, "workload"),
-            object=_reference(spec, "object"),
-            selector=self._selector(spec["selector"]) if "selector" in spec else EVERYTHING,
+            workload=_read_reference(spec, "workload"),
+            object=_read_reference(spec, "object"),
+            selector=self._read_selector(spec["selector"]) if "selector" in spec else EVERYTHING,
             ticket=text.get("ticket", ""),
             since=since,
             control=text.get("control", ""),
             source=node.place.source,
-            check_digest=_check_digest(spec),
+            check_digest=_read_check_digest(spec),
         )
 
-    def _selector(self, node: Node) -> Selector:
+    def _read_selector(self, node: Node) -> Selector:
         fields = node.fields(("matchLabels", "matchExpressions"))
         requirements: list[Requirement] = []
         if labels := fields.get("matchLabels"):
@@ -109,24 +109,24 @@ class _Reader:
                 self._reject_unkept(labels.entries()[key], key)
                 requirements.append(Requirement(key, _Operator.IN.value, (values[key],)))
         if expressions := fields.get("matchExpressions"):
-            requirements += map(self._requirement, expressions.items())
+            requirements += map(self._read_requirement, expressions.items())
         return Selector(tuple(requirements))
 
-    def _requirement(self, node: Node) -> Requirement:
+    def _read_requirement(self, node: Node) -> Requirement:
         fields = node.fields(("key", "operator", "values"))
-        key, operator = _required(node, fields, "key"), _required(node, fields, "operator")
+        key, operator = _get_required(node, fields, "key"), _get_required(node, fields, "operator")
         self._reject_unkept(key, key.string())
         values = tuple(value.any_string() for value in fields["values"].items()) if "values" in fields else ()
         requirement = Requirement(key.string(), operator.choice(_Operator).value, values)
-        if fault := requirement.fault():
+        if fault := requirement.find_fault():
             node.fail(fault)
         return requirement
 
     def _reject_unkept(self, node: Node, key: str) -> None:
         """A label that scans do not keep is no label of any stored object: the waiver would be unused, or match everything."""
-        kept = self.kept
-        if kept is not None and key not in kept.labels and not key.startswith(kept.prefixes):
-            node.fail(f"the scan does not keep the label {key_shown(key)}: scan with --keep-label {key_shown(key)}")
+        kept_keys = self.kept_keys
+        if kept_keys is not None and key not in kept_keys.labels and not key.startswith(kept_keys.prefixes):
+            node.fail(f"the scan does not keep the label {shorten_key(key)}: scan with --keep-label {shorten_key(key)}")
 
 
 def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
@@ -134,12 +134,12 @@ def read_waivers(path: Path, kept: KeptKeys | None) -> WaiverSet:
 
     Raises UsageError for a path that cannot be read, BadDocument for an error in a file.
     """
-    return WaiverSet(tuple(_Reader(kept).read(read(path))))
+    return WaiverSet(tuple(_WaiverReader(kept).read(read(path))))
 
 
-def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: str, kept: KeptKeys) -> WaiverSet:
+def read_config_map_waivers(config_maps: Iterable[LabelledConfigMap], namespace: str, kept: KeptKeys) -> WaiverSet:
     """The waivers in the data of the labelled ConfigMaps of a namespace; those of other namespaces waive nothing and are named."""
-    reader = _Reader(kept)
+    reader = _WaiverReader(kept)
     waivers: list[Waiver] = []
     faults: list[str] = []
     notes: list[str] = []
@@ -152,57 +152,57 @@ def waivers_of_config_maps(config_maps: Iterable[LabelledConfigMap], namespace: 
             continue
         for key, text in sorted(config_map.data.items()):
             try:
-                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {key_shown(key)}"))
+                waivers += reader.read(compose(text.encode("utf-8", "replace"), f"{place}, key {shorten_key(key)}"))
             except BadDocument as error:
                 faults.append(str(error))
     return WaiverSet(tuple(waivers), tuple(faults), tuple(notes))
 
 
 def _expect(root: Node, fields: Mapping[str, Node], key: str, value: str) -> None:
-    node = _required(root, fields, key)
+    node = _get_required(root, fields, key)
     if node.value != value:
         node.fail(f"must be {value}")
 
 
-def _required(node: Node, fields: Mapping[str, Node], key: str) -> Node:
+def _get_required(node: Node, fields: Mapping[str, Node], key: str) -> Node:
     if key not in fields:
         path = f"{node.path}.{key}" if node.path else key
         raise BadDocument(node.place, f"{path} is missing")
     return fields[key]
 
 
-def _text(node: Node) -> str:
+def _read_text(node: Node) -> str:
     text = node.string().strip()
     if _PLACEHOLDER.fullmatch(text):
         node.fail("is a placeholder: write the value")
     return text
 
 
-def _name(node: Node) -> str:
-    name = _text(node)
+def _read_name(node: Node) -> str:
+    name = _read_text(node)
     if len(name) > _LONGEST_NAME:
         node.fail(f"must have at most {_LONGEST_NAME} characters")
     return name
 
 
-def _check_digest(fields: Mapping[str, Node]) -> str:
+def _read_check_digest(fields: Mapping[str, Node]) -> str:
     """The digest of the question of a check; empty if the field is missing."""
     if "checkDigest" not in fields:
         return ""
     node = fields["checkDigest"]
     if "check" not in fields:
         node.fail("there is no check: write its id into check, or delete checkDigest")
-    text = _text(node)
+    text = _read_text(node)
     if not _DIGEST.fullmatch(text):
         node.fail("must be a digest: write sha256: and 64 hex digits, as `assay waiver propose` does")
     return text
 
 
-def _reference(fields: Mapping[str, Node], key: str) -> str:
+def _read_reference(fields: Mapping[str, Node], key: str) -> str:
     """`Kind/name` or a name; empty if the field is missing."""
     if key not in fields:
         return ""
-    text = _text(fields[key])
+    text = _read_text(fields[key])
     if not _REFERENCE.fullmatch(text):
         fields[key].fail("must be an object: write Kind/name, such as Deployment/web, or a name")
     return text

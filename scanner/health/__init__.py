@@ -1,6 +1,6 @@
 """Policy health: the problems of policies and bindings, independent of objects."""
 
-from scanner.health.observed import Counted, health_after
-from scanner.health.static import health_before
+from scanner.health.observed import ObservedCounts, find_observed_problems
+from scanner.health.static import find_static_problems
 
-__all__ = ["Counted", "health_after", "health_before"]
+__all__ = ["ObservedCounts", "find_observed_problems", "find_static_problems"]

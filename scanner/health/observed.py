@@ -15,7 +15,7 @@ _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)
 
 
 @dataclass(slots=True)
-class Counted:
+class ObservedCounts:
     """The counts of a scan for each binding: matched objects, those of them without a param, ignored errors.
 
     `budget_use` has, by policy, the largest share of its budgets that an evaluation used: 1.0 is the whole budget.
@@ -37,7 +37,9 @@ class Counted:
             self.budget_use[policy] = max(share, self.budget_use.get(policy, 0.0))
 
 
-def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Iterable[Coverage]) -> Iterator[Health]:
+def find_observed_problems(
+    bound: Iterable[BoundPolicy], counted: ObservedCounts, coverage: Iterable[Coverage]
+) -> Iterator[Health]:
     """The problems that are known after the last object: costs near a limit, unused bindings, missing params, ignored errors.
 
     `coverage` shows whether every kind was listed completely; the detail about an unused binding depends on it.
@@ -46,21 +48,19 @@ def health_after(bound: Iterable[BoundPolicy], counted: Counted, coverage: Itera
     for bound_policy in bound:
         if bound_policy.reading.reason:
             continue
-        yield from _cost(bound_policy.policy, counted.budget_use.get(bound_policy.policy.key, 0.0))
+        yield from _check_cost(bound_policy.policy, counted.budget_use.get(bound_policy.policy.key, 0.0))
         for binding in bound_policy.bindings:
-            yield from _binding(binding.key, counted, complete=complete)
+            yield from _check_binding(binding.key, counted, complete=complete)
 
 
-def _binding(key: BindingKey, counted: Counted, *, complete: bool) -> Iterator[Health]:
+def _check_binding(key: BindingKey, counted: ObservedCounts, *, complete: bool) -> Iterator[Health]:
     language, policy, binding = key
     matched, without_param, ignored = counted.matched[key], counted.without_param[key], counted.ignored[key]
     if not matched:
         detail = "it matched no object" if complete else "it matched no object of those that were listed"
         yield Health(HealthKind.NO_OBJECT, policy, binding, detail, language)
     if without_param:
-        detail = (
-            f"there is no param for {without_param:,} of {_objects(matched)} that it matched: they were not evaluated"
-        )
+        detail = f"there is no param for {without_param:,} of {_write_number(matched)} that it matched: they were not evaluated"
         yield Health(HealthKind.PARAM_MISSING, policy, binding, detail, language)
     if ignored:
         checks = "1 check" if ignored == 1 else f"{ignored:,} checks"
@@ -68,11 +68,11 @@ def _binding(key: BindingKey, counted: Counted, *, complete: bool) -> Iterator[H
         yield Health(HealthKind.HIDDEN_ERRORS, policy, binding, detail, language)
 
 
-def _cost(policy: Policy, share: float) -> Iterator[Health]:
+def _check_cost(policy: Policy, share: float) -> Iterator[Health]:
     if share >= _NEAR:
         detail = f"an evaluation used {share:.0%} of what it may cost; beyond that the API server calls it an error"
         yield Health(HealthKind.NEAR_LIMIT, policy.name, "", detail, policy.language)
 
 
-def _objects(number: int) -> str:
+def _write_number(number: int) -> str:
     return "1 object" if number == 1 else f"{number:,} objects"

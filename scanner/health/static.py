@@ -7,7 +7,7 @@ from itertools import permutations
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.params import ParamSource, unserved
+from scanner.admission.params import ParamSource, explain_unserved
 from scanner.model.json import JsonObject, dig
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.reading import Auditability
@@ -22,7 +22,7 @@ _UNASKED = (
 )
 
 
-def health_before(
+def find_static_problems(
     policies: Iterable[Policy], bound: Iterable[BoundPolicy], served: tuple[Kind, ...], context: EvaluationContext
 ) -> Iterator[Health]:
     """The problems that are known before the first object is evaluated.
@@ -31,18 +31,18 @@ def health_before(
     audited, rules that match no kind of `served`, and redundant bindings.
     """
     for policy in policies:
-        yield from of_policy(policy)
+        yield from note_deleted_policy(policy)
     for bound_policy in bound:
-        yield from _compilation(bound_policy)
-        yield from _params(bound_policy, context.params)
-        yield from _auditability(bound_policy, context)
-        yield from () if bound_policy.reading.reason else kinds.unresolved(bound_policy, served)
-        yield from redundant(bound_policy)
+        yield from _check_compilation(bound_policy)
+        yield from _check_params(bound_policy, context.params)
+        yield from _check_auditability(bound_policy, context)
+        yield from () if bound_policy.reading.reason else kinds.find_unresolved_rules(bound_policy, served)
+        yield from find_redundant_bindings(bound_policy)
         for binding in bound_policy.bindings:
-            yield from of_binding(binding)
+            yield from note_deleted_binding(binding)
 
 
-def _compilation(bound: BoundPolicy) -> Iterator[Health]:
+def _check_compilation(bound: BoundPolicy) -> Iterator[Health]:
     for path, expression in bound.compiled.expressions():
         if expression.fault:
             yield Health(
@@ -50,42 +50,44 @@ def _compilation(bound: BoundPolicy) -> Iterator[Health]:
             )
 
 
-def _auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[Health]:
+def _check_auditability(bound: BoundPolicy, context: EvaluationContext) -> Iterator[Health]:
     if context.authorizer is None and Auditability.AUTHORIZER in bound.reading.classes:
         yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", _UNASKED, bound.policy.language)
     if bound.reading.reason:
         yield Health(HealthKind.NOT_AUDITABLE, bound.policy.name, "", bound.reading.reason, bound.policy.language)
 
 
-def _params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
-    if fault := unserved(bound.policy, params):
+def _check_params(bound: BoundPolicy, params: ParamSource) -> Iterator[Health]:
+    if fault := explain_unserved(bound.policy, params):
         yield Health(HealthKind.PARAM_KIND, bound.policy.name, "", fault, bound.policy.language)
-    kind = params.kind(bound.policy.param_kind) if bound.policy.param_kind else None
+    kind = params.find_kind(bound.policy.param_kind) if bound.policy.param_kind else None
     for binding in bound.bindings if kind else ():
-        if kind and binding.param_ref and (missing := _missing(binding.param_ref, kind, params)):
-            detail = f"{missing}: {_effect(binding.param_ref, bound)}"
+        if kind and binding.param_ref and (missing := _find_missing_param(binding.param_ref, kind, params)):
+            detail = f"{missing}: {_describe_effect(binding.param_ref, bound)}"
             yield Health(HealthKind.PARAM_MISSING, bound.policy.name, binding.name, detail, bound.policy.language)
 
 
-def _missing(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
+def _find_missing_param(reference: ParamRef, kind: Kind, params: ParamSource) -> str:
     """The missing param; an empty string if there is a param, or if that depends on the namespace of an object."""
     if kind.namespaced and not reference.namespace:
         return ""
     namespace = reference.namespace if kind.namespaced else ""
     place = f" in namespace {namespace}" if namespace else ""
     if reference.name:
-        named: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
+        params_of_name: Iterable[Resource | None] = (params.get(kind, namespace, reference.name),)
         return (
-            "" if any(named) else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
+            ""
+            if any(params_of_name)
+            else f"{kind.kind} {f'{namespace}/' if namespace else ''}{reference.name} does not exist"
         )
     selector = reference.selector
-    if selector is None or selector.fault():
+    if selector is None or selector.find_fault():
         return ""
-    chosen = any(selector.matches(param.labels) for param in params.all(kind, namespace))
-    return "" if chosen else f"no {kind.kind}{place} has the labels that it selects"
+    is_selected = any(selector.matches(param.labels) for param in params.list_all(kind, namespace))
+    return "" if is_selected else f"no {kind.kind}{place} has the labels that it selects"
 
 
-def _effect(reference: ParamRef, bound: BoundPolicy) -> str:
+def _describe_effect(reference: ParamRef, bound: BoundPolicy) -> str:
     if reference.parameter_not_found_action != "Deny":
         return "the binding evaluates nothing"
     if bound.policy.failure_policy == "Ignore":
@@ -100,19 +102,19 @@ def _effect(reference: ParamRef, bound: BoundPolicy) -> str:
 _LEAVING = "it is being deleted, and the server evaluates it until it is gone"
 
 
-def of_policy(policy: Policy) -> Iterator[Health]:
+def note_deleted_policy(policy: Policy) -> Iterator[Health]:
     """A note for a policy that is being deleted."""
-    if _deleting(policy.manifest):
+    if _is_being_deleted(policy.manifest):
         yield Health(HealthKind.NOTE, policy.name, "", _LEAVING, policy.language)
 
 
-def of_binding(binding: Binding) -> Iterator[Health]:
+def note_deleted_binding(binding: Binding) -> Iterator[Health]:
     """A note for a binding that is being deleted."""
-    if _deleting(binding.manifest):
+    if _is_being_deleted(binding.manifest):
         yield Health(HealthKind.NOTE, binding.policy_name, binding.name, _LEAVING, binding.language)
 
 
-def _deleting(manifest: JsonObject) -> bool:
+def _is_being_deleted(manifest: JsonObject) -> bool:
     return dig(manifest, "metadata", "deletionTimestamp") is not None
 
 
@@ -122,33 +124,37 @@ def _deleting(manifest: JsonObject) -> bool:
 # consequence.
 
 
-def redundant(bound: BoundPolicy) -> Iterator[Health]:
+def find_redundant_bindings(bound: BoundPolicy) -> Iterator[Health]:
     """Bindings that another binding makes redundant; of two equal bindings, the later by name."""
     real = [binding for binding in bound.bindings if not binding.assumed]
     for first, other in permutations(real, 2):
-        if _same(first, other, bound.policy) and first.name < other.name:
+        if _are_equal(first, other, bound.policy) and first.name < other.name:
             detail = f"it equals binding {first.name}, so every object is evaluated twice"
             yield Health(HealthKind.DUPLICATE, bound.policy.name, other.name, detail, bound.policy.language)
-        elif _covers(first, other, bound.policy) and not _same(first, other, bound.policy):
+        elif _covers(first, other, bound.policy) and not _are_equal(first, other, bound.policy):
             detail = f"binding {first.name} covers what it matches, with the same params and at least its actions"
             yield Health(HealthKind.SHADOWED, bound.policy.name, other.name, detail, bound.policy.language)
 
 
-def _same(first: Binding, other: Binding, policy: Policy) -> bool:
+def _are_equal(first: Binding, other: Binding, policy: Policy) -> bool:
     return (
-        _match(first) == _match(other)
+        _get_match(first) == _get_match(other)
         and set(first.actions) == set(other.actions)
-        and _params_of(first, policy) == _params_of(other, policy)
+        and _get_param_ref(first, policy) == _get_param_ref(other, policy)
     )
 
 
 def _covers(first: Binding, other: Binding, policy: Policy) -> bool:
     """Return whether one binding covers the other. A narrower match can only be compared with an equal or an absent match."""
-    wide = _match(first) is None or _match(first) == _match(other)
-    return wide and set(first.actions) >= set(other.actions) and _params_of(first, policy) == _params_of(other, policy)
+    wide = _get_match(first) is None or _get_match(first) == _get_match(other)
+    return (
+        wide
+        and set(first.actions) >= set(other.actions)
+        and _get_param_ref(first, policy) == _get_param_ref(other, policy)
+    )
 
 
-def _match(binding: Binding) -> MatchResources | None:
+def _get_match(binding: Binding) -> MatchResources | None:
     """The match that narrows a binding, or None without one."""
     match = binding.match
     if match is None or match.rules or match.exclude_rules:
@@ -156,6 +162,6 @@ def _match(binding: Binding) -> MatchResources | None:
     return None if match.namespace_selector.empty and match.object_selector.empty else match
 
 
-def _params_of(binding: Binding, policy: Policy) -> ParamRef | None:
+def _get_param_ref(binding: Binding, policy: Policy) -> ParamRef | None:
     """The reference to params; None for a policy without paramKind, which ignores the reference."""
     return binding.param_ref if policy.param_kind else None

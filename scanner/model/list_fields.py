@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Status(StrEnum):
+class FindingStatus(StrEnum):
     """The statuses. `open`, `new` and `reopened` are what the verdict counts: neither waived nor excepted."""
 
     UNRESOLVED = "unresolved"
@@ -20,7 +20,7 @@ class Status(StrEnum):
     RESOLVED = "resolved"
 
 
-class Action(StrEnum):
+class ActionFilter(StrEnum):
     """The strictest actions of bindings, and what differs: `refused` is what the verdict counts as refused, `change` is drift."""
 
     REFUSED = "refused"
@@ -31,7 +31,7 @@ class Action(StrEnum):
     CHANGE = "change"
 
 
-class Sort(StrEnum):
+class SortOrder(StrEnum):
     """The orders. `oldest` and `newest` go by the beginning of the latest episode."""
 
     WORST = "worst"

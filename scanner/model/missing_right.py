@@ -26,18 +26,18 @@ class MissingRight(NamedTuple):
     @property
     def right(self) -> str:
         """The right alone: `list configmaps in namespace settings`."""
-        return f"{self.verb} {self._what}"
+        return f"{self.verb} {self._target}"
 
     def __str__(self) -> str:
         """The refusal and its remedy, without the full stop."""
-        return f"cannot {self.right}: forbidden for {self.user}. Grant `{self.verb}` on {self._what}"
+        return f"cannot {self.right}: forbidden for {self.user}. Grant `{self.verb}` on {self._target}"
 
     @property
-    def _what(self) -> str:
+    def _target(self) -> str:
         return f"{self.resource} in namespace {self.namespace}" if self.namespace else self.resource
 
 
-def missing_right(why: str) -> MissingRight | None:
+def parse_missing_right(why: str) -> MissingRight | None:
     """The right that the reason of a gap names, or None for a gap with another reason."""
     match = _SENTENCE.fullmatch(why)
     return MissingRight(match[1], match[2], match[3] or "", match[4]) if match else None

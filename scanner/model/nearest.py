@@ -10,7 +10,7 @@ _LONGEST: Final = 100
 """Longer names are no misspelled ones, and comparing them takes long."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def find_nearest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like `name`; empty if none is."""
     if len(name) > _LONGEST:
         return ""
@@ -22,5 +22,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a question with a space before it; empty if no name is like it."""
-    alike = nearest(name, known)
+    alike = find_nearest(name, known)
     return f" Did you mean {alike}?" if alike else ""

@@ -7,13 +7,15 @@ list, read or evaluate.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
+from scanner.model.resource import Resource
 
 # Evidence: the values that decided the outcome of a check, without the object.
 
@@ -54,7 +56,16 @@ class Evidence:
         """Return whether there is a reason."""
         return bool(self.reasons)
 
+    def within(self, place: str) -> Evidence:
+        """The evidence of a part of an object, whose spec and metadata are at a place of the object."""
+        if not place:
+            return self
+        moved = (replace(reason, path=_OF_OBJECT.sub(rf"\1{place}.\2", reason.path)) for reason in self.reasons)
+        return replace(self, reasons=tuple(moved))
 
+
+_OF_OBJECT: Final = re.compile(r"\A((?:request\.object\.)?)((?:spec|metadata)(?:[.\[]|\Z))")
+"""The beginning of a path in the object."""
 NO_EVIDENCE = Evidence()
 
 
@@ -119,7 +130,7 @@ class Change:
     value: Json = None
     was: Json = field(default=None, compare=False)
 
-    def json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """The operation in the form of RFC 6902."""
         return {"op": self.op, "path": self.path, **({} if self.op == "remove" else {"value": self.value})}
 
@@ -169,9 +180,9 @@ class WouldChange:
         lines = [*map(str, self.patch)]
         if not self.converges:
             lines.append(_AGAIN)
-        return "\n".join([*lines, *self._with_others()])
+        return "\n".join([*lines, *self._describe_others()])
 
-    def _with_others(self) -> Iterator[str]:
+    def _describe_others(self) -> Iterator[str]:
         """The result of all policies together, if it differs."""
         others = f"{_OTHERS}{_ORDER if self.order_matters else ''}"
         if self.together:
@@ -217,12 +228,15 @@ class CheckResult(NamedTuple):
 
     `excepted_by` names the filters and policy exceptions that exempt the object, so that the outcome has no effect. `fields` are the
     fields that decided, the most telling first, in a language without expressions; else evidence explains the expressions.
+    `evaluated` is the object that the expressions read, if it is not that of the request but made of the part at `place` in it.
     """
 
     check: Check
     outcome: Outcome
     excepted_by: str = ""
     fields: tuple[FieldPlace, ...] = ()
+    evaluated: Resource | None = None
+    place: str = ""
 
 
 class Finding(NamedTuple):

@@ -168,7 +168,7 @@ class Binding:
     assumed: bool = False
 
     @classmethod
-    def unwritten(
+    def create_without_manifest(
         cls, policy: Policy, name: str, actions: tuple[Action, ...], source: str, *, assumed: bool = False
     ) -> Binding:
         """A binding that no manifest contains: to all that a policy matches, without a param."""

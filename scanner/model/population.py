@@ -51,7 +51,7 @@ class Controller:
         return self.api_version.rpartition("/")[0], self.kind
 
 
-class Examined(NamedTuple):
+class PopulationMember(NamedTuple):
     """An object that a scan examined. None of its content is kept but labels and annotations, which are redacted.
 
     A tuple, because one is made for every object of a cluster: a frozen dataclass of so many fields takes twice as long.
@@ -71,14 +71,14 @@ class Examined(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptMetadata:
     """The kept labels and annotations of one object."""
 
     labels: Pairs = ()
     annotations: Pairs = ()
 
 
-NOTHING_KEPT: Final = Kept()
+NOTHING_KEPT: Final = KeptMetadata()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class KeptOfObject:
     The workload of an object that is its own workload, and the namespace of a cluster-scoped object, have nothing of their own.
     """
 
-    object: Kept = NOTHING_KEPT
-    workload: Kept = NOTHING_KEPT
-    namespace: Kept = NOTHING_KEPT
+    object: KeptMetadata = NOTHING_KEPT
+    workload: KeptMetadata = NOTHING_KEPT
+    namespace: KeptMetadata = NOTHING_KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +166,25 @@ class EvaluatedObjects:
 
 _Value = TypeVar("_Value")
 _KEY: Final = itemgetter(0)
-_NAMES: Final = frozenset({"team", "owner", "app"})
-_PREFIXES: Final = ("app.kubernetes.io/",)
+_LABEL_NAMES: Final = frozenset({"team", "owner", "app"})
+_LABEL_PREFIXES: Final = ("app.kubernetes.io/",)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptKeys:
     """The labels and annotations that are kept: exact keys, and prefixes of label keys. A Namespace keeps all its labels."""
 
-    labels: frozenset[str] = _NAMES
-    prefixes: tuple[str, ...] = _PREFIXES
+    labels: frozenset[str] = _LABEL_NAMES
+    prefixes: tuple[str, ...] = _LABEL_PREFIXES
     annotations: frozenset[str] = frozenset()
 
-    def with_keys(self, labels: tuple[str, ...], annotations: tuple[str, ...]) -> KeptKeys:
+    def add_keys(self, labels: tuple[str, ...], annotations: tuple[str, ...]) -> KeptKeys:
         """The same keys and others: the values of `--keep-label` and `--keep-annotation`."""
         return KeptKeys(self.labels.union(labels), self.prefixes, self.annotations.union(annotations))
 
-    def of_labels(self, labels: Mapping[str, _Value]) -> list[tuple[str, _Value]]:
+    def select_labels(self, labels: Mapping[str, _Value]) -> list[tuple[str, _Value]]:
         """The labels of an object that are kept, sorted by key."""
+        # Every object of a cluster passes here, and locals are faster than attributes.
         names, prefixes = self.labels, self.prefixes
         kept = [(key, value) for key, value in labels.items() if key in names or key.startswith(prefixes)]
         return sorted(kept, key=_KEY)

@@ -44,9 +44,9 @@ class Reading:
     checks: tuple[CheckReading, ...] = ()
     reason: str = ""
 
-    def of(self, check: Check) -> tuple[Auditability, ...]:
+    def classes_of(self, check: Check) -> tuple[Auditability, ...]:
         """The classes of a check."""
         return next((reads.classes for reads in self.checks if reads.check == check), ())
 
 
-UNKNOWN = Reading()
+UNKNOWN_READING = Reading()

@@ -26,10 +26,10 @@ class Release:
     @property
     def name(self) -> str:
         """The minor version as text: `1.36`."""
-        return shown(self.rules)
+        return format_minor(self.rules)
 
 
-def shown(minor: Minor) -> str:
+def format_minor(minor: Minor) -> str:
     """A minor version as text: `1.36`."""
     return f"{minor[0]}.{minor[1]}"
 
@@ -40,7 +40,7 @@ def minor_of(version: str) -> Minor | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def same_minor(first: str, second: str) -> bool:
+def have_same_minor(first: str, second: str) -> bool:
     """Return whether two versions are patch releases of one minor version."""
     minor = minor_of(first)
     return minor is not None and minor == minor_of(second)
@@ -50,11 +50,13 @@ def release_of(version: str) -> Release:
     """The rules for a server that reports this version."""
     minor = minor_of(version)
     if minor is None:
-        return Release(NEWEST, f"The server reports no version. Assay applied the rules of Kubernetes {shown(NEWEST)}.")
+        return Release(
+            NEWEST, f"The server reports no version. Assay applied the rules of Kubernetes {format_minor(NEWEST)}."
+        )
     if minor > NEWEST:
-        why = f"The server is Kubernetes {shown(minor)}, which is newer than Assay supports"
-        return Release(NEWEST, f"{why}. Assay applied the rules of Kubernetes {shown(NEWEST)}.")
+        why = f"The server is Kubernetes {format_minor(minor)}, which is newer than Assay supports"
+        return Release(NEWEST, f"{why}. Assay applied the rules of Kubernetes {format_minor(NEWEST)}.")
     if minor < OLDEST:
-        why = f"The server is Kubernetes {shown(minor)}, which is older than Assay supports"
-        return Release(OLDEST, f"{why}. Assay applied the rules of Kubernetes {shown(OLDEST)}.")
+        why = f"The server is Kubernetes {format_minor(minor)}, which is older than Assay supports"
+        return Release(OLDEST, f"{why}. Assay applied the rules of Kubernetes {format_minor(OLDEST)}.")
     return Release(minor)

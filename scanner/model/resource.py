@@ -49,6 +49,11 @@ class Kind:
         return f"{prefix}/{self.plural}"
 
 
+def api_group_of(api_version: str) -> str:
+    """The group of an apiVersion such as `apps/v1`; empty for the core group."""
+    return api_version.rpartition("/")[0]
+
+
 METADATA_ONLY: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 """The apiVersion and the kind of an object, of any kind, whose metadata alone was requested. A list of them names no other kind."""
 
@@ -127,7 +132,7 @@ ANONYMOUS = "system:anonymous"
 _ACCOUNT = "system:serviceaccount:"
 
 
-def named(
+def build_user_info(
     username: str,
     groups: tuple[str, ...] = (),
     *,
@@ -135,16 +140,13 @@ def named(
     extra: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> UserInfo:
     """The user info in a request, with the groups that a server adds."""
-    given = groups or tuple(_account_groups(username))
-    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(given) else (_group_of_all(username),)
-    return UserInfo(username, uid, (*given, *added), extra)
+    explicit = groups or tuple(_list_account_groups(username))
+    common_group = UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
+    added = () if {AUTHENTICATED, UNAUTHENTICATED} & set(explicit) else (common_group,)
+    return UserInfo(username, uid, (*explicit, *added), extra)
 
 
-def _group_of_all(username: str) -> str:
-    return UNAUTHENTICATED if username == ANONYMOUS else AUTHENTICATED
-
-
-def _account_groups(username: str) -> Iterator[str]:
+def _list_account_groups(username: str) -> Iterator[str]:
     namespace, colon, name = username.removeprefix(_ACCOUNT).partition(":")
     if username.startswith(_ACCOUNT) and colon and namespace and name:
         yield "system:serviceaccounts"

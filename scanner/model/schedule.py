@@ -36,7 +36,7 @@ class Schedule:
     any_day: bool
     zone: ZoneInfo
 
-    def after(self, moment: datetime) -> datetime | None:
+    def find_next(self, moment: datetime) -> datetime | None:
         """The first time of the schedule after a moment, in UTC; None if there is none within five years."""
         if not (self.minutes and self.hours and self.months):
             return None
@@ -53,12 +53,12 @@ class Schedule:
                 return search.moment
         return None
 
-    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+    def list_times(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """The times of the schedule from `start` to `end`, both included, in UTC."""
-        time = self.after(start - timedelta(microseconds=1))
+        time = self.find_next(start - timedelta(microseconds=1))
         while time is not None and time <= end:
             yield time
-            time = self.after(time)
+            time = self.find_next(time)
 
     def _has_month(self, local: datetime) -> bool:
         return local.month in self.months
@@ -96,7 +96,7 @@ class _Search:
 
     def to_next_month(self) -> bool:
         """Go to the same day of the next month, usually the first; true in a new year. Days too many are carried, as in Go."""
-        first = self._start(self.local.replace(day=1, hour=0, minute=0, second=0))
+        first = self._start_step(self.local.replace(day=1, hour=0, minute=0, second=0))
         years, month = divmod(first.month, _DECEMBER)
         next_first = first.replace(year=first.year + years, month=month + 1, day=1)
         self._go_to_local(next_first + timedelta(days=first.day - 1))
@@ -104,7 +104,7 @@ class _Search:
 
     def to_next_day(self) -> bool:
         """Go to the next midnight; true in a new month. Where clocks skip midnight, the controller steps back to the hour before."""
-        day = self._start(self.local.replace(hour=0, minute=0, second=0))
+        day = self._start_step(self.local.replace(hour=0, minute=0, second=0))
         before = self.moment
         self._go_to_local(day + timedelta(days=1))
         if self.moment <= before:  # a zone that left out a whole day, on which the controller would search for ever
@@ -116,7 +116,7 @@ class _Search:
 
     def to_next_hour(self) -> bool:
         """Go to the next hour; true in a new day."""
-        self._start(self.local.replace(minute=0, second=0))
+        self._start_step(self.local.replace(minute=0, second=0))
         self._go_to(self.moment + timedelta(hours=1))
         return self.local.hour == 0
 
@@ -134,7 +134,7 @@ class _Search:
         self._go_to(self.moment + timedelta(seconds=60 - self.local.second))
         return True
 
-    def _start(self, beginning: datetime) -> datetime:
+    def _start_step(self, beginning: datetime) -> datetime:
         """The local time. The first step begins at the beginning of its unit."""
         if not self._moved:
             self._moved = True
@@ -165,7 +165,7 @@ _LOW_AND_HIGH: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _CronField:
     """A field of a schedule: its name in messages, and its bounds."""
 
     name: str
@@ -177,11 +177,11 @@ class _Field:
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS: Final = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31),
-    _Field("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, start=1)}),
-    _Field("weekday", 0, 6, {name: number for number, name in enumerate(_WEEKDAYS)}),
+    _CronField("minute", 0, 59),
+    _CronField("hour", 0, 23),
+    _CronField("day of the month", 1, 31),
+    _CronField("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, start=1)}),
+    _CronField("weekday", 0, 6, {name: number for number, name in enumerate(_WEEKDAYS)}),
 )
 _DESCRIPTORS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -194,7 +194,7 @@ _DESCRIPTORS: Final = {
 }
 
 
-def schedule_of(text: str, zone: ZoneInfo) -> Schedule:
+def parse_schedule(text: str, zone: ZoneInfo) -> Schedule:
     """The schedule that a text describes, in a time zone. Raises UsageError for a text that the API would deny, and `@every`."""
     if "TZ" in text:
         raise UsageError(
@@ -206,68 +206,69 @@ def schedule_of(text: str, zone: ZoneInfo) -> Schedule:
         )
     parts = _DESCRIPTORS.get(text, text).split()
     if text.startswith("@") and text not in _DESCRIPTORS:
-        raise _invalid(text, f"write one of {', '.join(_DESCRIPTORS)}, or five fields")
+        raise _schedule_error(text, f"write one of {', '.join(_DESCRIPTORS)}, or five fields")
     if len(parts) != len(_FIELDS):
-        raise _invalid(
+        raise _schedule_error(
             text, f"it has {len(parts)} fields instead of five: minute, hour, day of the month, month, weekday"
         )
     try:
-        read = [_field(part, form) for part, form in zip(parts, _FIELDS, strict=True)]
+        read = [_parse_field(part, cron_field) for part, cron_field in zip(parts, _FIELDS, strict=True)]
     except ValueError as error:
-        raise _invalid(text, str(error)) from error
+        raise _schedule_error(text, str(error)) from error
     [minutes, hours, days, months, weekdays] = [frozenset(numbers) for numbers, _ in read]
     [_, _, day, _, weekday] = [is_any for _, is_any in read]
     return Schedule(minutes, hours, days, months, weekdays, any_day=day or weekday, zone=zone)
 
 
-def _invalid(text: str, why: str) -> UsageError:
+def _schedule_error(text: str, why: str) -> UsageError:
     return UsageError(f"schedule {text!r}: {why}. Example: '17 2 * * *', every day at 02:17")
 
 
-def _field(text: str, form: _Field) -> tuple[set[int], bool]:
+def _parse_field(text: str, cron_field: _CronField) -> tuple[set[int], bool]:
     """The numbers of a field, and whether a part of the field is `*` or `?` without a step. Raises ValueError."""
     numbers: set[int] = set()
     is_any = False
     for part in filter(None, text.split(",")):
         expression, *steps = part.split("/")
-        low, high, is_open = _range(expression, form)
+        low, high, is_open = _parse_range(expression, cron_field)
         if len(steps) > 1:
-            raise ValueError(f"{form.name} {part!r} has more than one step")
-        step = _number(steps[0], form) if steps else 1
+            raise ValueError(f"{cron_field.name} {part!r} has more than one step")
+        step = _parse_number(steps[0], cron_field) if steps else 1
+        # `5/15` means every fifteenth from 5 on, as in robfig/cron.
         if steps and "-" not in expression:
-            high = form.high
-        _reject_outside(part, low, high, step, form)
+            high = cron_field.high
+        _reject_outside(part, low, high, step, cron_field)
         numbers.update(range(low, high + 1, step))
         is_any |= is_open and step == 1
     return numbers, is_any
 
 
-def _range(text: str, form: _Field) -> tuple[int, int, bool]:
+def _parse_range(text: str, cron_field: _CronField) -> tuple[int, int, bool]:
     """The first and the last number of a range, and whether it is `*` or `?`. Text after `*-` is ignored, as upstream does."""
     low, *high = text.split("-")
     if low in _ANY:
-        return form.low, form.high, True
+        return cron_field.low, cron_field.high, True
     if len(high) >= _LOW_AND_HIGH:
-        raise ValueError(f"{form.name} {text!r} has too many hyphens")
-    first = _named(low, form)
-    return first, _named(high[0], form) if high else first, False
+        raise ValueError(f"{cron_field.name} {text!r} has too many hyphens")
+    first = _parse_value(low, cron_field)
+    return first, _parse_value(high[0], cron_field) if high else first, False
 
 
-def _reject_outside(part: str, low: int, high: int, step: int, form: _Field) -> None:
-    if low < form.low or high > form.high:
-        raise ValueError(f"{form.name} {part!r} is not between {form.low} and {form.high}")
+def _reject_outside(part: str, low: int, high: int, step: int, cron_field: _CronField) -> None:
+    if low < cron_field.low or high > cron_field.high:
+        raise ValueError(f"{cron_field.name} {part!r} is not between {cron_field.low} and {cron_field.high}")
     if low > high:
-        raise ValueError(f"{form.name} {part!r} ends before it begins")
+        raise ValueError(f"{cron_field.name} {part!r} ends before it begins")
     if step == 0:
-        raise ValueError(f"{form.name} {part!r} has the step 0")
+        raise ValueError(f"{cron_field.name} {part!r} has the step 0")
 
 
-def _named(text: str, form: _Field) -> int:
-    number = form.names.get(text.lower())
-    return _number(text, form) if number is None else number
+def _parse_value(text: str, cron_field: _CronField) -> int:
+    number = cron_field.names.get(text.lower())
+    return _parse_number(text, cron_field) if number is None else number
 
 
-def _number(text: str, form: _Field) -> int:
+def _parse_number(text: str, cron_field: _CronField) -> int:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{form.name} {text!r} is not a number{' or a name' if form.names else ''}")
+        raise ValueError(f"{cron_field.name} {text!r} is not a number{' or a name' if cron_field.names else ''}")
     return int(text)

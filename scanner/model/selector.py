@@ -26,11 +26,12 @@ class Requirement:
         """Return whether labels satisfy this requirement."""
         if self.operator == "In":
             return labels.get(self.key) in self.values
+        # An object without the label satisfies NotIn, as upstream.
         if self.operator == "NotIn":
             return labels.get(self.key) not in self.values
         return (self.key in labels) == (self.operator == "Exists")
 
-    def fault(self) -> str:
+    def find_fault(self) -> str:
         """The API's error about this requirement, or an empty string."""
         if self.operator not in _OPERATORS:
             return f'"{self.operator}" is not a valid label selector operator'
@@ -60,37 +61,37 @@ class Selector:
         self.reject_unparsable()
         return all(requirement.matches(labels) for requirement in self.requirements)
 
-    def undecided(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+    def list_undecided_keys(self, labels: Mapping[str, str]) -> tuple[str, ...]:
         """The keys that decide whether the selector matches labels of which only `labels` are known; empty if none does.
 
         A selector that the API server cannot parse is an error with any labels.
         """
         known = [requirement for requirement in self.requirements if requirement.key in labels]
-        if self.fault() or not all(requirement.matches(labels) for requirement in known):
+        if self.find_fault() or not all(requirement.matches(labels) for requirement in known):
             return ()
         return tuple(dict.fromkeys(each.key for each in self.requirements if each.key not in labels))
 
-    def fault(self) -> str:
+    def find_fault(self) -> str:
         """The API server's error about the selector, or an empty string."""
-        return next((fault for requirement in self.requirements if (fault := requirement.fault())), "")
+        return next((fault for requirement in self.requirements if (fault := requirement.find_fault())), "")
 
     def reject_unparsable(self) -> None:
         """Raise ConfigurationError for a selector that the API server cannot parse."""
-        if fault := self.fault():
+        if fault := self.find_fault():
             raise ConfigurationError(fault)
 
 
 EVERYTHING = Selector()
 
 
-def selector_of(value: Json) -> Selector:
+def parse_selector(value: Json) -> Selector:
     """Read a LabelSelector from its JSON form."""
     labels = text_map(dig(value, "matchLabels"))
     exact = (Requirement(key, "In", (labels[key],)) for key in sorted(labels))
-    expressions = (_requirement(item) for item in as_list(dig(value, "matchExpressions")))
+    expressions = (_parse_requirement(item) for item in as_list(dig(value, "matchExpressions")))
     return Selector((*exact, *expressions))
 
 
-def _requirement(value: Json) -> Requirement:
+def _parse_requirement(value: Json) -> Requirement:
     operator = as_text(dig(value, "operator"))
     return Requirement(as_text(dig(value, "key")), operator, texts(dig(value, "values")))

@@ -13,7 +13,7 @@ _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _USER: Final = re.compile(r"//(.*)@", re.DOTALL)
 
 
-def without_password(url: str) -> str:
+def remove_password(url: str) -> str:
     """The URL without user, password and query."""
     return _QUERY.sub("", _USER_INFO.sub("//", url))
 
@@ -21,7 +21,7 @@ def without_password(url: str) -> str:
 def origin_of(url: str) -> str:
     """Scheme, host and port of a URL alone, because a path may be a secret as well; empty for a text that is no URL."""
     try:
-        parts = urlsplit(without_password(url))
+        parts = urlsplit(remove_password(url))
     except ValueError:
         return ""
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme and parts.netloc else ""
@@ -29,7 +29,7 @@ def origin_of(url: str) -> str:
 
 def secrets_of_url(url: str) -> Iterator[str]:
     """User and password in a URL as they are sent, and the password alone; a user without a password is often a token."""
-    for written in _USER.findall(url):
-        user, colon, password = written.partition(":")
+    for user_info in _USER.findall(url):
+        user, colon, password = user_info.partition(":")
         yield unquote(f"{user}{colon}{password}")
         yield from (password, unquote(password))

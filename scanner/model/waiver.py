@@ -23,7 +23,7 @@ class Waiver:
     `Kind/name`, or a name of any kind. `selector` concerns the kept labels of the object. `since` and `until` are days in UTC, and
     the waiver applies on both. `control` is the control that limits the risk in the meantime, in the words of the author. `source`
     is the file, or the ConfigMap and its key. `check_digest` is the digest of the question that the check asks
-    (`posture.waivers.waived_checks`).
+    (`posture.waivers.read_waived_checks`).
     """
 
     name: str
@@ -58,7 +58,7 @@ class WaiverSet:
     notes: tuple[str, ...] = ()
 
 
-class Subject(NamedTuple):
+class WaiverSubject(NamedTuple):
     """The facts about a finding that a waiver can name. `check_id` is empty if the check has none.
 
     `labels` are the kept labels of the object.
@@ -95,7 +95,7 @@ class Candidate(NamedTuple):
 
     row: int
     problem: int
-    of: CheckOfFinding
+    check: CheckOfFinding
     kind: tuple[str, str]
     namespace: str
     name: str
@@ -112,7 +112,7 @@ class Candidate(NamedTuple):
         return self.checked and not self.preview and self.outcome != "excepted"
 
 
-class Near(NamedTuple):
+class CandidateFilter(NamedTuple):
     """The findings to which waivers may apply: of these policies, with one of these names or labels, or with any.
 
     `objects` and `workloads` are names without kinds; `labels` are kept labels of objects.
@@ -127,7 +127,7 @@ class Near(NamedTuple):
 
 
 class WaivedCheck(NamedTuple):
-    """A check that a waiver names, in a form in which a scan had it: see `posture.waivers.waived_checks`.
+    """A check that a waiver names, in a form in which a scan had it: see `posture.waivers.read_waived_checks`.
 
     `waiver` is the key of the waiver, `form` the digest of the form, and `question` that of the question. `since` is the revision
     of the first scan that used the waiver and had the check in this form.

@@ -16,7 +16,7 @@ import orjson
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import compare, parse
-from scanner.cel.values.text import printed_double
+from scanner.cel.values.text import write_printed
 from scanner.model.json import Json
 from scanner.mutate.gotypes import Plain, Special
 
@@ -39,7 +39,7 @@ class Mismatch(ValueError):
         self.type = type_
 
 
-class Malformed(ValueError):
+class MalformedText(ValueError):
     """A text that the decoder of its type rejects; the message is that decoder's."""
 
 
@@ -47,7 +47,7 @@ class BadBytes(ValueError):
     """A text that is not base64; the message is Go's."""
 
 
-def word(value: Json) -> str:
+def name_type(value: Json) -> str:
     """The name of a JSON value's type in error texts."""
     match value:
         case bool():
@@ -64,7 +64,7 @@ def word(value: Json) -> str:
             return "object"
 
 
-def plain(kind: Plain, name: str, value: Json) -> Json:
+def read_plain(kind: Plain, name: str, value: Json) -> Json:
     """A text, number or boolean of a Go kind. Raises Mismatch for a value that does not fit it."""
     match kind:
         case "string":
@@ -74,27 +74,27 @@ def plain(kind: Plain, name: str, value: Json) -> Json:
         case "float64":
             suits = isinstance(value, int | float) and not isinstance(value, bool)
         case "int32" | "int64" | "uint8":
-            return _integer(kind, name, value)
+            return _read_integer(kind, name, value)
     if not suits:
-        raise Mismatch(word(value), name)
+        raise Mismatch(name_type(value), name)
     return value
 
 
-def _integer(kind: Plain, name: str, value: Json) -> int:
+def _read_integer(kind: Plain, name: str, value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Mismatch(word(value), name)
+        raise Mismatch(name_type(value), name)
     lowest, highest = (0, _LARGEST_BYTE) if kind == "uint8" else (-(1 << _RANGES[kind]), (1 << _RANGES[kind]) - 1)
     if isinstance(value, float) or not lowest <= value <= highest:
-        raise Mismatch(f"number {number_text(value)}", name)
+        raise Mismatch(f"number {write_number(value)}", name)
     return value
 
 
-def number_text(value: float) -> str:
+def write_number(value: float) -> str:
     """A number as JSON has it."""
-    return printed_double(value) if isinstance(value, float) else str(value)
+    return write_printed(value) if isinstance(value, float) else str(value)
 
 
-def wrapped_integer(kind: Plain, value: float) -> int | None:
+def wrap_integer(kind: Plain, value: float) -> int | None:
     """An integer as reflection converts a number, without the bits beyond its width; None for a number with a fraction."""
     if isinstance(value, float):
         if not value.is_integer():
@@ -105,104 +105,104 @@ def wrapped_integer(kind: Plain, value: float) -> int | None:
     return low - width if low >= width // 2 else low
 
 
-def read_bytes(text: str) -> str:
+def normalize_bytes(text: str) -> str:
     """Bytes, from their base64, as base64 again. Raises BadBytes."""
     data = text.encode(errors="surrogatepass")
-    fault = _first_bad(data)
+    fault = _find_bad_byte(data)
     if fault is not None:
         raise BadBytes(f"illegal base64 data at input byte {fault}")
     return base64.b64encode(base64.b64decode(data.translate(None, _LINE_ENDS))).decode()
 
 
-def written_bytes(numbers: list[int]) -> str:
+def encode_numbers(numbers: list[int]) -> str:
     """The base64 of bytes that the document gave as numbers."""
     return base64.b64encode(bytes(numbers)).decode()
 
 
-def _first_bad(data: bytes) -> int | None:
+def _find_bad_byte(data: bytes) -> int | None:
     """The offset of the first byte that is not valid base64, as `decodeQuantum` of Go counts."""
     place = 0
     for at, byte in enumerate(data):
         if byte in _LINE_ENDS:
             continue
         if byte not in _ALPHABET:
-            return _bad_ending(data, at, place)
+            return _find_bad_ending(data, at, place)
         place = (place + 1) % _QUANTUM
     return len(data) - place if place else None
 
 
-def _bad_ending(data: bytes, at: int, place: int) -> int | None:
+def _find_bad_ending(data: bytes, at: int, place: int) -> int | None:
     """The offset of the error in the ending from the first non-digit byte on, or None when that is correct padding."""
     if data[at : at + 1] != b"=" or place < _QUANTUM // 2:
         return at
-    rest = _after_line_ends(data, at + 1)
+    rest = _skip_line_ends(data, at + 1)
     if place == _QUANTUM // 2:
         if rest == len(data):
             return rest
         if data[rest : rest + 1] != b"=":
             return rest - 1
-        rest = _after_line_ends(data, rest + 1)
+        rest = _skip_line_ends(data, rest + 1)
     return rest if rest < len(data) else None
 
 
-def _after_line_ends(data: bytes, at: int) -> int:
+def _skip_line_ends(data: bytes, at: int) -> int:
     while at < len(data) and data[at] in _LINE_ENDS:
         at += 1
     return at
 
 
-def special(kind: Special, value: Json) -> Json:
-    """A value of a type with its own decoder. Raises Mismatch and Malformed."""
+def read_special(kind: Special, value: Json) -> Json:
+    """A value of a type with its own decoder. Raises Mismatch and MalformedText."""
     match kind:
         case "Time":
-            return _time(value, SECONDS)
+            return _read_time(value, SECONDS)
         case "MicroTime":
-            return _time(value, MICROSECONDS)
+            return _read_time(value, MICROSECONDS)
         case "Quantity":
-            return quantity(value)
+            return read_quantity(value)
         case "IntOrString":
-            return value if isinstance(value, str) else 0 if value is None else _integer("int32", "int32", value)
+            return value if isinstance(value, str) else 0 if value is None else _read_integer("int32", "int32", value)
         case "JSONSchemaPropsOrBool" if not isinstance(value, bool):
-            raise Malformed("boolean or JSON schema expected")
+            raise MalformedText("boolean or JSON schema expected")
         case _:
             return value
 
 
-def _time(value: Json, layout: str) -> str | None:
+def _read_time(value: Json, layout: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Mismatch(word(value), "string")
+        raise Mismatch(name_type(value), "string")
     try:
-        return stored(value, layout)
+        return read_time(value, layout)
     except BadTime as error:
-        raise Malformed(str(error)) from None
+        raise MalformedText(str(error)) from None
 
 
-def quantity(value: Json) -> str:
-    """A quantity in its canonical form, as the server writes it; null is `0`. Raises Malformed."""
+def read_quantity(value: Json) -> str:
+    """A quantity in its canonical form, as the server writes it; null is `0`. Raises MalformedText."""
     try:
-        return "0" if value is None else str(parse(_quantity_text(value)))
+        return "0" if value is None else str(parse(_write_quantity_text(value)))
     except EvaluationError as error:
-        raise Malformed(str(error)) from None
+        raise MalformedText(str(error)) from None
 
 
-def same_quantity(left: Json, right: Json) -> bool:
+def is_same_quantity(left: Json, right: Json) -> bool:
     """Return whether two quantities are the same number; a value that is not a quantity equals nothing else."""
     try:
-        return compare(parse(_quantity_text(left)), parse(_quantity_text(right))) == 0
+        return compare(parse(_write_quantity_text(left)), parse(_write_quantity_text(right))) == 0
     except EvaluationError:
         return False
 
 
-def _quantity_text(value: Json) -> str:
+def _write_quantity_text(value: Json) -> str:
     match value:
         case str():
             return value.strip()
         case bool() | list() | dict():
             return orjson.dumps(value).decode()
         case int() | float():
-            return number_text(value)
+            return write_number(value)
         case _:
             return str(value)
 
@@ -229,7 +229,7 @@ class BadTime(ValueError):
     """A text that is not a time; the message is Go's."""
 
 
-class _Part(NamedTuple):
+class _TimePart(NamedTuple):
     """A number of the layout: the separator before it, its format in the layout, and its valid values."""
 
     before: str
@@ -242,16 +242,16 @@ class _Part(NamedTuple):
 _TWO = re.compile(r"[0-9]{2}")
 _ONE_OR_TWO = re.compile(r"[0-9]{1,2}")
 _PARTS = (
-    _Part("", "2006", "year", re.compile(r"[0-9]{4}"), range(10000)),
-    _Part("-", "01", "month", _TWO, range(1, 13)),
-    _Part("-", "02", "", _TWO, range(100)),
-    _Part("T", "15", "hour", _ONE_OR_TWO, range(24)),
-    _Part(":", "04", "minute", _TWO, range(60)),
-    _Part(":", "05", "second", _TWO, range(60)),
+    _TimePart("", "2006", "year", re.compile(r"[0-9]{4}"), range(10000)),
+    _TimePart("-", "01", "month", _TWO, range(1, 13)),
+    _TimePart("-", "02", "", _TWO, range(100)),
+    _TimePart("T", "15", "hour", _ONE_OR_TWO, range(24)),
+    _TimePart(":", "04", "minute", _TWO, range(60)),
+    _TimePart(":", "05", "second", _TWO, range(60)),
 )
 
 
-class _Reading:
+class _TimeReader:
     """A text during reading from left to right."""
 
     def __init__(self, text: str, layout: str) -> None:
@@ -259,78 +259,78 @@ class _Reading:
         self.layout = layout
         self.rest = text
 
-    def unreadable(self, wanted: str, rest: str | None = None) -> BadTime:
-        shown = _quoted(self.rest if rest is None else rest)
+    def make_unreadable(self, expected: str, rest: str | None = None) -> BadTime:
+        shown = _quote(self.rest if rest is None else rest)
         return BadTime(
-            f"parsing time {_quoted(self.text)} as {_quoted(self.layout)}: cannot parse {shown} as {_quoted(wanted)}"
+            f"parsing time {_quote(self.text)} as {_quote(self.layout)}: cannot parse {shown} as {_quote(expected)}"
         )
 
-    def wrong(self, message: str) -> BadTime:
-        return BadTime(f"parsing time {_quoted(self.text)}: {message}")
+    def make_wrong(self, message: str) -> BadTime:
+        return BadTime(f"parsing time {_quote(self.text)}: {message}")
 
     def skip(self, prefix: str) -> None:
         if not self.rest.startswith(prefix):
-            raise self.unreadable(prefix)
+            raise self.make_unreadable(prefix)
         self.rest = self.rest[len(prefix) :]
 
-    def number(self, part: _Part) -> int:
+    def read_number(self, part: _TimePart) -> int:
         self.skip(part.before)
         match = part.digits.match(self.rest)
         if match is None:
-            raise self.unreadable(part.layout)
+            raise self.make_unreadable(part.layout)
         number = int(match[0])
         if number not in part.values:
-            raise self.wrong(f"{part.name} out of range")
+            raise self.make_wrong(f"{part.name} out of range")
         self.rest = self.rest[match.end() :]
         return number
 
-    def fraction(self) -> int:
+    def read_fraction(self) -> int:
         """The microseconds: any number of digits, or exactly six where the layout requires six."""
         if self.layout == SECONDS:
             match = _FRACTION.match(self.rest)
         else:
             match = _MICRO.match(self.rest)
             if match is None:
-                raise self.unreadable(".000000")
+                raise self.make_unreadable(".000000")
         if match is None:
             return 0
         self.rest = self.rest[match.end() :]
         return int(match[1][:6].ljust(6, "0"))
 
-    def offset(self) -> int:
+    def read_offset(self) -> int:
         """The zone's distance from UTC in seconds."""
         if self.rest.startswith("Z"):
             self.rest = self.rest[1:]
             return 0
         match = _OFFSET.match(self.rest)
         if match is None or len(self.rest) < _ZONE_LENGTH:
-            raise self.unreadable(_ZONE)
+            raise self.make_unreadable(_ZONE)
         hours, minutes = int(match[2]), int(match[3])
         self.rest = self.rest[match.end() :]
         if minutes > _MOST_MINUTES:
-            raise self.wrong("time zone offset minute out of range")
+            raise self.make_wrong("time zone offset minute out of range")
         if hours > _MOST_HOURS:
-            raise self.wrong("time zone offset hour out of range")
+            raise self.make_wrong("time zone offset hour out of range")
         return (hours * 60 + minutes) * (-60 if match[1] == "-" else 60)
 
 
-def stored(text: str, layout: str) -> str | None:
+def read_time(text: str, layout: str) -> str | None:
     """A time as the server writes it, None for the zero time, which is null.
 
     `layout` is SECONDS or MICROSECONDS. Raises BadTime.
     """
-    reading = _Reading(text, layout)
-    year, month, day, hour, minute, second = (reading.number(part) for part in _PARTS)
-    micros = reading.fraction()
-    offset = reading.offset()
+    reading = _TimeReader(text, layout)
+    year, month, day, hour, minute, second = (reading.read_number(part) for part in _PARTS)
+    micros = reading.read_fraction()
+    offset = reading.read_offset()
     if reading.rest:
-        raise reading.wrong(f"extra text: {_quoted(reading.rest)}")
+        raise reading.make_wrong(f"extra text: {_quote(reading.rest)}")
     if not 1 <= day <= monthrange(year or _LEAP_CYCLE, month)[1]:
-        raise reading.wrong("day out of range")
-    return _written((year, month, day, hour, minute, second, micros), offset, layout)
+        raise reading.make_wrong("day out of range")
+    return _write_time((year, month, day, hour, minute, second, micros), offset, layout)
 
 
-def _written(parts: tuple[int, ...], offset: int, layout: str) -> str | None:
+def _write_time(parts: tuple[int, ...], offset: int, layout: str) -> str | None:
     year, *others = parts
     try:
         moment = datetime(year or _LEAP_CYCLE, *others) - timedelta(seconds=offset)  # type: ignore[arg-type]  # noqa: DTZ001 - Go's UTC
@@ -343,7 +343,7 @@ def _written(parts: tuple[int, ...], offset: int, layout: str) -> str | None:
     return f"{shown[0]:04d}-{moment:%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text as Go's time package quotes it: non-ASCII bytes in hex."""
     shown = "".join(
         (f"\\{character}" if character in '"\\' else character)

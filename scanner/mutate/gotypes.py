@@ -107,26 +107,26 @@ _NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
 
 
 @cache
-def fields_of(definition: str) -> Mapping[str, GoField]:
+def get_fields(definition: str) -> Mapping[str, GoField]:
     """The fields of a definition's struct by name, in Go's order; none when the definition is unknown."""
-    written = _table().get(definition)
-    return _NO_FIELDS if written is None else {name: _field(code) for name, code in written.items()}
+    fields = _load_table().get(definition)
+    return _NO_FIELDS if fields is None else {name: _read_field(code) for name, code in fields.items()}
 
 
 @cache
 def is_known(definition: str) -> bool:
     """Return whether the Go type of a definition is known."""
-    return definition in _table()
+    return definition in _load_table()
 
 
 @cache
-def always_written(definition: str) -> Mapping[str, GoField]:
+def get_always_written(definition: str) -> Mapping[str, GoField]:
     """The fields, by name, that Go writes even when they are empty: those without `omitempty`."""
-    return {name: field for name, field in fields_of(definition).items() if field.always}
+    return {name: field for name, field in get_fields(definition).items() if field.always}
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, str]]:
+def _load_table() -> Mapping[str, Mapping[str, str]]:
     table: Mapping[str, Mapping[str, str]] = orjson.loads(
         resources.files("scanner.cluster").joinpath("gotypes.json").read_bytes()
     )
@@ -134,29 +134,29 @@ def _table() -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _field(code: str) -> GoField:
+def _read_field(code: str) -> GoField:
     rest, _, embedded = code.partition(" in ")
-    written, _, always = rest.partition(" ")
-    return GoField(read_type(written), always=bool(always), embedded=tuple(embedded.split(".")) if embedded else ())
+    type_code, _, always = rest.partition(" ")
+    return GoField(read_type(type_code), always=bool(always), embedded=tuple(embedded.split(".")) if embedded else ())
 
 
 def read_type(code: str, *, pointer: bool = False) -> GoType:
     """The type that a code denotes."""
     if code.startswith("*"):
         return read_type(code[1:], pointer=True)
-    name, _, held = code.rpartition("=") if _is_named(code) else ("", "", code)
-    if held.startswith("[]"):
-        return GoList(read_type(held[2:]), name, pointer)
-    if held.startswith("{"):
-        key, _, element = held[1:].partition("}")
+    name, _, element_code = code.rpartition("=") if _is_named(code) else ("", "", code)
+    if element_code.startswith("[]"):
+        return GoList(read_type(element_code[2:]), name, pointer)
+    if element_code.startswith("{"):
+        key, _, element = element_code[1:].partition("}")
         return GoMap(read_type(element), name, key or "string", pointer)
-    if held == "#":
+    if element_code == "#":
         return GoStruct(pointer)
-    if held == "any":
+    if element_code == "any":
         return GoAny(pointer)
-    if held.startswith("!"):
-        return GoSpecial(cast("Special", held[1:]), pointer)
-    return GoPlain(cast("Plain", held), name or held, pointer)
+    if element_code.startswith("!"):
+        return GoSpecial(cast("Special", element_code[1:]), pointer)
+    return GoPlain(cast("Plain", element_code), name or element_code, pointer)
 
 
 def _is_named(code: str) -> bool:

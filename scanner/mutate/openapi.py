@@ -18,7 +18,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _NUMBERS = {"int32": "i", "int64": "l"}
 
 
-def kinds_of(document: JsonObject) -> dict[tuple[str, str, str], str]:
+def read_kinds(document: JsonObject) -> dict[tuple[str, str, str], str]:
     """Definition names by (group, version, kind), of the definitions that describe one kind."""
     definitions = {}
     for name, definition in as_object(dig(document, "components", "schemas")).items():
@@ -38,38 +38,38 @@ class Compactor:
         self.types: list[Json] = []
         self.names: list[str] = []
 
-    def named(self, name: str) -> int:
+    def get_number(self, name: str) -> int:
         """The number of a definition."""
         if name not in self._numbers:
             self._numbers[name] = number = len(self.types)
             self.types.append(None)
             self.names.append(name)
-            self.types[number] = self._definition(name)
+            self.types[number] = self._convert_definition(name)
         return self._numbers[name]
 
-    def shape(self, schema: JsonObject, *, preserve: bool = False) -> Json:
+    def convert_schema(self, schema: JsonObject, *, preserve: bool = False) -> Json:
         """A schema in place: the element of a list, a field, the schema of a custom resource."""
-        reference = _reference(schema)
+        reference = _get_reference(schema)
         if not reference:
-            return self._inline(schema, preserve=preserve)
-        number = self.named(reference)
+            return self._convert_inline(schema, preserve=preserve)
+        number = self.get_number(reference)
         map_type = schema.get("x-kubernetes-map-type")
         return {"r": number, "x": map_type == "atomic"} if map_type else number
 
-    def _definition(self, name: str) -> Json:
+    def _convert_definition(self, name: str) -> Json:
         if name == _QUANTITY:
             return "q"
         if name == _RAW_EXTENSION:
             return "*"
-        return self._inline(as_object(self._definitions.get(name)), preserve=False)
+        return self._convert_inline(as_object(self._definitions.get(name)), preserve=False)
 
-    def _inline(self, schema: JsonObject, *, preserve: bool) -> Json:
+    def _convert_inline(self, schema: JsonObject, *, preserve: bool) -> Json:
         preserve = preserve or schema.get(_PRESERVE) is True
         match schema.get("type"):
             case "object":
-                return self._object(schema, preserve=preserve)
+                return self._convert_object(schema, preserve=preserve)
             case "array":
-                return self._array(schema, preserve=preserve)
+                return self._convert_array(schema, preserve=preserve)
             case "string":
                 return "u" if as_text(schema.get("format")) not in ("", "byte") else "s"
             case "integer" | "number":
@@ -77,16 +77,17 @@ class Compactor:
             case "boolean":
                 return "b"
             case _:
-                return self._anything(schema, preserve=preserve)
+                return self._convert_anything(schema, preserve=preserve)
 
-    def _anything(self, schema: JsonObject, *, preserve: bool) -> Json:
-        shape = self._object(schema, preserve=preserve)
+    def _convert_anything(self, schema: JsonObject, *, preserve: bool) -> Json:
+        shape = self._convert_object(schema, preserve=preserve)
         return "?" if shape == {"v": "?"} else {**as_object(shape), "a": True}
 
-    def _object(self, schema: JsonObject, *, preserve: bool) -> Json:
+    def _convert_object(self, schema: JsonObject, *, preserve: bool) -> Json:
         properties = as_object(schema.get("properties"))
         fields = {
-            name: self.shape(as_object(member_schema), preserve=preserve) for name, member_schema in properties.items()
+            name: self.convert_schema(as_object(member_schema), preserve=preserve)
+            for name, member_schema in properties.items()
         }
         defaults = {
             name: dig(member_schema, "default")
@@ -95,15 +96,15 @@ class Compactor:
         }
         parts: dict[str, Json] = {
             "f": fields,
-            "v": self._others(schema, preserve=preserve),
+            "v": self._convert_others(schema, preserve=preserve),
             "d": defaults,
-            "w": _always_written(schema, defaults),
+            "w": _list_always_written(schema, defaults),
             "n": [name for name, member_schema in properties.items() if dig(member_schema, "nullable") is True],
             "x": schema.get("x-kubernetes-map-type") == "atomic",
         }
         return {key: part for key, part in parts.items() if part}
 
-    def _others(self, schema: JsonObject, *, preserve: bool) -> Json:
+    def _convert_others(self, schema: JsonObject, *, preserve: bool) -> Json:
         """The schema of members that are not properties."""
         match schema.get("additionalProperties"):
             case None:
@@ -111,29 +112,29 @@ class Compactor:
             case bool(allowed):
                 return "?" if allowed else None
             case other:
-                return self.shape(as_object(other), preserve=preserve)
+                return self.convert_schema(as_object(other), preserve=preserve)
 
-    def _array(self, schema: JsonObject, *, preserve: bool) -> Json:
+    def _convert_array(self, schema: JsonObject, *, preserve: bool) -> Json:
         items = schema.get("items")
-        element = "*" if items is None else self.shape(as_object(items), preserve=preserve)
-        keys = _merge_keys(schema)
+        element = "*" if items is None else self.convert_schema(as_object(items), preserve=preserve)
+        keys = _get_merge_keys(schema)
         return {"e": element} if keys is None else {"e": element, "k": keys}
 
 
-def _always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]:
+def _list_always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]:
     """The fields that the API server writes even when they are empty: required fields, and those whose default implies it."""
-    named = {name for name, default in defaults.items() if default in ("", 0, False)}
-    return [*sorted(named.union(texts(schema.get("required"))))]
+    with_zero_default = {name for name, default in defaults.items() if default in ("", 0, False)}
+    return [*sorted(with_zero_default.union(texts(schema.get("required"))))]
 
 
-def _reference(schema: JsonObject) -> str:
+def _get_reference(schema: JsonObject) -> str:
     """The definition that a schema refers to, directly or by the only entry of its allOf."""
     alternatives = as_list(schema.get("allOf"))
     reference = as_text(schema.get("$ref")) or (as_text(dig(alternatives[0], "$ref")) if len(alternatives) == 1 else "")
     return reference.rpartition("/")[2]
 
 
-def _merge_keys(schema: JsonObject) -> list[Json] | None:
+def _get_merge_keys(schema: JsonObject) -> list[Json] | None:
     """The keys of a merged list, an empty list for a set, None for an atomic list."""
     list_type = schema.get("x-kubernetes-list-type")
     if list_type is not None:
@@ -145,34 +146,34 @@ def _merge_keys(schema: JsonObject) -> list[Json] | None:
     return None
 
 
-def schemas_of(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
+def read_schemas(document: JsonObject, *, builtin: bool) -> dict[tuple[str, str, str], Schema]:
     """The merge schemas of a group version's kinds by (group, version, kind), out of its OpenAPI v3 document."""
     definitions = as_object(dig(document, "components", "schemas"))
     compactor = Compactor(definitions)
-    kinds = kinds_of(document)
-    roots = {key: compactor.named(name) for key, name in kinds.items()}
-    with_status = frozenset() if builtin else frozenset(_kinds_with_status(document))
+    kinds = read_kinds(document)
+    roots = {key: compactor.get_number(name) for key, name in kinds.items()}
+    with_status = frozenset() if builtin else frozenset(_list_kinds_with_status(document))
     customs = (
         {}
         if builtin
-        else {key: _custom(definitions.get(name), has_status=key in with_status) for key, name in kinds.items()}
+        else {key: _read_custom(definitions.get(name), has_status=key in with_status) for key, name in kinds.items()}
     )
     return {
         key: Schema(root, compactor.types, compactor.names, builtin, customs.get(key)) for key, root in roots.items()
     }
 
 
-def _custom(definition: Json, *, has_status: bool) -> Custom | None:
+def _read_custom(definition: Json, *, has_status: bool) -> Custom | None:
     """A custom resource's schema, which is self-contained; a schema with references belongs to an aggregated API server."""
-    written = as_object(definition)
-    fields = as_object(written.get("properties"))
+    schema = as_object(definition)
+    fields = as_object(schema.get("properties"))
     alone = not any(
-        _reference(as_object(member_schema)) for name, member_schema in fields.items() if name != "metadata"
+        _get_reference(as_object(member_schema)) for name, member_schema in fields.items() if name != "metadata"
     )
-    return Custom(written, has_status) if alone else None
+    return Custom(schema, has_status) if alone else None
 
 
-def _kinds_with_status(document: JsonObject) -> Iterator[tuple[str, str, str]]:
+def _list_kinds_with_status(document: JsonObject) -> Iterator[tuple[str, str, str]]:
     """The kinds that have a separate path for their status."""
     for path, operations in as_object(document.get("paths")).items():
         kind = as_object(dig(operations, "put", _KINDS))

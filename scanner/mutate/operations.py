@@ -19,9 +19,9 @@ from typing import Final, TypeAlias
 import orjson
 
 from scanner import cel
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import JsonObject
-from scanner.mutate.native import PatchFault, RequestFault, connection_ends
+from scanner.mutate.native import PatchFault, RequestFault, end_connection
 
 # The sizes of values and objects, as limits of the work of a mutation.
 #
@@ -36,7 +36,7 @@ _ESCAPED: Final = {"<": 5, ">": 5, "&": 5, "\u2028": 3, "\u2029": 3}
 """The characters that Go escapes beside those that every JSON escapes, and the bytes that an escape takes more."""
 
 
-def json_size(value: object) -> int:
+def measure_json(value: object) -> int:
     """The bytes of a JSON value as Go writes it: without blanks, and with escapes for what HTML reserves."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return len(text.encode("utf-8", "surrogatepass")) + sum(
@@ -49,7 +49,7 @@ def is_large(body: JsonObject) -> bool:
     try:
         return len(orjson.dumps(body)) > LARGEST
     except TypeError:  # a number or a nesting beyond what orjson writes
-        return json_size(body) > LARGEST
+        return measure_json(body) > LARGEST
 
 
 def is_large_value(value: cel.Value) -> bool:
@@ -58,22 +58,22 @@ def is_large_value(value: cel.Value) -> bool:
     The work is bounded by the memory that the value takes: a part that occurs often is measured once.
     """
     sizes: dict[int, int] = {}
-    return _size(value, sizes) > LARGEST
+    return _measure_size(value, sizes) > LARGEST
 
 
-def _size(value: object, sizes: dict[int, int]) -> int:
+def _measure_size(value: object, sizes: dict[int, int]) -> int:
     """The least number of bytes of a value as JSON."""
     if isinstance(value, str | bytes):
         return len(value) + 2
-    parts = _parts(value)
+    parts = _list_parts(value)
     if not parts:
         return 1
     if id(value) not in sizes:
-        sizes[id(value)] = 2 + sum(_size(part, sizes) for part in parts)
+        sizes[id(value)] = 2 + sum(_measure_size(part, sizes) for part in parts)
     return sizes[id(value)]
 
 
-def _parts(value: object) -> list[object]:
+def _list_parts(value: object) -> list[object]:
     match value:
         case list():
             return value
@@ -111,17 +111,17 @@ _WRITTEN_NULL = WrittenNull()
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation of a patch. `given` distinguishes a null value from an absent one."""
+class PatchOperation:
+    """One operation of a patch. `has_value` distinguishes a null value from an absent one."""
 
     op: str
     path: str
     value: Node = None
-    given: bool = True
+    has_value: bool = True
     source: str = ""
 
 
-def apply(operations: Iterable[Operation], document: Node) -> Node:
+def apply(operations: Iterable[PatchOperation], document: Node) -> Node:
     """A changed copy of a document; the document itself does not change.
 
     Mirrors evanphx/json-patch. Raises PatchFault with the library's text, TestFailed for a test that fails, RequestFault where
@@ -144,7 +144,7 @@ def apply(operations: Iterable[Operation], document: Node) -> Node:
                 root.test(operation)
             case other:
                 raise PatchFault(f"Unexpected kind: {other}")
-    return root.finished()
+    return root.finish()
 
 
 class _Root:
@@ -156,80 +156,81 @@ class _Root:
         self._copied = 0
         self._has_written_null = False
 
-    def finished(self) -> Node:
+    def finish(self) -> Node:
         """The changed document, in which each null is a null, also one that a patch wrote."""
-        return _plain(self.document) if self._has_written_null else self.document
+        return _replace_written_nulls(self.document) if self._has_written_null else self.document
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'add operation does not apply: doc is missing path: "{path}"')
-        with _wrapped(f"error in add for path: '{path}'"):
-            _add(container, key, self._value(operation))
+        with _add_operation_to_errors(f"error in add for path: '{path}'"):
+            _add(container, key, self._get_value(operation))
 
-    def remove(self, operation: Operation) -> None:
+    def remove(self, operation: PatchOperation) -> None:
         path = operation.path
         container, key = self._find(path, f'remove operation does not apply: doc is missing path: "{path}"')
-        with _wrapped(f"error in remove for path: '{path}'"):
+        with _add_operation_to_errors(f"error in remove for path: '{path}'"):
             _remove(container, key)
 
-    def replace(self, operation: Operation) -> None:
+    def replace(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
-            if not operation.given:
-                raise connection_ends("a JSON patch that replaces the whole document needs a value")
+            if not operation.has_value:
+                raise end_connection("a JSON patch that replaces the whole document needs a value")
             if not isinstance(operation.value, list | dict | None):
                 raise PatchFault("replace operation value must be object or array: %!w(<nil>)")
-            self.document = self._value(operation)
+            self.document = self._get_value(operation)
             return
         container, key = self._find(path, f"replace operation does not apply: doc is missing path: {path}")
         try:
             _get(container, key)
         except PatchFault:
             raise PatchFault(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
-        _set(container, key, self._value(operation))
+        _set(container, key, self._get_value(operation))
 
-    def move(self, operation: Operation) -> None:
+    def move(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("move", source)
         container, key = self._find(source, f"move operation does not apply: doc is missing from path: {source}")
-        with _wrapped(f"error in move for path: '{key}'"):
+        with _add_operation_to_errors(f"error in move for path: '{key}'"):
             value = _get(container, key)
             _remove(container, key)
         container, key = self._find(path, f"move operation does not apply: doc is missing destination path: {path}")
-        with _wrapped(f"error in move for path: '{path}'"):
+        with _add_operation_to_errors(f"error in move for path: '{path}'"):
             _add(container, key, value)
 
-    def copy(self, operation: Operation) -> None:
+    def copy(self, operation: PatchOperation) -> None:
         source, path = operation.source, operation.path
         _reject_without_source("copy", source)
         container, key = self._find(source, f"copy operation does not apply: doc is missing from path: {source}")
-        with _wrapped(f"error in copy for from: '{source}'"):
+        with _add_operation_to_errors(f"error in copy for from: '{source}'"):
             value = _get(container, key)
         container, key = self._find(path, f"copy operation does not apply: doc is missing destination path: {path}")
         self._charge(value)
-        with _wrapped("error while adding value during copy"):
-            _add(container, key, value if isinstance(value, WrittenNull) else _plain(value))
+        with _add_operation_to_errors("error while adding value during copy"):
+            _add(container, key, value if isinstance(value, WrittenNull) else _replace_written_nulls(value))
 
-    def test(self, operation: Operation) -> None:
+    def test(self, operation: PatchOperation) -> None:
         path = operation.path
         if not path:
-            if not operation.given:
-                raise connection_ends("a JSON patch that tests the whole document needs a value")
+            if not operation.has_value:
+                raise end_connection("a JSON patch that tests the whole document needs a value")
             actual: Node = _WRITTEN_NULL if self.document is None else self.document
         else:
             container, key = self._find(path, f"test operation does not apply: is missing path: {path}")
-            with _wrapped(f"error in test for path: '{path}'"):
+            with _add_operation_to_errors(f"error in test for path: '{path}'"):
                 actual = _get(container, key)
-        if actual is None or not operation.given:
-            holds = actual is None and not operation.given
+        # The library takes a null of the document, and an absent value of the operation, for no value.
+        if actual is None or not operation.has_value:
+            holds = actual is None and not operation.has_value
         else:
             holds = _holds(actual, _WRITTEN_NULL if operation.value is None else operation.value)
         if not holds:
             raise TestFailed(path)
 
-    def _value(self, operation: Operation) -> Node:
+    def _get_value(self, operation: PatchOperation) -> Node:
         """The value of an operation, as the document holds it from now on."""
-        if operation.value is None and operation.given:
+        if operation.value is None and operation.has_value:
             self._has_written_null = True
             return _WRITTEN_NULL
         return deepcopy(operation.value)
@@ -237,7 +238,7 @@ class _Root:
     def _charge(self, value: Node) -> None:
         """Count a copy. Raises PatchFault beyond the limit (`Config.JSONPatchMaxCopyBytes` of apiserver)."""
         # `deepCopy` counts nothing for a null of the document.
-        self._copied += 0 if value is None else json_size(_plain(value))
+        self._copied += 0 if value is None else measure_json(_replace_written_nulls(value))
         if self._copied > LARGEST:
             raise PatchFault(
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, exceeding the limit "
@@ -249,26 +250,27 @@ class _Root:
         _, *parts = path.split("/")
         if not parts or not isinstance(self.document, list | dict):
             raise PatchFault(f"{missing}: {_MISSING}")
-        node = self.document = self._owned(self.document)
-        for part in map(_decoded, parts[:-1]):
-            below = _step(node, part)
+        node = self.document = self._make_own(self.document)
+        for part in map(_decode_part, parts[:-1]):
+            below = _follow_key(node, part)
             if not isinstance(below, list | dict):
                 raise PatchFault(f"{missing}: {_MISSING}")
-            owned = self._owned(below)
+            owned = self._make_own(below)
             if owned is not below:
                 _set(node, part, owned)
             node = owned
-        return node, _decoded(parts[-1])
+        return node, _decode_part(parts[-1])
 
-    def _owned(self, container: Container) -> Container:
+    def _make_own(self, container: Container) -> Container:
         if id(container) in self._own or isinstance(container, WrittenNull):
             return container
         copied = container.copy()
+        # The copy stays alive here, so that no other container gets its id.
         self._own[id(copied)] = copied
         return copied
 
 
-class _wrapped:  # noqa: N801 - used as a statement
+class _add_operation_to_errors:  # noqa: N801 - used as a statement
     """Add the operation to the text of an error."""
 
     def __init__(self, prefix: str) -> None:
@@ -287,11 +289,11 @@ def _reject_without_source(op: str, source: str) -> None:
         raise PatchFault(f"{op} operation failed to decode from: operation, missing from field: {_MISSING}")
 
 
-def _decoded(part: str) -> str:
+def _decode_part(part: str) -> str:
     return re.sub("~[01]", lambda escape: "/" if escape[0] == "~1" else "~", part)
 
 
-def _step(node: Container, key: str) -> Node:
+def _follow_key(node: Container, key: str) -> Node:
     try:
         return _get(node, key)
     except PatchFault:
@@ -301,7 +303,7 @@ def _step(node: Container, key: str) -> Node:
 def _get(container: Container, key: str) -> Node:
     if isinstance(container, dict):
         return container.get(key)
-    return container[_position(key, len(container), len(container) - 1)]
+    return container[_read_position(key, len(container), len(container) - 1)]
 
 
 def _set(container: Container, key: str, value: Node) -> None:
@@ -309,7 +311,7 @@ def _set(container: Container, key: str, value: Node) -> None:
         _reject_null(container)
         container[key] = value
     else:
-        container[_position(key, len(container), len(container) - 1)] = value
+        container[_read_position(key, len(container), len(container) - 1)] = value
 
 
 def _add(container: Container, key: str, value: Node) -> None:
@@ -320,7 +322,7 @@ def _add(container: Container, key: str, value: Node) -> None:
         container.append(value)
     else:
         size = len(container)
-        container.insert(_position(key, size + 1, size, f"value was not a proper array index: '{key}': "), value)
+        container.insert(_read_position(key, size + 1, size, f"value was not a proper array index: '{key}': "), value)
 
 
 def _remove(container: Container, key: str) -> None:
@@ -329,16 +331,17 @@ def _remove(container: Container, key: str) -> None:
             raise PatchFault(f"Unable to remove nonexistent key: {key}: {_MISSING}")
         del container[key]
     else:
-        del container[_position(key, len(container), len(container) - 1)]
+        del container[_read_position(key, len(container), len(container) - 1)]
 
 
-def _position(key: str, length: int, last: int, prefix: str = "") -> int:
+def _read_position(key: str, length: int, last: int, prefix: str = "") -> int:
     """The position of an index in a list; from `-length` to `last`."""
     if not _INDEX.fullmatch(key):
-        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: invalid syntax")
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: invalid syntax")
+    # Python refuses to convert thousands of digits; an index of that length is out of range anyway.
     index = int(key) if len(key) <= len(str(_MOST)) + 1 else _MOST
     if not -_MOST <= index < _MOST:
-        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quoted(key)}: value out of range")
+        raise PatchFault(f"{prefix}strconv.Atoi: parsing {quote(key)}: value out of range")
     if not -length <= index <= last:
         raise PatchFault(f"Unable to access invalid index: {index}: {_INVALID}")
     return index if index >= 0 else index + length
@@ -347,16 +350,16 @@ def _position(key: str, length: int, last: int, prefix: str = "") -> int:
 def _reject_null(container: Container) -> None:
     """Raise RequestFault for a null that an earlier operation wrote: Go panics on an assignment to a nil map."""
     if isinstance(container, WrittenNull):
-        raise connection_ends("a JSON patch writes into a null that it wrote before")
+        raise end_connection("a JSON patch writes into a null that it wrote before")
 
 
-def _plain(value: Node) -> Node:
+def _replace_written_nulls(value: Node) -> Node:
     """A copy of a value, with None for every written null."""
     if isinstance(value, WrittenNull):
         return None
     if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {name: _replace_written_nulls(member) for name, member in value.items()}
+    return [_replace_written_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _holds(actual: Node, expected: Node) -> bool:
@@ -375,7 +378,7 @@ def _holds(actual: Node, expected: Node) -> bool:
         return (
             isinstance(elements, list) and len(actual) == len(elements) and all(map(_elements_hold, actual, elements))
         )
-    return same(actual, expected)
+    return is_same_json(actual, expected)
 
 
 def _members_hold(actual: Node, expected: Node) -> bool:
@@ -386,11 +389,11 @@ def _members_hold(actual: Node, expected: Node) -> bool:
 
 def _elements_hold(actual: Node, expected: Node) -> bool:
     if actual is None or expected is None:
-        raise connection_ends("a JSON patch tests a null inside a list")
+        raise end_connection("a JSON patch tests a null inside a list")
     return _holds(actual, expected)
 
 
-def same(left: object, right: object) -> bool:
+def is_same_json(left: object, right: object) -> bool:
     """Return whether two JSON values are equal; true is not 1, while 1 is 1.0."""
     return left is right or (left == right and _is_alike(left, right))
 

@@ -27,7 +27,7 @@ _REQUEST = {
 }
 
 
-class Data:
+class RequestData:
     """The data that an expression read from the request.
 
     `wrapped` are objects with their schemas, and `request` is the request, when they are Go values; with `rebuilds`, fields of an
@@ -53,27 +53,27 @@ class Data:
 
     def __contains__(self, value: object) -> bool:
         if self._ids is None:
-            self._ids = frozenset(id(part) for source in self._sources for part in _containers(source))
+            self._ids = frozenset(id(part) for source in self._sources for part in _list_containers(source))
         return id(value) in self._ids
 
-    def made(self, value: object) -> cel.ListKind | None:
+    def get_list_kind(self, value: object) -> cel.ListKind | None:
         """The origin of a list."""
         return self._made.of(value) if self._made else None
 
-    def wrapping(self, value: object) -> str:
+    def find_go_types(self, value: object) -> str:
         """The Go type names in the error of a wrapped value's failed conversion; empty for a plain value."""
         if self._kinds is None:
-            self._kinds = dict(self._described())
+            self._kinds = dict(self._describe_request())
         return self._kinds.get(id(value), "")
 
-    def _described(self) -> Iterator[tuple[int, str]]:
+    def _describe_request(self) -> Iterator[tuple[int, str]]:
         for schema, source in self._wrapped:
-            yield from _native(schema, schema.root, source)
+            yield from _list_wrapped(schema, schema.root, source)
         if self._request is not None:
-            yield from _of_request(self._request)
+            yield from _list_request_values(self._request)
 
 
-def _containers(root: object) -> Iterator[object]:
+def _list_containers(root: object) -> Iterator[object]:
     stack = [root]
     while stack:
         value = stack.pop()
@@ -85,7 +85,7 @@ def _containers(root: object) -> Iterator[object]:
             stack.extend(value)
 
 
-def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str]]:
+def _list_wrapped(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str]]:
     """The wrapped values of an object of a compiled kind; free-form parts of it stay plain."""
     atom = schema.resolve(ref)
     if atom.scalar:
@@ -96,14 +96,14 @@ def _native(schema: Schema, ref: Json, value: object) -> Iterator[tuple[int, str
         for key, element in value.items():
             below = atom.map.of(key)
             if below is not None and below != "?":
-                yield from _native(schema, below, element)
+                yield from _list_wrapped(schema, below, element)
     elif isinstance(value, list) and atom.list:
         yield id(value), _LIST
         for element in value:
-            yield from _native(schema, atom.list.element, element)
+            yield from _list_wrapped(schema, atom.list.element, element)
 
 
-def _of_request(request: object) -> Iterator[tuple[int, str]]:
+def _list_request_values(request: object) -> Iterator[tuple[int, str]]:
     fields = as_object(request) if isinstance(request, Mapping) else EMPTY
     for name, type_name in _REQUEST.items():
         if isinstance(fields.get(name), dict):

@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scanner.cel.values.text import printed_double, quoted
+from scanner.cel.values.text import quote, write_printed
 from scanner.model.json import Json
-from scanner.mutate.schema import ListType, Schema
+from scanner.mutate.schema import MergedListType, Schema
 
 
 class BadElement(ValueError):
     """An element of a merged list that has no valid key; the message is the API's."""
 
 
-def element_key(schema: Schema, of: ListType, element: object) -> str:
+def make_element_key(schema: Schema, of: MergedListType, element: object) -> str:
     """The path element of an element of a merged list, such as `[name="web"]` (`fieldpath`). Raises BadElement."""
-    return _keyed(schema, of, element) if of.keys else f"[={_scalar(element)}]"
+    return _make_key(schema, of, element) if of.keys else f"[={_write_scalar(element)}]"
 
 
-def _keyed(schema: Schema, of: ListType, element: object) -> str:
+def _make_key(schema: Schema, of: MergedListType, element: object) -> str:
     if element is None:
         raise BadElement("associative list with keys may not have a null element")
     if not isinstance(element, dict):
         raise BadElement("associative list with keys may not have non-map elements")
-    members = {**_defaults(schema, of), **element}
+    members = {**_get_defaults(schema, of), **element}
     if schema.needs_all_keys and (missing := [key for key in of.keys if key not in members]):
         raise BadElement(
-            f"associative list with keys has an element that omits key field {quoted(missing[0])} (and doesn't have default value)"
+            f"associative list with keys has an element that omits key field {quote(missing[0])} (and doesn't have default value)"
         )
-    pairs = [f"{key}={shown(members[key])}" for key in sorted(of.keys) if key in members]
+    pairs = [f"{key}={write_value(members[key])}" for key in sorted(of.keys) if key in members]
     if not pairs:
-        keys = " ".join(quoted(key) for key in of.keys)
+        keys = " ".join(quote(key) for key in of.keys)
         raise BadElement(
             f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default "
             "values for any key fields)"
@@ -41,22 +41,22 @@ def _keyed(schema: Schema, of: ListType, element: object) -> str:
     return f"[{','.join(pairs)}]"
 
 
-def _defaults(schema: Schema, of: ListType) -> Mapping[str, Json]:
+def _get_defaults(schema: Schema, of: MergedListType) -> Mapping[str, Json]:
     element = schema.resolve(of.element).map
     return {key: element.defaults[key] for key in of.keys if element.defaults.get(key) is not None} if element else {}
 
 
-def _scalar(element: object) -> str:
+def _write_scalar(element: object) -> str:
     if isinstance(element, dict):
         raise BadElement("associative list without keys has an element that's a map type")
     if isinstance(element, list):
         raise BadElement("not supported: associative list with lists as elements")
     if element is None:
         raise BadElement("associative list without keys has an element that's an explicit null")
-    return shown(element)
+    return write_value(element)
 
 
-def shown(value: object) -> str:
+def write_value(value: object) -> str:
     """The text of a value inside a path element."""
     match value:
         case None:
@@ -64,13 +64,13 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return printed_double(value)
+            return write_printed(value)
         case str():
-            return quoted(value)
+            return quote(value)
         case list():
-            return f"[{','.join(map(shown, value))}]"
+            return f"[{','.join(map(write_value, value))}]"
         case dict():
-            return "".join(f"{key}={shown(member)}" for key, member in value.items())
+            return "".join(f"{key}={write_value(member)}" for key, member in value.items())
         case int():
             return str(value)
         case _:

@@ -35,7 +35,7 @@ _SCALARS: Mapping[str, Scalar] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ListType:
+class MergedListType:
     """A list of `element`s. Associative lists are merged: by `keys`, or as sets when there are none."""
 
     element: Json
@@ -44,7 +44,7 @@ class ListType:
 
 
 @dataclass(frozen=True, slots=True)
-class MapType:
+class MergedMapType:
     """An object. `element` is the type of members that are not fields, None when there may be none."""
 
     fields: JsonObject = field(default_factory=dict)
@@ -64,11 +64,11 @@ class Atom:
     """The alternatives for a value; the API calls a schema with several of them untyped."""
 
     scalar: Scalar | None = None
-    list: ListType | None = None
-    map: MapType | None = None
+    list: MergedListType | None = None
+    map: MergedMapType | None = None
     name: str = ""
 
-    def deduced(self, value: object) -> Atom:
+    def deduce(self, value: object) -> Atom:
         """The one alternative that fits a value, or all of them when none does."""
         if self.scalar is None or (self.list is None and self.map is None):
             return self
@@ -83,12 +83,12 @@ class Atom:
                 return self
 
 
-UNTYPED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="*", atomic=True))
-DEDUCED = Atom(scalar="untyped", list=ListType("*"), map=MapType(element="?"))
+UNTYPED = Atom(scalar="untyped", list=MergedListType("*"), map=MergedMapType(element="*", atomic=True))
+DEDUCED = Atom(scalar="untyped", list=MergedListType("*"), map=MergedMapType(element="?"))
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class DefinedVersions:
     """The versions of a CustomResourceDefinition: their names, and the schema of the one in which objects are stored.
 
     If it `relabels`, a conversion changes the apiVersion alone; else a webhook converts, and only a server can ask it.
@@ -109,7 +109,7 @@ class Custom:
 
     schema: JsonObject
     has_status: bool = False
-    versions: Versions | None = None
+    versions: DefinedVersions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +133,22 @@ class Schema:
     def resolve(self, ref: Json) -> Atom:
         """The atom of a reference (the number of a type, or a name) or of a type written in place."""
         if type(ref) is int:
-            return self._atoms.get(ref) or self._numbered(ref)
+            return self._atoms.get(ref) or self._read_numbered(ref)
         if isinstance(ref, str):
             return _NAMED[ref]
         atom = self._inline.get(id(ref))
         if atom is None:
-            atom = self._inline[id(ref)] = self._in_place(as_object(ref))
+            atom = self._inline[id(ref)] = self._read_in_place(as_object(ref))
         return atom
 
-    def _in_place(self, ref: JsonObject) -> Atom:
+    def _read_in_place(self, ref: JsonObject) -> Atom:
         match ref:
             case {"r": int(number), "x": bool(atomic)}:
-                return _overridden(self._numbered(number), atomic=atomic)
+                return _override_atomic(self._read_numbered(number), atomic=atomic)
             case _:
-                return _written(ref)
+                return _read_shape(ref)
 
-    def _numbered(self, number: int) -> Atom:
+    def _read_numbered(self, number: int) -> Atom:
         if number not in self._atoms:
             self._atoms[number] = replace(self.resolve(self.types[number]), name=self.names[number])
         return self._atoms[number]
@@ -161,20 +161,20 @@ _NAMED: Mapping[str, Atom] = {
 }
 
 
-def _overridden(atom: Atom, *, atomic: bool) -> Atom:
+def _override_atomic(atom: Atom, *, atomic: bool) -> Atom:
     if atom.map:
         return replace(atom, map=replace(atom.map, atomic=atomic))
     return replace(atom, list=atom.list and replace(atom.list, associative=not atomic))
 
 
-def _written(shape: JsonObject) -> Atom:
+def _read_shape(shape: JsonObject) -> Atom:
     if "e" in shape:
         keys = shape.get("k")
-        return Atom(list=ListType(shape["e"], associative=keys is not None, keys=texts(as_list(keys))))
+        return Atom(list=MergedListType(shape["e"], associative=keys is not None, keys=texts(as_list(keys))))
     return Atom(
         scalar="untyped" if shape.get("a") else None,
-        list=ListType("*") if shape.get("a") else None,
-        map=MapType(
+        list=MergedListType("*") if shape.get("a") else None,
+        map=MergedMapType(
             fields=as_object(shape.get("f")),
             element=shape.get("v"),
             atomic=shape.get("x") is True,

@@ -1,6 +1,6 @@
 """The fast test for a mutation that changes nothing: the object already holds all values of a patch.
 
-The test needs no copy and no merge. The answer may be yes only where the full merge (`patch.configured`, `patch.patched`)
+The test needs no copy and no merge. The answer may be yes only where the full merge (`patch.apply_configuration`, `patch.apply_patch`)
 would leave the object as it is, without a fault; no means only that the full merge is necessary.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from scanner import cel
 from scanner.cel.syntax.tree import Comprehension, Identifier, Node, Select, StructLiteral, walk
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.merge import scalar_fault
-from scanner.mutate.schema import ListType, Schema
+from scanner.mutate.merge import find_scalar_fault
+from scanner.mutate.schema import MergedListType, Schema
 
 Holds: TypeAlias = Callable[[object], bool]
 _Key: TypeAlias = "str | tuple[object, ...]"
@@ -31,14 +31,16 @@ def is_configured(schema: Schema, live: JsonObject, value: cel.Value) -> bool:
     )
 
 
-def holds(schema: Schema, value: cel.Value) -> Holds:
+def make_holds_test(schema: Schema, value: cel.Value) -> Holds:
     """The same test for a constant apply configuration: its schema is resolved once."""
     leaves: list[Leaf] = []
-    suits = schema.builtin and isinstance(value, cel.Struct) and gather(schema, schema.root, value, (ROOT,), leaves)
-    return partial(holds_leaves, tuple(leaves)) if suits else _never
+    suits = (
+        schema.builtin and isinstance(value, cel.Struct) and gather_leaves(schema, schema.root, value, (ROOT,), leaves)
+    )
+    return partial(holds_leaves, tuple(leaves)) if suits else _fail_always
 
 
-def _never(_live: object) -> bool:
+def _fail_always(_live: object) -> bool:
     return False
 
 
@@ -51,10 +53,10 @@ class Leaf(NamedTuple):
     test: Holds | None = None
 
 
-def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[Leaf]) -> bool:
+def gather_leaves(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leaves: list[Leaf]) -> bool:
     """Collect the parts of a configuration; False when no fast test can prove that an object holds it."""
     if not isinstance(value, cel.Struct):
-        texts = _texts_of(schema, ref, value)
+        texts = _get_texts(schema, ref, value)
         if texts:
             leaves.extend(Leaf((*path[1:], name), text, str) for name, text in texts.items())
         elif type(value) in _SCALARS and _is_scalar(schema, ref, value):
@@ -69,10 +71,12 @@ def gather(schema: Schema, ref: Json, value: object, path: tuple[str, ...], leav
     if not value.fields:
         leaves.append(Leaf(path[1:], None, None, _is_map))
     below = [(name, of.of(name), member) for name, member in value.fields.items()]
-    return all(ref is not None and gather(schema, ref, member, (*path, name), leaves) for name, ref, member in below)
+    return all(
+        ref is not None and gather_leaves(schema, ref, member, (*path, name), leaves) for name, ref, member in below
+    )
 
 
-def _texts_of(schema: Schema, ref: Json, value: object) -> dict[str, object]:
+def _get_texts(schema: Schema, ref: Json, value: object) -> dict[str, object]:
     """The entries of a map of strings, where such a map is merged; none for any other value."""
     of = schema.resolve(ref).map
     if of is None or of.atomic or not isinstance(value, dict):
@@ -94,6 +98,7 @@ def holds_leaves(leaves: tuple[Leaf, ...], live: Any) -> bool:
             if test is not None:
                 if not test(part):
                     return False
+            # The class decides too, as Python takes True for 1.
             elif part.__class__ is not kind or part != expected:
                 return False
     except (KeyError, TypeError):
@@ -142,12 +147,12 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     of = schema.resolve(ref).list
     if of is None or not of.keys or not elements or not isinstance(live, list):
         return False
-    keys = [_key(of, element) if element.__class__ is dict else None for element in live]
+    keys = [_get_key(of, element) if element.__class__ is dict else None for element in live]
     if None in keys or len(set(keys)) < len(keys):
         return False
     at = 0
     for element in elements:
-        key = _key(of, element.fields) if isinstance(element, cel.Struct) else None
+        key = _get_key(of, element.fields) if isinstance(element, cel.Struct) else None
         if key is None or key not in keys[at:]:
             return False
         at = keys.index(key, at) + 1
@@ -156,7 +161,7 @@ def _holds_elements(schema: Schema, ref: Json, live: object, elements: list[obje
     return True
 
 
-def _key(of: ListType, element: dict[str, object]) -> _Key | None:
+def _get_key(of: MergedListType, element: dict[str, object]) -> _Key | None:
     """The values of an element's keys, None when one is absent: it may have a default."""
     if len(of.keys) == 1:
         only = element.get(of.keys[0])
@@ -173,10 +178,10 @@ def _is_set(live: JsonObject, operation: object) -> bool:
     if fields.get("op") not in _SETTING or not isinstance(path, str) or not path.startswith("/"):
         return False
     is_exact = type(value) is not int or abs(value) <= _LARGEST
-    return is_exact and _is_same(value, _at(live, path.split("/")[1:]))
+    return is_exact and _is_same(value, _get_at(live, path.split("/")[1:]))
 
 
-def _at(live: Json, steps: Sequence[str]) -> Json:
+def _get_at(live: Json, steps: Sequence[str]) -> Json:
     """The value at a path that leads through members alone, None when there is no such value."""
     for step in steps:
         if not isinstance(live, dict):
@@ -192,7 +197,7 @@ def _is_same(value: object, live: object) -> bool:
 
 def _is_scalar(schema: Schema, ref: Json, value: object) -> bool:
     scalar = schema.resolve(ref).scalar
-    return scalar is not None and not scalar_fault(scalar, value)
+    return scalar is not None and not find_scalar_fault(scalar, value)
 
 
 # Apply configurations that write the same into every element of a list: `Object.spec{containers:
@@ -205,10 +210,10 @@ CopiedLists: TypeAlias = "Mapping[tuple[str, ...], str]"
 """The field that each element of the configuration copies from an element of the object, by the path of the list."""
 
 
-def copied_lists(root: Node) -> CopiedLists:
+def find_copied_lists(root: Node) -> CopiedLists:
     """The lists of the object that a configuration iterates over; none where it depends on the object in another way."""
     try:
-        return dict(_lists(root, ()))
+        return dict(_find_lists(root, ()))
     except _OtherShape:
         return {}
 
@@ -217,17 +222,17 @@ class _OtherShape(Exception):
     """A configuration that is not the same for all elements."""
 
 
-def _lists(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _find_lists(node: Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     match node:
         case StructLiteral(entries=entries):
             for field in entries:
                 if field.optional:
                     raise _OtherShape
-                yield from _lists(field.value, (*path, field.name))
+                yield from _find_lists(field.value, (*path, field.name))
         case Comprehension(
             fold="map", predicate=None, second_variable=None, is_open=False, body=StructLiteral() as body
         ) if _is_at(node.range, path):
-            yield path, _copied_field(body, node.variable)
+            yield path, _find_copied_field(body, node.variable)
         case _ if not _is_constant(node):
             raise _OtherShape
 
@@ -241,7 +246,7 @@ def _is_at(node: Node, path: tuple[str, ...]) -> bool:
     return isinstance(node, Identifier) and node.name == "object"
 
 
-def _copied_field(body: StructLiteral, variable: str) -> str:
+def _find_copied_field(body: StructLiteral, variable: str) -> str:
     """The only field of an element that is not constant: its value is that of the object's element. Raises _OtherShape."""
     variable_members = [member for member in body.entries if not _is_constant(member.value)]
     match variable_members:
@@ -259,17 +264,17 @@ def _is_constant(node: Node) -> bool:
     return not any(isinstance(part, Identifier) for part in walk(node))
 
 
-def holds_copied(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
+def make_copied_test(schema: Schema, program: cel.Program, lists: CopiedLists) -> Holds:
     """A test: whether an object of a built-in kind holds a configuration that iterates over these lists."""
-    value = program.evaluate({"object": _sample(lists)})
-    tests = {path: _of_list(schema, path, key, value) for path, key in lists.items()}
+    value = program.evaluate({"object": _make_sample(lists)})
+    tests = {path: _make_list_test(schema, path, key, value) for path, key in lists.items()}
     leaves: list[Leaf] = []
-    if not schema.builtin or None in tests.values() or not gather(schema, schema.root, value, (ROOT,), leaves):
+    if not schema.builtin or None in tests.values() or not gather_leaves(schema, schema.root, value, (ROOT,), leaves):
         return lambda live: is_configured(schema, cast("JsonObject", live), program.evaluate({"object": live}))
     return partial(holds_leaves, tuple(leaf._replace(test=tests.get(leaf.path, leaf.test)) for leaf in leaves))
 
 
-def _sample(lists: CopiedLists) -> JsonObject:
+def _make_sample(lists: CopiedLists) -> JsonObject:
     """An object with one element in each list."""
     sample: dict[str, Json] = {}
     for (*above, name), key in lists.items():
@@ -280,7 +285,7 @@ def _sample(lists: CopiedLists) -> JsonObject:
     return sample
 
 
-def _of_list(schema: Schema, path: tuple[str, ...], key: str, value: cel.Value) -> Holds | None:
+def _make_list_test(schema: Schema, path: tuple[str, ...], key: str, value: cel.Value) -> Holds | None:
     """The test of one list that is merged by this string key alone."""
     ref = schema.root
     for name in path:
@@ -292,10 +297,10 @@ def _of_list(schema: Schema, path: tuple[str, ...], key: str, value: cel.Value) 
     if of is None or of.keys != (key,) or fields is None or fields.of(key) != "s" or not isinstance(value, list):
         return None
     leaves: list[Leaf] = []
-    if not gather(schema, of.element, value[0], (ROOT, *path), leaves):
+    if not gather_leaves(schema, of.element, value[0], (ROOT, *path), leaves):
         return None
-    own = (leaf._replace(path=leaf.path[len(path) :]) for leaf in leaves)
-    return partial(_each_holds, tuple(leaf for leaf in own if leaf.path != (key,)), key)
+    leaves_of_elements = (leaf._replace(path=leaf.path[len(path) :]) for leaf in leaves)
+    return partial(_each_holds, tuple(leaf for leaf in leaves_of_elements if leaf.path != (key,)), key)
 
 
 def _each_holds(leaves: tuple[Leaf, ...], key: str, live: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.resource import Kind
-from scanner.mutate.autoscalers import first_version, second_version
+from scanner.mutate.autoscalers import convert_to_v1, convert_to_v2
 from scanner.mutate.gotypes import is_known
 
 _Conversion: TypeAlias = Callable[[JsonObject], JsonObject]
@@ -24,14 +24,14 @@ def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
 
     Mirrors the conversions of `pkg/apis`.
     """
-    written, name = as_text(body.get("apiVersion")), as_text(body.get("kind"))
-    if (written, name) == (kind.api_version, kind.kind):
+    version, name = as_text(body.get("apiVersion")), as_text(body.get("kind"))
+    if (version, name) == (kind.api_version, kind.kind):
         return body
     if name != kind.kind:
         return None
-    if {written, kind.api_version} <= _ALIKE.get(name, frozenset()):
-        return relabelled(body, kind)
-    conversion = _CONVERSIONS.get(name, {}).get((written, kind.api_version))
+    if {version, kind.api_version} <= _ALIKE.get(name, frozenset()):
+        return relabel(body, kind)
+    conversion = _CONVERSIONS.get(name, {}).get((version, kind.api_version))
     return conversion(body) if conversion else None
 
 
@@ -42,12 +42,12 @@ def is_builtin(kind: Kind) -> bool:
     return is_of_kubernetes and is_known(f"io.k8s.api.{package}.{kind.version}.{kind.kind}")
 
 
-def relabelled(body: JsonObject, kind: Kind) -> JsonObject:
+def relabel(body: JsonObject, kind: Kind) -> JsonObject:
     """The object with the apiVersion of another of its kinds, and nothing else changed."""
     return {**body, "apiVersion": kind.api_version}
 
 
-def _kept(source: JsonObject, *names: str) -> dict[str, Json]:
+def _keep_members(source: JsonObject, *names: str) -> dict[str, Json]:
     return {name: source[name] for name in names if name in source}
 
 
@@ -81,15 +81,15 @@ _EVENTS_ALWAYS: Final[JsonObject] = {
 _EVENTS_OMIT: Final = ("reportingController", "reportingInstance")
 
 
-def _core_event(body: JsonObject) -> JsonObject:
+def _convert_to_core_event(body: JsonObject) -> JsonObject:
     renamed = {_EVENTS_TO_CORE.get(key, key): value for key, value in body.items()}
     return {**_CORE_ALWAYS, **renamed, "apiVersion": "v1"}
 
 
-def _events_event(body: JsonObject) -> JsonObject:
+def _convert_to_events_event(body: JsonObject) -> JsonObject:
     renamed = {_CORE_TO_EVENTS.get(key, key): value for key, value in body.items()}
-    kept = {key: value for key, value in renamed.items() if value or key not in _EVENTS_OMIT}
-    return {**_EVENTS_ALWAYS, **kept, "apiVersion": "events.k8s.io/v1"}
+    written_members = {key: value for key, value in renamed.items() if value or key not in _EVENTS_OMIT}
+    return {**_EVENTS_ALWAYS, **written_members, "apiVersion": "events.k8s.io/v1"}
 
 
 _EXACT: Final = (
@@ -103,64 +103,64 @@ _EXACT: Final = (
 )
 
 
-def _claim(body: JsonObject, version: str, request: _Conversion, *above: str) -> JsonObject:
+def _convert_claim(body: JsonObject, version: str, request: _Conversion, *above: str) -> JsonObject:
     """A claim, or with the way to its spec a template of claims, with its requests in another form."""
-    return _changed(
+    return _change_at(
         {**body, "apiVersion": version},
         (*above, "spec", "devices"),
-        lambda devices: _each(devices, "requests", request),
+        lambda devices: _change_each(devices, "requests", request),
     )
 
 
-def _flat_request(request: JsonObject) -> JsonObject:
+def _flatten_request(request: JsonObject) -> JsonObject:
     """`Convert_resource_DeviceRequest_To_v1beta1_DeviceRequest`."""
     exactly = as_object(request.get("exactly"))
     rest = {name: member for name, member in request.items() if name != "exactly"}
-    return {**rest, "deviceClassName": "", **_written(exactly)}
+    return {**rest, "deviceClassName": "", **_list_written(exactly)}
 
 
-def _nested_request(request: JsonObject) -> JsonObject:
+def _nest_request(request: JsonObject) -> JsonObject:
     """`Convert_v1beta1_DeviceRequest_To_resource_DeviceRequest`."""
-    exactly = _written(request)
+    exactly = _list_written(request)
     rest = {name: member for name, member in request.items() if name not in _EXACT}
     return {**rest, "exactly": {"deviceClassName": "", **exactly}} if exactly else rest
 
 
-def _slice(body: JsonObject, version: str, device: _Conversion) -> JsonObject:
+def _convert_slice(body: JsonObject, version: str, device: _Conversion) -> JsonObject:
     def convert_spec(spec: JsonObject) -> JsonObject:
         rest = {name: value for name, value in spec.items() if name not in ("nodeName", "allNodes") or value}
-        return _each(rest, "devices", device)
+        return _change_each(rest, "devices", device)
 
-    return _changed({**body, "apiVersion": version}, ("spec",), convert_spec)
+    return _change_at({**body, "apiVersion": version}, ("spec",), convert_spec)
 
 
-def _written(request: JsonObject) -> dict[str, Json]:
+def _list_written(request: JsonObject) -> dict[str, Json]:
     """The members of an exact request, without those that Go leaves out because they are empty."""
-    written = {name: request[name] for name in _EXACT if name in request}
-    return {name: value for name, value in written.items() if isinstance(value, bool | dict) or value}
+    members = {name: request[name] for name in _EXACT if name in request}
+    return {name: value for name, value in members.items() if isinstance(value, bool | dict) or value}
 
 
-def _basic_device(device: JsonObject) -> JsonObject:
+def _nest_device(device: JsonObject) -> JsonObject:
     """`Convert_resource_Device_To_v1beta1_Device`."""
     basic = {name: value for name, value in device.items() if name != "name"}
-    return {**_kept(device, "name"), "basic": basic}
+    return {**_keep_members(device, "name"), "basic": basic}
 
 
-def _plain_device(device: JsonObject) -> JsonObject:
+def _flatten_device(device: JsonObject) -> JsonObject:
     """`Convert_v1beta1_Device_To_resource_Device`."""
-    return {**_kept(device, "name"), **as_object(device.get("basic"))}
+    return {**_keep_members(device, "name"), **as_object(device.get("basic"))}
 
 
-def _changed(value: JsonObject, path: Sequence[str], change: _Conversion) -> JsonObject:
+def _change_at(value: JsonObject, path: Sequence[str], change: _Conversion) -> JsonObject:
     """The object with a change of the object at a path; unchanged if the path leads to no object."""
     if not path:
         return change(value)
     name, *below = path
     inner = value.get(name)
-    return {**value, name: _changed(inner, below, change)} if isinstance(inner, Mapping) else value
+    return {**value, name: _change_at(inner, below, change)} if isinstance(inner, Mapping) else value
 
 
-def _each(value: JsonObject, name: str, change: _Conversion) -> JsonObject:
+def _change_each(value: JsonObject, name: str, change: _Conversion) -> JsonObject:
     if value.get(name) is None:
         return value
     return {**value, name: [change(as_object(element)) for element in as_list(value[name])]}
@@ -170,7 +170,7 @@ _FLAT_VERSION: Final = "resource.k8s.io/v1beta1"
 _NESTED_VERSIONS: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
 
 
-def _resource_conversions(
+def _make_resource_conversions(
     flat: _Conversion, nested: Callable[[JsonObject, str], JsonObject]
 ) -> Mapping[tuple[str, str], _Conversion]:
     """The conversions of a kind of which v1beta1 has another form than all later versions."""
@@ -193,20 +193,20 @@ _ALIKE: Final[Mapping[str, frozenset[str]]] = {
 }
 _CONVERSIONS: Final[Mapping[str, Mapping[tuple[str, str], _Conversion]]] = {
     "HorizontalPodAutoscaler": {
-        ("autoscaling/v2", "autoscaling/v1"): first_version,
-        ("autoscaling/v1", "autoscaling/v2"): second_version,
+        ("autoscaling/v2", "autoscaling/v1"): convert_to_v1,
+        ("autoscaling/v1", "autoscaling/v2"): convert_to_v2,
     },
-    "ResourceClaim": _resource_conversions(
-        lambda body: _claim(body, _FLAT_VERSION, _flat_request),
-        lambda body, version: _claim(body, version, _nested_request),
+    "ResourceClaim": _make_resource_conversions(
+        lambda body: _convert_claim(body, _FLAT_VERSION, _flatten_request),
+        lambda body, version: _convert_claim(body, version, _nest_request),
     ),
-    "ResourceClaimTemplate": _resource_conversions(
-        lambda body: _claim(body, _FLAT_VERSION, _flat_request, "spec"),
-        lambda body, version: _claim(body, version, _nested_request, "spec"),
+    "ResourceClaimTemplate": _make_resource_conversions(
+        lambda body: _convert_claim(body, _FLAT_VERSION, _flatten_request, "spec"),
+        lambda body, version: _convert_claim(body, version, _nest_request, "spec"),
     ),
-    "ResourceSlice": _resource_conversions(
-        lambda body: _slice(body, _FLAT_VERSION, _basic_device),
-        lambda body, version: _slice(body, version, _plain_device),
+    "ResourceSlice": _make_resource_conversions(
+        lambda body: _convert_slice(body, _FLAT_VERSION, _nest_device),
+        lambda body, version: _convert_slice(body, version, _flatten_device),
     ),
-    "Event": {("v1", "events.k8s.io/v1"): _events_event, ("events.k8s.io/v1", "v1"): _core_event},
+    "Event": {("v1", "events.k8s.io/v1"): _convert_to_events_event, ("events.k8s.io/v1", "v1"): _convert_to_core_event},
 }

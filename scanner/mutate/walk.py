@@ -12,7 +12,7 @@ from operator import is_
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object
-from scanner.mutate.schema import MapType, Schema
+from scanner.mutate.schema import MergedMapType, Schema
 
 Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
@@ -22,7 +22,7 @@ _REMEMBERED = 1024
 _CONTAINERS = (dict, list)
 
 
-class _Type(NamedTuple):
+class _TypeRules(NamedTuple):
     """The rules for a value of a type: the rule for itself, and the members and elements that a walk has to visit.
 
     A field that no rule applies to is absent, or None where members of other names are visited.
@@ -34,7 +34,7 @@ class _Type(NamedTuple):
     element: Json
 
 
-_UNCONCERNED = _Type(None, {}, None, None)
+_UNCONCERNED = _TypeRules(None, {}, None, None)
 
 
 class _TypeCache:
@@ -46,43 +46,43 @@ class _TypeCache:
         self.types = schema.types
         self._rules, self._schema = rules, schema
         self._concerned: dict[int, bool] = {}
-        self._numbered: dict[int, _Type] = {}
-        self._inline: dict[int, _Type] = {}
+        self._numbered: dict[int, _TypeRules] = {}
+        self._inline: dict[int, _TypeRules] = {}
         self.parts: dict[tuple[int, int], tuple[JsonObject, Json]] = {}
 
-    def type_of(self, ref: Json) -> _Type:
+    def get_type(self, ref: Json) -> _TypeRules:
         """The type of a reference; an inline type is identified by its address in memory."""
         if type(ref) is int:
-            return self._numbered.get(ref) or self._numbered.setdefault(ref, self._made(ref))
+            return self._numbered.get(ref) or self._numbered.setdefault(ref, self._make_type(ref))
         if isinstance(ref, str):
             return _UNCONCERNED
-        return self._inline.get(id(ref)) or self._inline.setdefault(id(ref), self._made(ref))
+        return self._inline.get(id(ref)) or self._inline.setdefault(id(ref), self._make_type(ref))
 
-    def _made(self, ref: Json) -> _Type:
+    def _make_type(self, ref: Json) -> _TypeRules:
         if not self._is_concerned(ref):
             return _UNCONCERNED
         atom = self._schema.resolve(ref)
         members = atom.map or _NO_MEMBERS
-        others = self._concern(members.element)
-        fields = {name: self._concern(type_) for name, type_ in members.fields.items()}
+        others = self._keep_concerned(members.element)
+        fields = {name: self._keep_concerned(type_) for name, type_ in members.fields.items()}
         visited = fields if others is not None else {name: type_ for name, type_ in fields.items() if type_ is not None}
-        element = self._concern(atom.list.element) if atom.list else None
-        return _Type(self._rules.get(atom.name), visited, others, element)
+        element = self._keep_concerned(atom.list.element) if atom.list else None
+        return _TypeRules(self._rules.get(atom.name), visited, others, element)
 
-    def _concern(self, ref: Json) -> Json:
+    def _keep_concerned(self, ref: Json) -> Json:
         """A reference, None when no rule applies to its type or the types inside it."""
         return ref if self._is_concerned(ref) else None
 
     def _is_concerned(self, ref: Json) -> bool:
         if type(ref) is not int:
-            return any(map(self._is_concerned, _inside(ref)))
+            return any(map(self._is_concerned, _list_references(ref)))
         if ref not in self._concerned:
-            names = (self._schema.names[number] for number in _reached(self.types, ref))
+            names = (self._schema.names[number] for number in _find_reached(self.types, ref))
             self._concerned[ref] = any(name in self._rules for name in names)
         return self._concerned[ref]
 
 
-_NO_MEMBERS = MapType()
+_NO_MEMBERS = MergedMapType()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class RuleSet:
     rules: Rules
     _cache: dict[int, _TypeCache] = field(default_factory=dict, compare=False, repr=False)
 
-    def applied(self, schema: Schema, document: JsonObject) -> JsonObject:
+    def apply(self, schema: Schema, document: JsonObject) -> JsonObject:
         """A document with the rules of its types applied; the same document when they change nothing."""
-        result = _Walk(self._of(schema)).value(schema.root, document)
+        result = _RuleWalk(self._of(schema)).apply_to_value(schema.root, document)
         return result if isinstance(result, Mapping) else document
 
     def _of(self, schema: Schema) -> _TypeCache:
@@ -107,66 +107,66 @@ class RuleSet:
         return cached
 
 
-class _Walk:
+class _RuleWalk:
     __slots__ = ("_cache", "_parts")
 
     def __init__(self, cached: _TypeCache) -> None:
         self._cache, self._parts = cached, cached.parts
 
-    def value(self, ref: Json, value: Json) -> Json:
+    def apply_to_value(self, ref: Json, value: Json) -> Json:
         if not isinstance(value, _CONTAINERS):
             return value
-        of = self._cache.type_of(ref)
+        of = self._cache.get_type(ref)
         if not isinstance(value, dict):
-            return value if of.element is None else self._list(of.element, value)
+            return value if of.element is None else self._apply_to_list(of.element, value)
         if of.rule is None and of.others is None and of.fields.keys().isdisjoint(value):
             return value
-        return self._part(ref, of, value) if type(ref) is int else self._object(of, value)
+        return self._apply_to_part(ref, of, value) if type(ref) is int else self._apply_to_object(of, value)
 
-    def _part(self, number: int, of: _Type, value: JsonObject) -> Json:
+    def _apply_to_part(self, number: int, of: _TypeRules, value: JsonObject) -> Json:
         key = (number, id(value))
         cached = self._parts.get(key)
         if cached is not None and cached[0] is value:
             return cached[1]
-        result = self._object(of, value)
+        result = self._apply_to_object(of, value)
         self._parts[key] = value, result
         if result is not value and isinstance(result, dict):
             # Rules are idempotent: they do not change their own result.
             self._parts[number, id(result)] = result, result
         return result
 
-    def _object(self, of: _Type, value: JsonObject) -> JsonObject:
+    def _apply_to_object(self, of: _TypeRules, value: JsonObject) -> JsonObject:
         rule, fields, others, _ = of
         result = rule(value) if rule else value
         changed: dict[str, Json] = {}
         for name, member in result.items():
             ref = fields.get(name, others) if isinstance(member, _CONTAINERS) else None
             if ref is not None:
-                after = self.value(ref, member)
+                after = self.apply_to_value(ref, member)
                 if after is not member:
                     changed[name] = after
         return {**result, **changed} if changed else result
 
-    def _list(self, element: Json, value: list[Json]) -> list[Json]:
-        after = [self.value(element, item) for item in value]
+    def _apply_to_list(self, element: Json, value: list[Json]) -> list[Json]:
+        after = [self.apply_to_value(element, item) for item in value]
         return value if is_shared(value, after) else after
 
 
-def _reached(types: Sequence[Json], number: int) -> set[int]:
+def _find_reached(types: Sequence[Json], number: int) -> set[int]:
     """The numbers of the types that a type contains, its own among them."""
     numbers = {number}
     stack: list[Json] = [types[number]]
     while stack:
         ref = stack.pop()
         if type(ref) is not int:
-            stack += _inside(ref)
+            stack += _list_references(ref)
         elif ref not in numbers:
             numbers.add(ref)
             stack.append(types[ref])
     return numbers
 
 
-def _inside(shape: Json) -> list[Json]:
+def _list_references(shape: Json) -> list[Json]:
     """The references in an inline type."""
     match shape:
         case {"r": inner} | {"e": inner}:
@@ -177,7 +177,7 @@ def _inside(shape: Json) -> list[Json]:
             return []
 
 
-def in_order(*rules: Rule) -> Rule:
+def chain_rules(*rules: Rule) -> Rule:
     """A rule that applies the given rules one after the other."""
 
     def apply(value: JsonObject) -> JsonObject:
@@ -188,17 +188,17 @@ def in_order(*rules: Rule) -> Rule:
     return apply
 
 
-def within(name: str, rule: Rule) -> Rule:
+def apply_within(name: str, rule: Rule) -> Rule:
     """A rule for the struct in member `name` of the object; an absent struct counts as empty."""
-    return lambda value: with_member(value, name, rule(as_object(value.get(name))))
+    return lambda value: set_member(value, name, rule(as_object(value.get(name))))
 
 
-def where(name: str, rule: Rule) -> Rule:
+def apply_when_set(name: str, rule: Rule) -> Rule:
     """A rule for the struct in member `name` of the object, when it is set."""
-    return lambda value: value if value.get(name) is None else within(name, rule)(value)
+    return lambda value: value if value.get(name) is None else apply_within(name, rule)(value)
 
 
-def each(name: str, rule: Rule) -> Rule:
+def apply_to_each(name: str, rule: Rule) -> Rule:
     """A rule for every object in the list `name` of the object."""
 
     def apply(value: JsonObject) -> JsonObject:
@@ -209,7 +209,7 @@ def each(name: str, rule: Rule) -> Rule:
     return apply
 
 
-def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
+def set_member(value: JsonObject, name: str, member: Json) -> JsonObject:
     """The object with a member, the same object when it has it; a struct that is absent and would stay empty stays absent."""
     before = value.get(name)
     if member is before or (before is None and member is EMPTY):
@@ -217,7 +217,7 @@ def with_member(value: JsonObject, name: str, member: Json) -> JsonObject:
     return {**value, name: member}
 
 
-def without(value: JsonObject, *names: str) -> JsonObject:
+def drop_members(value: JsonObject, *names: str) -> JsonObject:
     """The object without some members, the same object when it has none of them."""
     if not any(name in value for name in names):
         return value
@@ -232,17 +232,15 @@ def is_shared(before: Sequence[Json], after: Sequence[Json]) -> bool:
 # Default rules that fill fields. A null counts as absent, as in Go's decoder.
 
 
-def when_absent(**defaults: Json) -> Rule:
+def fill_absent(**defaults: Json) -> Rule:
     """Fill pointer fields, which keep an explicit zero."""
-    return lambda value: _filled(
-        value, {name: default for name, default in defaults.items() if value.get(name) is None}
-    )
+    return lambda value: _fill(value, {name: default for name, default in defaults.items() if value.get(name) is None})
 
 
-def when_zero(**defaults: Json) -> Rule:
+def fill_zero(**defaults: Json) -> Rule:
     """Fill plain fields, whose zero value counts as absent."""
-    return lambda value: _filled(value, {name: default for name, default in defaults.items() if not value.get(name)})
+    return lambda value: _fill(value, {name: default for name, default in defaults.items() if not value.get(name)})
 
 
-def _filled(value: JsonObject, missing: JsonObject) -> JsonObject:
+def _fill(value: JsonObject, missing: JsonObject) -> JsonObject:
     return {**value, **missing} if missing else value

@@ -29,7 +29,7 @@ def message_id(scan_id: str, route: str) -> str:
     return f"{scan_id}_{route}"
 
 
-def body(notice: Notice) -> bytes:
+def write_body(notice: Notice) -> bytes:
     """The body of a notification, in ASCII."""
     scan = notice.diff.now
     document: JsonObject = {
@@ -46,9 +46,10 @@ def body(notice: Notice) -> bytes:
             "problemsLeftOut": notice.left_out,
             "coverageLost": _list(map(_gap, notice.lost)),
             "rulesChanged": _list(map(_rule, notice.diff.rules)),
-            "notChecked": _not_checked(notice),
+            "notChecked": _list_not_checked(notice),
         },
     }
+    # The standard library writes DEL as it is.
     return json.dumps(document, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
 
 
@@ -73,8 +74,8 @@ def _totals(totals: Totals) -> JsonObject:
         if change is ProblemChange.RESOLVED
     }
     new, reopened, all_resolved = (
-        sum(number for (change, _), number in totals.items() if change is wanted)
-        for wanted in (ProblemChange.NEW, ProblemChange.REOPENED, ProblemChange.RESOLVED)
+        sum(number for (change, _), number in totals.items() if change is kind)
+        for kind in (ProblemChange.NEW, ProblemChange.REOPENED, ProblemChange.RESOLVED)
     )
     return {"new": new, "reopened": reopened, "resolved": all_resolved, "resolvedBy": resolved}
 
@@ -117,12 +118,12 @@ def _state(state: ProblemState | None) -> JsonObject:
         "outcomes": list(state.outcomes),
         "action": state.action or None,
         "wouldDeny": state.denies,
-        "message": _short(state.message),
+        "message": _shorten(state.message),
     }
 
 
 def _gap(gap: Gap) -> JsonObject:
-    return {"kind": gap.kind.value, "where": _short(gap.where), "why": _short(gap.why)}
+    return {"kind": gap.kind.value, "where": _shorten(gap.where), "why": _shorten(gap.why)}
 
 
 def _rule(rule: RuleDifference) -> JsonObject:
@@ -137,12 +138,12 @@ def _list(items: Iterable[JsonObject]) -> JsonObject:
     return {"total": len(known), "items": known[:_MOST]}
 
 
-def _not_checked(notice: Notice) -> Json:
+def _list_not_checked(notice: Notice) -> Json:
     """The parts that an incomplete scan did not check; null for a complete one."""
     if notice.diff.now.state is ScanState.COMPLETE:
         return None
     return {"gaps": _list(map(_gap, notice.gaps)), "findings": notice.diff.unchecked}
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -83,10 +83,10 @@ def push(gateway: Gateway, cluster: str, metrics: Collector, *, replace: bool, s
     answers: list[str] = []
 
     def handler(url: str, method: str, timeout: float, headers: Headers, data: bytes) -> Callable[[], None]:
-        own = [*headers, ("User-Agent", "assay")]
+        all_headers = [*headers, ("User-Agent", "assay")]
         if gateway.authorization:
-            own.append(("Authorization", gateway.authorization))
-        return lambda: answers.append(_send(method, url, data, headers=dict(own), seconds=timeout))
+            all_headers.append(("Authorization", gateway.authorization))
+        return lambda: answers.append(_send(method, url, data, headers=dict(all_headers), seconds=timeout))
 
     # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
     sender = Thread(

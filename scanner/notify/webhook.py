@@ -55,7 +55,7 @@ class Webhook:
     key: bytes = field(repr=False)
 
     @property
-    def shown(self) -> str:
+    def origin(self) -> str:
         """The scheme and the host of the URL."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
@@ -84,7 +84,7 @@ def key_of(text: str) -> bytes:
     return key
 
 
-def signature(key: bytes, message_id: str, timestamp: int, content: bytes) -> str:
+def sign(key: bytes, message_id: str, timestamp: int, content: bytes) -> str:
     """The header `webhook-signature`: its version, and the signature in base64."""
     signed = f"{message_id}.{timestamp}.".encode() + content
     return f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
@@ -102,7 +102,7 @@ def deliver(
     answers: dict[int, str] = {}
 
     def send(number: int) -> None:
-        answers[number] = _sent(deliveries[number], end, pauses, stopped)
+        answers[number] = _send(deliveries[number], end, pauses, stopped)
 
     # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
     threads = [Thread(target=send, args=(number,), daemon=True) for number in range(len(deliveries))]
@@ -116,7 +116,7 @@ def deliver(
     return [answers.get(number, f"no response within {seconds:g} seconds") for number in range(len(deliveries))]
 
 
-def _sent(delivery: Delivery, end: float, pauses: Sequence[float], stopped: Event) -> str:
+def _send(delivery: Delivery, end: float, pauses: Sequence[float], stopped: Event) -> str:
     trouble = "no time was left"
     for attempt, pause in enumerate(pauses, 1):
         if time.monotonic() + pause >= end or stopped.wait(pause):
@@ -136,7 +136,7 @@ def _attempt(delivery: Delivery, seconds: float) -> tuple[str, bool]:
         "User-Agent": "assay",
         "webhook-id": delivery.id,
         "webhook-timestamp": str(now),
-        "webhook-signature": signature(delivery.webhook.key, delivery.id, now, delivery.body),
+        "webhook-signature": sign(delivery.webhook.key, delivery.id, now, delivery.body),
     }
     try:
         with urllib3.PoolManager(ssl_context=ssl.create_default_context(), retries=False) as pool:

@@ -16,7 +16,6 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +27,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LONGEST = 300
 
 
-class Answering:
+class CelPythonProcess:
     """The engine, its compiled programs, and the values that they can read."""
 
     def __init__(self) -> None:
@@ -50,28 +49,28 @@ class Answering:
         try:
             return self._answer(question)
         except self._refusal as error:
-            return ["refused", _message(error)]
+            return ["refused", _get_message(error)]
         except self._error as error:
-            return ["error", _message(error)]
+            return ["error", _get_message(error)]
         except MemoryError:
             return ["crash", "MemoryError"]
         except Exception as error:  # noqa: BLE001 - the exception is the answer
-            return ["crash", f"{type(error).__name__}: {_message(error)}"]
+            return ["crash", f"{type(error).__name__}: {_get_message(error)}"]
 
     def _answer(self, question: Any) -> list[object]:
         if "text" in question:
             self._programs[question["number"]] = self._engine.program(self._engine.compile(question["text"]))
             return ["ready"]
         if "inputs" in question:
-            given = question["variables"]
+            variables = question["variables"]
             self._visible = {name: self._convert(document) for name, document in question["inputs"].items()}
             self._visible["variables"] = self._types.MapType(
-                {self._types.StringType(name): self._made(value) for name, value in given.items()}
+                {self._types.StringType(name): self._read_value(value) for name, value in variables.items()}
             )
             return ["ready"]
-        return ["value", self._tagged(self._programs[question["number"]].evaluate(self._visible))]
+        return ["value", self._tag_value(self._programs[question["number"]].evaluate(self._visible))]
 
-    def _made(self, tagged: list[Any]) -> Any:
+    def _read_value(self, tagged: list[Any]) -> Any:
         """Convert a tagged value of Assay to a value of cel-python."""
         types = self._types
         kind, value = tagged
@@ -89,9 +88,9 @@ class Answering:
             case "bytes":
                 return types.BytesType(bytes.fromhex(value))
             case "list":
-                return types.ListType([self._made(item) for item in value])
+                return types.ListType([self._read_value(item) for item in value])
             case "map":
-                return types.MapType({self._made(key): self._made(item) for key, item in value})
+                return types.MapType({self._read_value(key): self._read_value(item) for key, item in value})
             case "timestamp":
                 return types.TimestampType(_EPOCH + dt.timedelta(microseconds=int(value) // 1000))
             case "duration":
@@ -99,7 +98,7 @@ class Answering:
             case _:
                 return types.StringType(value)
 
-    def _tagged(self, value: Any) -> list[object]:
+    def _tag_value(self, value: Any) -> list[object]:
         """Convert a value of cel-python to a tagged value of Assay."""
         types = self._types
         match value:
@@ -118,9 +117,9 @@ class Answering:
             case types.BytesType():
                 return ["bytes", bytes(value).hex()]
             case types.ListType():
-                return ["list", [self._tagged(item) for item in value]]
+                return ["list", [self._tag_value(item) for item in value]]
             case types.MapType():
-                return ["map", [[self._tagged(key), self._tagged(item)] for key, item in value.items()]]
+                return ["map", [[self._tag_value(key), self._tag_value(item)] for key, item in value.items()]]
             case types.DurationType():
                 return ["duration", str(value // dt.timedelta(microseconds=1) * 1000)]
             case types.TimestampType():
@@ -129,27 +128,22 @@ class Answering:
                 return ["type", getattr(value, "__name__", type(value).__name__)]
 
 
-def _message(error: Exception) -> str:
+def _get_message(error: Exception) -> str:
     """The message of an exception, on one line."""
     return " ".join(str(part) for part in error.args[:1]).replace("\n", " ")[:_LONGEST]
 
 
-def _questions() -> Iterator[Any]:
-    for line in sys.stdin:
-        yield json.loads(line)
-
-
 def main() -> None:
     """Answer questions until the input ends."""
-    answering = Answering()
+    engine = CelPythonProcess()
     # A system without this limit keeps its own.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     sys.stdout.write('["ready"]\n')
     sys.stdout.flush()
-    for question in _questions():
+    for line in sys.stdin:
         signal.alarm(_LAST_RESORT)
-        sys.stdout.write(json.dumps(answering.answer(question)) + "\n")
+        sys.stdout.write(json.dumps(engine.answer(json.loads(line))) + "\n")
         sys.stdout.flush()
         signal.alarm(0)
 

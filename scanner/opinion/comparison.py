@@ -17,14 +17,14 @@ from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
-from scanner.audit.items import decoded, listed
+from scanner.audit.items import decode_item, split_items
 from scanner.audit.page import PageEvaluator
 from scanner.audit.repeats import RepeatDetector
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scans.opinion import Disagreement, Limited, Opinion
-from scanner.opinion.engine import Answer, Engine, Ours, same
-from scanner.opinion.limits import LIMITS, limit_of, traits_of
+from scanner.model.scans.opinion import Disagreement, Limitation, Opinion
+from scanner.opinion.engine import AssayEngine, Engine, EngineAnswer, is_same_value
+from scanner.opinion.limits import LIMITS, find_limit, find_traits
 from scanner.policies.plan import KindPlan
 
 _MOST_DISAGREEMENTS = 100
@@ -51,41 +51,45 @@ class _Tally:
     disagreed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
-class Comparison:
+class EngineComparison:
     """The comparison of one engine with another on `percent` (0 to 100) of the objects, page by page."""
 
     def __init__(self, engine: Engine, name: str, percent: float) -> None:
         """Begin with no counts; `name` is the name of the other engine in reports."""
-        self._ours = Ours()
+        self._ours = AssayEngine()
         self._theirs = engine
         self._name = name
         self._percent = percent
         self._tally = _Tally()
         self._seen = RepeatDetector()
 
-    def page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
+    def compare_page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
         """Compare the engines on the sampled objects of a page. An error here does not affect the scan."""
-        for resource in _objects(page, page_evaluator):
-            identity = (_identity(resource),)
-            if in_sample(resource, self._percent) and not self._seen.among(identity):
+        for resource in _list_objects(page, page_evaluator):
+            identity = (_get_identity(resource),)
+            if is_in_sample(resource, self._percent) and not self._seen.find_repeats(identity):
                 self._seen.add(identity)
                 self._tally.objects += 1
                 for bound, original in plan.policies:
-                    self._object(resource, bound, original, page_evaluator.context)
+                    self._compare_object(resource, bound, original, page_evaluator.context)
 
-    def _object(self, resource: Resource, bound: BoundPolicy, original: Kind, context: EvaluationContext) -> None:
+    def _compare_object(
+        self, resource: Resource, bound: BoundPolicy, original: Kind, context: EvaluationContext
+    ) -> None:
         # The evaluation of the page has recorded every error that evaluating raises here.
         with suppress(Exception):
             for invocation_result in evaluate_object(bound, resource, original, context):
-                self._invocation_result(invocation_result, bound)
+                self._compare_invocation(invocation_result, bound)
 
-    def _invocation_result(self, invocation_result: InvocationResult, bound: BoundPolicy) -> None:
+    def _compare_invocation(self, invocation_result: InvocationResult, bound: BoundPolicy) -> None:
         """Compare all expressions of a policy that matched."""
         if invocation_result.request is None:
             return
-        for kind, expressions in _by_kind(bound.compiled):
-            activation = _activation(invocation_result, bound, kind)
-            names = frozenset(name for _, expression in expressions for name in _variables(expression, bound.compiled))
+        for kind, expressions in _group_expressions(bound.compiled):
+            activation = _make_activation(invocation_result, bound, kind)
+            names = frozenset(
+                name for _, expression in expressions for name in _list_variables(expression, bound.compiled)
+            )
             self._ours.show(activation, names)
             self._theirs.show(activation, names)
             for place, expression in expressions:
@@ -96,10 +100,10 @@ class Comparison:
         tally, text = self._tally, expression.text
         tally.evaluations += 1
         tally.expressions[text] = None
-        if agree(ours, theirs):
+        if answers_agree(ours, theirs):
             tally.agreed += 1
             return
-        limit = limit_of(traits_of(text), ours, theirs)
+        limit = find_limit(find_traits(text), ours, theirs)
         if limit is not None:
             tally.limited[limit.name] += 1
             tally.limited_expressions.setdefault(limit.name, {})[text] = None
@@ -115,9 +119,9 @@ class Comparison:
                 place=place,
                 expression=text,
                 evaluations=0,
-                object=_named(invocation_result.resource),
-                ours=_type_of_answer(ours),
-                theirs=_type_of_answer(theirs),
+                object=_describe_resource(invocation_result.resource),
+                ours=_describe_answer(ours),
+                theirs=_describe_answer(theirs),
             ),
         )
 
@@ -125,7 +129,7 @@ class Comparison:
         """The result of the comparison."""
         tally = self._tally
         limits = (
-            Limited(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
+            Limitation(limit.name, limit.reason, tally.limited[limit.name], len(tally.limited_expressions[limit.name]))
             for limit in LIMITS
             if tally.limited[limit.name]
         )
@@ -145,36 +149,36 @@ class Comparison:
         )
 
 
-def in_sample(resource: Resource, percent: float) -> bool:
+def is_in_sample(resource: Resource, percent: float) -> bool:
     """Return whether an object is in a sample of `percent` (0 to 100) of all objects; only its identity decides."""
-    number = int.from_bytes(hashlib.sha256(_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
+    number = int.from_bytes(hashlib.sha256(_get_identity(resource).encode("utf-8", "surrogatepass")).digest()[:8])
     return number < percent / 100 * 2**64
 
 
-def _identity(resource: Resource) -> str:
+def _get_identity(resource: Resource) -> str:
     kind = resource.kind
     return resource.uid or f"{kind.group}/{kind.kind}/{resource.namespace}/{resource.name}"
 
 
-def _objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
+def _list_objects(page: Page, page_evaluator: PageEvaluator) -> Iterator[Resource]:
     """The objects of a page that were evaluated; objects that cannot be read are gaps already."""
     try:
-        items = listed(page)
+        items = split_items(page)
     except ValueError:
         return
     for text in items:
-        resource = _resource(page.kind, text)
+        resource = _decode_resource(page.kind, text)
         if resource is None or any(
             fnmatchcase(resource.namespace, pattern) for pattern in page_evaluator.exclude_namespaces
         ):
             continue
-        if not resource.namespace or page_evaluator.context.namespace(resource.namespace) is not None:
+        if not resource.namespace or page_evaluator.context.find_namespace(resource.namespace) is not None:
             yield resource
 
 
-def _resource(kind: Kind, text: memoryview) -> Resource | None:
+def _decode_resource(kind: Kind, text: memoryview) -> Resource | None:
     try:
-        item = decoded(text)
+        item = decode_item(text)
     except ValueError:
         return None
     if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
@@ -182,7 +186,7 @@ def _resource(kind: Kind, text: memoryview) -> Resource | None:
     return resource_of(kind, {**item, "apiVersion": kind.api_version, "kind": kind.kind})
 
 
-def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
+def _group_expressions(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[str, Expression]]]]:
     """The expressions that compile, by the variables that they can read; a message can read what its validation can."""
     by_kind: dict[CheckKind, list[tuple[str, Expression]]] = {}
     for place, expression in compiled.expressions():
@@ -192,7 +196,7 @@ def _by_kind(compiled: CompiledPolicy) -> Iterator[tuple[CheckKind, list[tuple[s
     yield from by_kind.items()
 
 
-def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: CheckKind) -> Mapping[str, object]:
+def _make_activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: CheckKind) -> Mapping[str, object]:
     request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
@@ -203,33 +207,33 @@ def _activation(invocation_result: InvocationResult, bound: BoundPolicy, kind: C
     return activation
 
 
-def _variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str]:
+def _list_variables(expression: Expression, compiled: CompiledPolicy) -> Iterator[str]:
     """The policy variables that an expression reads itself."""
     for path in expression.program.reads if expression.program else ():
         if path[0] == "variables":
             yield from path[1:2] or compiled.variables
 
 
-def agree(ours: Answer, theirs: Answer) -> bool:
+def answers_agree(ours: EngineAnswer, theirs: EngineAnswer) -> bool:
     """Return whether both have the same value, or both fail; the error messages are not compared."""
     if ours.kind == "value" and theirs.kind == "value":
-        return same(list(ours.value), list(theirs.value))
+        return is_same_value(list(ours.value), list(theirs.value))
     return ours.kind == theirs.kind == "error"
 
 
-def _type_of_answer(answer: Answer) -> str:
+def _describe_answer(answer: EngineAnswer) -> str:
     """The answer of an engine without possible secrets: of texts, numbers and lists only the type."""
     match answer:
-        case Answer(kind="value", value=("bool", bool() as value)):
+        case EngineAnswer(kind="value", value=("bool", bool() as value)):
             return "true" if value else "false"
-        case Answer(kind="value", value=("null", _)):
+        case EngineAnswer(kind="value", value=("null", _)):
             return "null"
-        case Answer(kind="value", value=(kind, _)):
+        case EngineAnswer(kind="value", value=(kind, _)):
             return f"a value of type {kind}"
         case _:
             return "an error"
 
 
-def _named(resource: Resource) -> str:
+def _describe_resource(resource: Resource) -> str:
     name = f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
     return f"{resource.kind.kind} {name}"

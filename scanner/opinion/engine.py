@@ -15,7 +15,7 @@ Kind = Literal["value", "error", "refused", "crash", "silent", "unsayable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EngineAnswer:
     """The result of an expression. `value` is tagged, see `opinion.engine`.
 
     `refused`: the engine did not compile the expression; `crash`: it ended in an exception that is no CEL error; `silent`: it
@@ -34,12 +34,12 @@ class Engine(Protocol):
         """Set the values for the next expressions, and the policy variables that they will read."""
         ...
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """The answer for an expression that compiles; every failure of the engine is an answer. Raises nothing."""
         ...
 
 
-class Ours:
+class AssayEngine:
     """Assay's engine, which decides the verdicts."""
 
     def __init__(self) -> None:
@@ -51,18 +51,18 @@ class Ours:
         del variables
         self._activation = activation
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """See Engine. An expression above a server's cost limit ends in an error."""
         if expression.program is None:
-            return Answer("refused", expression.fault)
+            return EngineAnswer("refused", expression.fault)
         outcome = expression.program.measure(self._activation).outcome
         if isinstance(outcome, EvaluationError):
-            return Answer("error", str(outcome))
+            return EngineAnswer("error", str(outcome))
         try:
-            kind, value = tagged(outcome)
+            kind, value = tag_value(outcome)
         except Inexpressible as inexpressible:
-            return Answer("unsayable", str(inexpressible))
-        return Answer("value", value=(kind, value))
+            return EngineAnswer("unsayable", str(inexpressible))
+        return EngineAnswer("value", value=(kind, value))
 
 
 # CEL values for another process and back: JSON that keeps the types apart.
@@ -75,20 +75,20 @@ class Inexpressible(Exception):
     """A value of a type that only Kubernetes has; the message is the type's name."""
 
 
-def tagged(value: cel.Value) -> Tagged:
+def tag_value(value: cel.Value) -> Tagged:
     """A value as a list of its type's name and its JSON, such as `["int", "1"]`. Raises Inexpressible."""
     match value:
         case list():
-            return ["list", [tagged(item) for item in value]]
+            return ["list", [tag_value(item) for item in value]]
         case dict() | cel.KeyedMap():
-            return ["map", [[tagged(key), tagged(item)] for key, item in value.items()]]
+            return ["map", [[tag_value(key), tag_value(item)] for key, item in value.items()]]
         case cel.Timestamp() | cel.Duration():
             return ["timestamp" if isinstance(value, cel.Timestamp) else "duration", str(value.nanoseconds)]
         case _:
-            return _tagged_scalar(value)
+            return _tag_scalar(value)
 
 
-def _tagged_scalar(value: cel.Value) -> Tagged:
+def _tag_scalar(value: cel.Value) -> Tagged:
     match value:
         case None:
             return ["null", None]
@@ -110,30 +110,30 @@ def _tagged_scalar(value: cel.Value) -> Tagged:
             raise Inexpressible(cel.type_name(value))
 
 
-def same(left: Tagged, right: Tagged) -> bool:
+def is_same_value(left: Tagged, right: Tagged) -> bool:
     """Return whether two values are equal, types included; the order of a map's entries does not count."""
     if left[0] != right[0]:
         return False
     if left[0] == "double":
-        return _same_doubles(float(str(left[1])), float(str(right[1])))
+        return _are_same_doubles(float(str(left[1])), float(str(right[1])))
     if left[0] == "list":
-        return _same_lists(left[1], right[1])
+        return _are_same_lists(left[1], right[1])
     if left[0] == "map":
-        return _same_lists(_sorted(left[1]), _sorted(right[1]))
+        return _are_same_lists(_sort_entries(left[1]), _sort_entries(right[1]))
     return left[1] == right[1]
 
 
-def _same_doubles(left: float, right: float) -> bool:
+def _are_same_doubles(left: float, right: float) -> bool:
     return left == right or (math.isnan(left) and math.isnan(right))
 
 
-def _same_lists(left: object, right: object) -> bool:
+def _are_same_lists(left: object, right: object) -> bool:
     if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
         return False
-    return all(same(*pair) for pair in zip(left, right, strict=True))
+    return all(is_same_value(*pair) for pair in zip(left, right, strict=True))
 
 
-def _sorted(entries: object) -> object:
+def _sort_entries(entries: object) -> object:
     if not isinstance(entries, list):
         return entries
     return [["list", pair] for pair in sorted(entries, key=lambda pair: repr(pair[0]))]

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scanner.cel.functions import standard
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
 from scanner.model.release import NEWEST
-from scanner.opinion.engine import Answer
+from scanner.opinion.engine import EngineAnswer
 
 # The language features of an expression that decide whether another engine can evaluate it.
 
@@ -26,7 +26,7 @@ _OPTIONAL = frozenset({"_?._", "_[?_]"})
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ExpressionTraits:
     """The features. `functions` are library functions, `converts` marks `string()`, `widens` marks macros newer than CEL's own.
 
     `names_messages` marks protobuf messages that the expression creates or names.
@@ -41,11 +41,11 @@ class Traits:
 
 
 @lru_cache(maxsize=4096)
-def traits_of(text: str) -> Traits:
+def find_traits(text: str) -> ExpressionTraits:
     """The traits of an expression that compiles."""
-    nodes = tuple(walk(with_room(lambda: parser.parse(text, NEWEST, NEWEST)[0])))
+    nodes = tuple(walk(run_with_room(lambda: parser.parse(text, NEWEST, NEWEST)[0])))
     called = {node.function for node in nodes if isinstance(node, Call)}
-    return Traits(
+    return ExpressionTraits(
         functions=tuple(sorted(name for name in called if name[0].isalpha() and name not in _STANDARD)),
         optional=bool(called & _OPTIONAL) or any(map(_has_optional_entry, nodes)),
         converts="string" in called,
@@ -80,7 +80,7 @@ def _widens(node: Comprehension) -> bool:
     )
 
 
-Shows = Callable[[Traits, Answer, Answer], bool]
+Shows = Callable[[ExpressionTraits, EngineAnswer, EngineAnswer], bool]
 """Return whether a limit shows in the features of an expression, in Assay's answer and in the other engine's."""
 _UNDECLARED = "undeclared reference to"
 _NO_OVERLOAD = ("no matching overload", "no such overload")
@@ -95,7 +95,7 @@ class Limit:
     shows: Shows
 
 
-def _failed(theirs: Answer) -> bool:
+def _has_failed(theirs: EngineAnswer) -> bool:
     return theirs.kind in ("error", "crash", "refused")
 
 
@@ -113,7 +113,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "optionals",
         "Its grammar has no optional selection, index or entry, as in a.?b, a[?b] and {?a: b}.",
-        lambda traits, _ours, theirs: traits.optional and _failed(theirs),
+        lambda traits, _ours, theirs: traits.optional and _has_failed(theirs),
     ),
     Limit(
         "messages",
@@ -123,7 +123,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "objects",
         "It cannot make objects, as in Object{…} and JSONPatch{…}.",
-        lambda traits, _ours, theirs: traits.builds and _failed(theirs),
+        lambda traits, _ours, theirs: traits.builds and _has_failed(theirs),
     ),
     Limit(
         "syntax",
@@ -133,13 +133,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "macros",
         "Its loops have one variable and no filter: no all(k, v, …), no map of three arguments.",
-        lambda traits, _ours, theirs: traits.widens and _failed(theirs),
+        lambda traits, _ours, theirs: traits.widens and _has_failed(theirs),
     ),
     Limit(
         "libraries",
         "It has only the functions of CEL's definition, and none of the libraries of Kubernetes.",
         lambda traits, _ours, theirs: (
-            _failed(theirs) and (bool(traits.functions) or theirs.text.startswith(_UNDECLARED))
+            _has_failed(theirs) and (bool(traits.functions) or theirs.text.startswith(_UNDECLARED))
         ),
     ),
     Limit(
@@ -160,6 +160,6 @@ LIMITS: tuple[Limit, ...] = (
 )
 
 
-def limit_of(traits: Traits, ours: Answer, theirs: Answer) -> Limit | None:
+def find_limit(traits: ExpressionTraits, ours: EngineAnswer, theirs: EngineAnswer) -> Limit | None:
     """The limit that explains why two answers differ; None for a disagreement."""
     return next((limit for limit in LIMITS if limit.shows(traits, ours, theirs)), None)

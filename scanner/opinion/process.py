@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError, Lazy, Value
-from scanner.opinion.engine import Answer, Inexpressible, tagged
+from scanner.opinion.engine import EngineAnswer, Inexpressible, tag_value
 
 _PATIENCE = 2.0
 """Seconds for one answer; the first answer takes longer, because the process has to import the engine."""
@@ -38,7 +38,7 @@ class Process:
         self._rest = b""
         self._numbers: dict[str, int] = {}
         self._compiled: set[int] = set()
-        self._spoilt: dict[str, Answer] = {}
+        self._spoilt: dict[str, EngineAnswer] = {}
         self._silences = 0
         self._inputs: dict[str, object] = {}
         self._hidden: dict[str, str] = {}
@@ -53,55 +53,55 @@ class Process:
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
         """See Engine. Variables are sent as Assay's values."""
-        given: dict[str, object] = {}
+        values: dict[str, object] = {}
         self._hidden = {}
         for name in sorted(variables):
             try:
-                given[name] = tagged(_variable(activation, name))
+                values[name] = tag_value(_read_variable(activation, name))
             except Inexpressible as inexpressible:
                 self._hidden[name] = str(inexpressible)
             except EvaluationError:
                 continue
         documents = {name: activation[name] for name in _DOCUMENTS if name in activation}
-        self._inputs = {"inputs": documents, "variables": given}
-        if self.running is not None and self._reply(self._inputs).kind != "value":
-            self._fell_silent()
+        self._inputs = {"inputs": documents, "variables": values}
+        if self.running is not None and self._exchange(self._inputs).kind != "value":
+            self._stop_silent()
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """See Engine."""
         text = expression.text
-        hidden = [type_ for name, type_ in self._hidden.items() if ("variables", name) in _begun(expression)]
+        hidden = [type_ for name, type_ in self._hidden.items() if ("variables", name) in _list_first_parts(expression)]
         if hidden:
-            return Answer("unsayable", hidden[0])
+            return EngineAnswer("unsayable", hidden[0])
         if text in self._spoilt:
             return self._spoilt[text]
         if self._silences >= _MOST_SILENCES:
-            return Answer("silent", "it was given up")
+            return EngineAnswer("silent", "it was given up")
         number = self._numbers.setdefault(text, len(self._numbers))
-        answer = self._prepared(text, number) or self._reply({"number": number})
+        answer = self._compile(text, number) or self._exchange({"number": number})
         if answer.kind in ("silent", "refused"):
             self._spoilt[text] = answer
         if answer.kind == "silent":
-            self._fell_silent()
+            self._stop_silent()
         return answer
 
-    def _fell_silent(self) -> None:
+    def _stop_silent(self) -> None:
         self._silences += 1
         self._end()
 
-    def _prepared(self, text: str, number: int) -> Answer | None:
+    def _compile(self, text: str, number: int) -> EngineAnswer | None:
         """Compile an expression unless it is compiled; return the failure, or None."""
-        if self.running is None and not self._began():
-            return Answer("silent", "cel-python cannot be started")
+        if self.running is None and not self._start():
+            return EngineAnswer("silent", "cel-python cannot be started")
         if number in self._compiled:
             return None
-        answer = self._reply({"text": text, "number": number})
+        answer = self._exchange({"text": text, "number": number})
         if answer.kind != "value":
-            return Answer("refused", answer.text) if answer.kind in ("error", "crash") else answer
+            return EngineAnswer("refused", answer.text) if answer.kind in ("error", "crash") else answer
         self._compiled.add(number)
         return None
 
-    def _began(self) -> bool:
+    def _start(self) -> bool:
         self._compiled.clear()
         self._rest = b""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -113,31 +113,31 @@ class Process:
             env=environment,
             start_new_session=True,
         )
-        if self._answer(_BEGINNING).kind != "value" or self._reply(self._inputs).kind != "value":
+        if self._read_answer(_BEGINNING).kind != "value" or self._exchange(self._inputs).kind != "value":
             self._end()
             return False
         return True
 
-    def _reply(self, question: Mapping[str, object]) -> Answer:
+    def _exchange(self, question: Mapping[str, object]) -> EngineAnswer:
         running = self.running
         if running is None or running.stdin is None:
-            return Answer("silent", "it is gone")
+            return EngineAnswer("silent", "it is gone")
         try:
             running.stdin.write(json.dumps(question).encode() + b"\n")
             running.stdin.flush()
         except OSError:
-            return Answer("silent", "it died")
-        return self._answer(self._patience)
+            return EngineAnswer("silent", "it died")
+        return self._read_answer(self._patience)
 
-    def _answer(self, patience: float) -> Answer:
-        line = self._line(time.monotonic() + patience)
+    def _read_answer(self, patience: float) -> EngineAnswer:
+        line = self._read_line(time.monotonic() + patience)
         if line is None:
-            return Answer("silent", f"no answer within {patience:g} s")
+            return EngineAnswer("silent", f"no answer within {patience:g} s")
         if not line:
-            return Answer("silent", "it died")
-        return _read(json.loads(line))
+            return EngineAnswer("silent", "it died")
+        return _parse_answer(json.loads(line))
 
-    def _line(self, deadline: float) -> bytes | None:
+    def _read_line(self, deadline: float) -> bytes | None:
         """One line; empty at the end of the output, None if no line arrives in time."""
         running = self.running
         if running is None or running.stdout is None:
@@ -165,14 +165,14 @@ class Process:
         running.wait()
 
 
-def _variable(activation: Mapping[str, object], name: str) -> Value:
+def _read_variable(activation: Mapping[str, object], name: str) -> Value:
     """The value of a policy variable. Raises EvaluationError."""
     variables = activation.get("variables")
     value = variables.find(name) if isinstance(variables, Lazy) else None
     return None if value is None else value[0]
 
 
-def _begun(expression: Expression) -> frozenset[tuple[str, ...]]:
+def _list_first_parts(expression: Expression) -> frozenset[tuple[str, ...]]:
     """The first parts of an expression's access paths: the name of a document, or a variable."""
     return frozenset() if expression.program is None else frozenset(path[:2] for path in expression.program.reads)
 
@@ -184,13 +184,13 @@ def _close(stream: Any) -> None:
         return
 
 
-def _read(answer: Any) -> Answer:
+def _parse_answer(answer: Any) -> EngineAnswer:
     match answer:
         case ["ready"]:
-            return Answer("value")
+            return EngineAnswer("value")
         case ["value", [str(kind), value]]:
-            return Answer("value", value=(kind, value))
+            return EngineAnswer("value", value=(kind, value))
         case ["error" | "refused" | "crash" as kind, str(text)]:
-            return Answer(kind, text)
+            return EngineAnswer(kind, text)
         case _:
-            return Answer("crash", "it wrote text that is not an answer")
+            return EngineAnswer("crash", "it wrote text that is not an answer")

@@ -5,7 +5,7 @@ One file for each step: `copies` makes the objects to write, `verdicts` the expe
 """
 
 from scanner.parity.answers import Response
-from scanner.parity.compare import Difference
-from scanner.parity.replay import Parity, Writer, verify
+from scanner.parity.compare import VerdictDifference
+from scanner.parity.replay import DryRunWriter, Parity, verify
 
-__all__ = ["Difference", "Parity", "Response", "Writer", "verify"]
+__all__ = ["DryRunWriter", "Parity", "Response", "VerdictDifference", "verify"]

@@ -56,34 +56,34 @@ class Denial:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class UnrelatedResponse:
     """A response that does not concern policies, with the reason why verdicts cannot be compared.
 
     `permission` is empty, or the missing permission; `stale` is true if the object was changed or deleted meanwhile.
     """
 
-    why: str
+    reason: str
     permission: str = ""
     stale: bool = False
 
 
-def warning_of(policy: str, binding: str, text: str) -> str:
+def write_warning(policy: str, binding: str, text: str) -> str:
     """The warning about a failure, before the server cuts it."""
     return _WARNING.format(policy, binding, text)
 
 
-def speaker_of(warning: str) -> tuple[str, str] | None:
+def parse_warning(warning: str) -> tuple[str, str] | None:
     """The policy and the binding of a warning, or None for a warning of another origin."""
     match = _WARNED.match(warning)
     return (match[1], match[2] or "") if match else None
 
 
-def unsendable(warning: str) -> bool:
+def is_unsendable(warning: str) -> bool:
     """Return whether a server drops a warning because no header can hold it."""
     return any(unicodedata.category(character) == "Cc" for character in warning)
 
 
-def denial_of(response: Response) -> Denial | None:
+def read_denial(response: Response) -> Denial | None:
     """The policy's denial in a response, or None if no policy denied the request.
 
     Mirrors the message of `validating.dispatcher`: `ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …`.
@@ -92,20 +92,20 @@ def denial_of(response: Response) -> Denial | None:
     return Denial(match["policy"], match["binding"] or "", match["text"]) if match else None
 
 
-def aside_of(response: Response, operation: Operation, resource: str) -> Aside | None:
+def read_unrelated(response: Response, operation: Operation, resource: str) -> UnrelatedResponse | None:
     """The reason why a response does not concern policies, or None if it does.
 
     The server detects an existing object after admission, so AlreadyExists means that admission admitted the object.
     """
     exists = operation == "CREATE" and (response.status, response.reason) == (_CONFLICT, "AlreadyExists")
-    if response.status in _ADMITTED or exists or denial_of(response):
+    if response.status in _ADMITTED or exists or read_denial(response):
         return None
     if response.status == _FORBIDDEN and _MAY_NOT.search(response.message):
         right = f"{operation.lower()} on {resource}"
-        return Aside(f"permission to {right} is missing", permission=right)
+        return UnrelatedResponse(f"permission to {right} is missing", permission=right)
     if response.status in (_CONFLICT, _NOT_FOUND):
-        return Aside(GONE, stale=True)
+        return UnrelatedResponse(GONE, stale=True)
     if response.status == _NOT_ALLOWED:
-        return Aside(f"the server does not support {operation} of {resource}")
-    why = f"{response.status} {response.reason}".strip()
-    return Aside(f"the server rejects the {operation} of {resource} for another reason ({why})")
+        return UnrelatedResponse(f"the server does not support {operation} of {resource}")
+    reason = f"{response.status} {response.reason}".strip()
+    return UnrelatedResponse(f"the server rejects the {operation} of {resource} for another reason ({reason})")

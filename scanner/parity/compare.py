@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scanner.parity.answers import CUT, MOST, Denial, Response, denial_of, speaker_of, unsendable, warning_of
+from scanner.parity.answers import CUT, MOST, Denial, Response, is_unsendable, parse_warning, read_denial, write_warning
 from scanner.parity.verdicts import Verdict
 
 OTHER_DENIAL: Final = "another verdict denied the request, and a denial names one reason"
@@ -21,7 +21,7 @@ SILENCE: Final = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerdictDifference:
     """A result that only Assay or only the server has. Both texts are redacted."""
 
     policy: str
@@ -31,80 +31,80 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class VerdictComparison:
     """The comparison of the verdicts on one write; `unseen` counts, by reason, those that no client can observe."""
 
     agreed: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[VerdictDifference] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Comparison) -> None:
+    def add(self, other: VerdictComparison) -> None:
         """Add the counts and differences of another comparison."""
         self.agreed += other.agreed
         self.differences.extend(other.differences)
         self.unseen.update(other.unseen)
 
 
-def compared(verdicts: Sequence[Verdict], response: Response) -> Comparison:
-    """Compare every verdict on a write with the response, which must concern policies (see `aside_of`)."""
-    comparison = Comparison()
-    observed = _Observed(verdicts, response)
+def compare_verdicts(verdicts: Sequence[Verdict], response: Response) -> VerdictComparison:
+    """Compare every verdict on a write with the response, which must concern policies (see `read_unrelated`)."""
+    comparison = VerdictComparison()
+    observed = _ObservedResponse(verdicts, response)
     noticed: list[Verdict] = []
     for verdict in verdicts:
         if verdict.unseen:
             comparison.unseen[verdict.unseen] += 1
         elif verdict.text:
-            _failure(verdict, observed, comparison)
+            _compare_failure(verdict, observed, comparison)
         else:
             noticed.append(verdict)
-    _silence(noticed, observed, comparison)
-    _surplus(verdicts, observed, comparison)
+    _compare_pass(noticed, observed, comparison)
+    _compare_surplus(verdicts, observed, comparison)
     return comparison
 
 
-class _Observed:
+class _ObservedResponse:
     """The warnings and the denial in a response."""
 
     def __init__(self, verdicts: Iterable[Verdict], response: Response) -> None:
-        self.denial: Denial | None = denial_of(response)
+        self.denial: Denial | None = read_denial(response)
         self.warnings = set(response.warnings)
-        wanted = {_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
-        self.cut = sum(map(len, wanted | self._others(wanted))) > MOST
-        self.explained = {form for warning in wanted for form in self._forms(warning)}
+        expected = {_write_warning(verdict) for verdict in verdicts if verdict.warns and verdict.text}
+        self.cut = sum(map(len, expected | self._list_others(expected))) > MOST
+        self.explained = {form for warning in expected for form in self._list_forms(warning)}
 
-    def _others(self, wanted: set[str]) -> set[str]:
-        short = {warning[:CUT] for warning in wanted}
-        return {warning for warning in self.warnings if warning not in wanted | short}
+    def _list_others(self, expected: set[str]) -> set[str]:
+        short = {warning[:CUT] for warning in expected}
+        return {warning for warning in self.warnings if warning not in expected | short}
 
-    def _forms(self, warning: str) -> set[str]:
+    def _list_forms(self, warning: str) -> set[str]:
         return {warning, warning[:CUT]} if self.cut else {warning}
 
-    def warned(self, verdict: Verdict) -> bool:
+    def has_warning(self, verdict: Verdict) -> bool:
         """Return whether the failure is among the warnings, complete or cut."""
-        return bool(self._forms(_warning(verdict)) & self.warnings)
+        return bool(self._list_forms(_write_warning(verdict)) & self.warnings)
 
 
-def _warning(verdict: Verdict) -> str:
-    return warning_of(*verdict.speaker, verdict.text)
+def _write_warning(verdict: Verdict) -> str:
+    return write_warning(*verdict.speaker, verdict.text)
 
 
-def _failure(verdict: Verdict, observed: _Observed, comparison: Comparison) -> None:
+def _compare_failure(verdict: Verdict, observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     denial = observed.denial
-    if verdict.warns and observed.warned(verdict):
+    if verdict.warns and observed.has_warning(verdict):
         comparison.agreed += 1
-    elif verdict.warns and unsendable(_warning(verdict)):
+    elif verdict.warns and is_unsendable(_write_warning(verdict)):
         comparison.unseen[UNSENDABLE] += 1
     elif verdict.warns and observed.cut:
         comparison.unseen[DROPPED] += 1
     elif verdict.denies and denial and (denial.policy, denial.binding) == verdict.speaker:
-        _refused(verdict, denial, comparison)
+        _compare_denial(verdict, denial, comparison)
     elif verdict.denies and denial:
         comparison.unseen[OTHER_DENIAL] += 1
     else:
-        comparison.differences.append(Difference(*verdict.speaker, verdict.shown, SILENCE))
+        comparison.differences.append(VerdictDifference(*verdict.speaker, verdict.shown, SILENCE))
 
 
-def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
+def _compare_denial(verdict: Verdict, denial: Denial, comparison: VerdictComparison) -> None:
     """Compare a denial, which names one of several failures of a policy and binding."""
     if denial.text == verdict.text:
         comparison.agreed += 1
@@ -112,7 +112,7 @@ def _refused(verdict: Verdict, denial: Denial, comparison: Comparison) -> None:
         comparison.unseen[OTHER_DENIAL] += 1
 
 
-def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Comparison) -> None:
+def _compare_pass(verdicts: Iterable[Verdict], observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     """A pass is observed as a missing warning, or as a missing denial."""
     for verdict in verdicts:
         if verdict.denies and not verdict.warns and observed.denial:
@@ -121,19 +121,21 @@ def _silence(verdicts: Iterable[Verdict], observed: _Observed, comparison: Compa
             comparison.agreed += 1
 
 
-def _surplus(verdicts: Sequence[Verdict], observed: _Observed, comparison: Comparison) -> None:
+def _compare_surplus(verdicts: Sequence[Verdict], observed: _ObservedResponse, comparison: VerdictComparison) -> None:
     """Failures of the server that Assay does not expect; each replaces a verdict that passed."""
-    for speaker, text in _unexplained(verdicts, observed):
+    for speaker, text in _list_unexplained(verdicts, observed):
         if any(verdict.unseen and verdict.speaker == speaker for verdict in verdicts):
             continue
-        comparison.differences.append(Difference(*speaker, SILENCE, text))
+        comparison.differences.append(VerdictDifference(*speaker, SILENCE, text))
         passed = any(not verdict.text and not verdict.unseen and verdict.speaker == speaker for verdict in verdicts)
         comparison.agreed -= passed and comparison.agreed > 0
 
 
-def _unexplained(verdicts: Sequence[Verdict], observed: _Observed) -> Iterator[tuple[tuple[str, str], str]]:
+def _list_unexplained(
+    verdicts: Sequence[Verdict], observed: _ObservedResponse
+) -> Iterator[tuple[tuple[str, str], str]]:
     for warning in sorted(observed.warnings - observed.explained):
-        speaker = speaker_of(warning)
+        speaker = parse_warning(warning)
         if speaker:
             yield speaker, warning
     denial = observed.denial

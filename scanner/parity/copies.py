@@ -42,30 +42,30 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
 }
 
 
-def set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
+def list_fields_set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
     """The paths of an object whose values the server sets on CREATE."""
     family = (kind.group, kind.kind)
     metadata = tuple(("metadata", name) for name in _DROPPED)
-    allocated = (path for path in _ALLOCATED.get(family, ()) if _without(body, path) != body)
+    allocated = (path for path in _ALLOCATED.get(family, ()) if _drop_at(body, path) != body)
     return (*metadata, ("status",), *allocated, *_SIGNED.get(family, ()))
 
 
-def copy_of(kind: Kind, body: JsonObject) -> JsonObject:
+def make_copy(kind: Kind, body: JsonObject) -> JsonObject:
     """The object without fields that the server rejects or ignores in a second object."""
     paths = (*(("metadata", name) for name in _DROPPED), *_ALLOCATED.get((kind.group, kind.kind), ()))
     copied: Json = body
     for path in paths:
-        copied = _without(copied, path)
+        copied = _drop_at(copied, path)
     return as_object(copied)
 
 
 def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
     """Return whether an expression with these access paths reads one of these paths of the object."""
     of_the_object = [path[1:] for path in reads if path[0] in ("object", "oldObject")]
-    return any(_overlap(read, path) for read in of_the_object for path in paths)
+    return any(_paths_overlap(read, path) for read in of_the_object for path in paths)
 
 
-def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
+def list_changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
     """The outermost paths, through maps only, at which two versions of an object differ, without managedFields.
 
     A path is a tuple of member names, and begins with `at`.
@@ -75,19 +75,19 @@ def changed_paths(before: Json, after: Json, at: Path = ()) -> tuple[Path, ...]:
     if not isinstance(before, dict) or not isinstance(after, dict):
         return (at,)
     keys = dict.fromkeys((*before, *after))
-    return tuple(path for key in keys for path in changed_paths(before.get(key), after.get(key), (*at, key)))
+    return tuple(path for key in keys for path in list_changed_paths(before.get(key), after.get(key), (*at, key)))
 
 
-def _overlap(read: Path, path: Path) -> bool:
+def _paths_overlap(read: Path, path: Path) -> bool:
     return all(left == right for left, right in zip(read, path, strict=False))
 
 
-def _without(value: Json, path: Path) -> Json:
+def _drop_at(value: Json, path: Path) -> Json:
     """The value without the field at a path, in every item of a list on the way."""
     if isinstance(value, list):
-        return [_without(item, path) for item in value]
+        return [_drop_at(item, path) for item in value]
     if not isinstance(value, dict) or path[0] not in value:
         return value
     if len(path) == 1:
         return {key: item for key, item in value.items() if key != path[0]}
-    return {**value, path[0]: _without(value[path[0]], path[1:])}
+    return {**value, path[0]: _drop_at(value[path[0]], path[1:])}

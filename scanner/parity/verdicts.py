@@ -16,7 +16,7 @@ from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.parity.copies import reads_any, set_on_create
+from scanner.parity.copies import list_fields_set_on_create, reads_any
 
 AUDIT: Final = "only the audit log has the verdict of a binding without Deny and Warn"
 ANNOTATION: Final = "only the audit log has the value of an audit annotation"
@@ -46,22 +46,25 @@ class Verdict:
         return self.policy, self.binding
 
 
-def verdicts_of(
+def list_verdicts(
     invocation_results: Iterable[InvocationResult], compiled: Mapping[str, CompiledPolicy]
 ) -> tuple[Verdict, ...]:
     """One verdict for every check result, in their order; `compiled` has the policies by name."""
     return tuple(
-        _verdict(invocation_result, check_result, compiled[invocation_result.invocation.policy.name])
+        _make_verdict(invocation_result, check_result, compiled[invocation_result.invocation.policy.name])
         for invocation_result in invocation_results
         for check_result in invocation_result.check_results
     )
 
 
-def _verdict(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> Verdict:
+def _make_verdict(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> Verdict:
     binding, outcome = invocation_result.invocation.binding, check_result.outcome
     text, shown, always = "", "", False
     if isinstance(outcome, Violated) or (isinstance(outcome, Errored) and outcome.would_deny):
-        text, shown = outcome.message, redact.safe(outcome, check_result.check, invocation_result, compiled).message
+        text, shown = (
+            outcome.message,
+            redact.redact_outcome(outcome, check_result.check, invocation_result, compiled).message,
+        )
         always = isinstance(outcome, Errored) and outcome.always
     return Verdict(
         policy=invocation_result.invocation.policy.name,
@@ -71,33 +74,33 @@ def _verdict(invocation_result: InvocationResult, check_result: CheckResult, com
         shown=shown,
         warns="Warn" in binding.actions and not always,
         denies=always or "Deny" in binding.actions,
-        unseen=_unseen(invocation_result, check_result, compiled),
+        unseen=_explain_unseen(invocation_result, check_result, compiled),
     )
 
 
-def _unseen(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> str:
+def _explain_unseen(invocation_result: InvocationResult, check_result: CheckResult, compiled: CompiledPolicy) -> str:
     """The reason why no client can observe a check result, or an empty string."""
     outcome = check_result.outcome
     if isinstance(outcome, Skipped) and outcome.reason is SkipReason.NOT_AUDITABLE:
         return f"Assay did not evaluate the check: {outcome.detail}"
     if isinstance(outcome, Errored) and outcome.always:
-        return _anew(invocation_result, check_result.check, compiled)
+        return _evaluate_anew(invocation_result, check_result.check, compiled)
     if isinstance(outcome, Passed) and check_result.check.kind is CheckKind.AUDIT_ANNOTATION:
         return ANNOTATION
     observable = {"Deny", "Warn"} & set(invocation_result.invocation.binding.actions)
-    return _anew(invocation_result, check_result.check, compiled) if observable else AUDIT
+    return _evaluate_anew(invocation_result, check_result.check, compiled) if observable else AUDIT
 
 
-def _anew(invocation_result: InvocationResult, check: Check, compiled: CompiledPolicy) -> str:
+def _evaluate_anew(invocation_result: InvocationResult, check: Check, compiled: CompiledPolicy) -> str:
     if invocation_result.operation != "CREATE" or check.kind is CheckKind.CONFIGURATION:
         return ""
-    anew = set_on_create(invocation_result.resource.kind, invocation_result.resource.body)
-    return ANEW if reads_any(_reads(check, compiled), anew) else ""
+    anew = list_fields_set_on_create(invocation_result.resource.kind, invocation_result.resource.body)
+    return ANEW if reads_any(_list_reads(check, compiled), anew) else ""
 
 
-def _reads(check: Check, compiled: CompiledPolicy) -> Iterator[tuple[str, ...]]:
+def _list_reads(check: Check, compiled: CompiledPolicy) -> Iterator[tuple[str, ...]]:
     """The access paths that decide whether a check fails, and its message."""
     yield from compiled.reads(Check(CheckKind.CONDITIONS))
     yield from compiled.reads(check)
     if check.kind is CheckKind.VALIDATION:
-        yield from compiled.message_reads(check.index)
+        yield from compiled.list_message_reads(check.index)

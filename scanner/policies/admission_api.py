@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scanner.admission.auditability import AUDITABLE, reading
+from scanner.admission.auditability import AUDITABLE, classify_policy
 from scanner.admission.compiled import CompiledPolicy, Plugin, compile_policy
 from scanner.admission.dispatch import BoundPolicy, Combination
 from scanner.admission.evaluator import Evaluator
@@ -73,22 +73,24 @@ class PolicyKind:
         """
         if source == "cluster":
             return manifest.read_policy(document, language=self.language, source=source)
-        taken = api_validation.decoded(document)
-        policy = manifest.read_policy(taken, language=self.language, source=source)
-        _reject(self.policy_faults(taken, api_validation.written(policy, rules, self.plugin)))
+        decoded_manifest = api_validation.decode_manifest(document)
+        policy = manifest.read_policy(decoded_manifest, language=self.language, source=source)
+        _reject(self.policy_faults(decoded_manifest, api_validation.make_compile_check(policy, rules, self.plugin)))
         return policy
 
     def read_binding(self, document: JsonObject, *, source: str = "cluster") -> Binding:
         """The binding of a manifest. Raises InvalidManifest like `read_policy`."""
         if source == "cluster":
             return manifest.read_binding(document, language=self.language, source=source)
-        taken = api_validation.decoded(document)
-        _reject(self.binding_faults(taken))
-        return manifest.read_binding(taken, language=self.language, source=source)
+        decoded_manifest = api_validation.decode_manifest(document)
+        _reject(self.binding_faults(decoded_manifest))
+        return manifest.read_binding(decoded_manifest, language=self.language, source=source)
 
     def assume_bound(self, policy: Policy, *actions: Action) -> Binding:
         """The binding that `--assume-bound` creates: it covers the whole policy, and has no param."""
-        return Binding.unwritten(policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True)
+        return Binding.create_without_manifest(
+            policy, f"assumed:{policy.name}", actions, "--assume-bound", assumed=True
+        )
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """Compile a policy by the rules of a Kubernetes release."""
@@ -120,7 +122,7 @@ class PolicyKind:
         """The same as `bind`, for an existing evaluator."""
         joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
         return tuple(
-            bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
+            make_bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
             for policy in sorted(policies, key=lambda policy: policy.name)
             if joined[policy.key]
         )
@@ -132,7 +134,7 @@ def _reject(faults: tuple[str, ...]) -> None:
         raise InvalidManifest(tuple(dict.fromkeys(faults)))
 
 
-def bound_policy(
+def make_bound_policy(
     compiled: CompiledPolicy,
     bindings: Iterable[Binding],
     operations: tuple[Operation, ...],
@@ -140,7 +142,7 @@ def bound_policy(
     combination: Combination | None = None,
 ) -> BoundPolicy:
     """Return a compiled policy with its bindings, ordered by name, for requests of some operations."""
-    read = reading(compiled, operations)
+    read = classify_policy(compiled, operations)
     requester = frozenset(
         check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
     )
@@ -163,30 +165,34 @@ class BoundByApi(BoundLanguage):
     @cached_property
     def bound(self) -> tuple[BoundPolicy, ...]:
         """See BoundLanguage."""
-        given, context = self.documents, self.context
-        return self.api.bind_to(self.evaluator, given.policies, given.bindings, context.operations, context.rules)
+        documents, context = self.documents, self.context
+        return self.api.bind_to(
+            self.evaluator, documents.policies, documents.bindings, context.operations, context.rules
+        )
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """See BoundLanguage."""
         return self.documents.bindings
 
-    def announced(self) -> Iterator[Policy]:
+    def list_announced(self) -> Iterator[Policy]:
         """See BoundLanguage."""
-        named = {binding.policy_key for binding in self.documents.bindings}
-        yield from (policy for policy in self.documents.policies if policy.key in named)
+        bound_keys = {binding.policy_key for binding in self.documents.bindings}
+        yield from (policy for policy in self.documents.policies if policy.key in bound_keys)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage."""
-        yield from self._recorded
+        yield from self._recorded_policies
 
     @cached_property
-    def _recorded(self) -> tuple[tuple[Policy, Reading], ...]:
+    def _recorded_policies(self) -> tuple[tuple[Policy, Reading], ...]:
         readings = {bound_policy.policy.key: bound_policy.reading for bound_policy in self.bound}
-        return tuple((policy, readings.get(policy.key) or self._reading(policy)) for policy in self.documents.policies)
+        return tuple(
+            (policy, readings.get(policy.key) or self._find_reading(policy)) for policy in self.documents.policies
+        )
 
-    def _reading(self, policy: Policy) -> Reading:
-        return reading(self.api.compile(policy, self.context.rules), self.context.operations)
+    def _find_reading(self, policy: Policy) -> Reading:
+        return classify_policy(self.api.compile(policy, self.context.rules), self.context.operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +250,22 @@ class AdmissionLanguage:
         """See Language."""
         return api_validation.unknown_fields(document)
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the API server generates no policies."""
         del own, others
         yield from ()
+
+    @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return False
 
     @property
     def patch_decides(self) -> bool:
         """See Language."""
         return True
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: every part."""
         del check
         return spec

@@ -14,7 +14,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.reading import Reading
-from scanner.model.release import NEWEST, Minor
+from scanner.model.release import NEWEST, Minor, Release
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import Health, OutOfScope
@@ -56,7 +56,7 @@ Places: TypeAlias = Mapping[Kind, tuple[str, ...]]
 class Lists(Protocol):
     """A source of listed objects."""
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces; the empty name stands for all namespaces.
 
         Raises ListFailed, and ValueError for a page that cannot be read.
@@ -70,7 +70,8 @@ class BindingContext:
 
     `rules` is the Kubernetes release that evaluates, `operations` are those of the simulated requests, `user` makes them.
     `schemas` has the known schemas by which objects of a kind are merged. `params` are the objects among the policy files.
-    Without `lists` nothing can be listed. `namespaces` are those of the cluster, from which policies may have been derived.
+    Without `lists` nothing can be listed. `namespaces` are those of the cluster, from which policies may have been derived. `files`
+    tells that files stand for the cluster.
     """
 
     now: datetime
@@ -82,15 +83,21 @@ class BindingContext:
     params: tuple[Resource, ...] = ()
     lists: Lists | None = None
     namespaces: tuple[JsonObject, ...] = ()
+    files: bool = False
 
 
 class ListRight(NamedTuple):
-    """A permission to list a resource in a namespace, and its purpose."""
+    """A permission to list a resource in a namespace, and its purpose.
+
+    A scan without an `optional` permission is still complete; `without` is the difference.
+    """
 
     group: str
     plural: str
     namespace: str
     why: str
+    optional: bool = False
+    without: str = ""
 
 
 class RuleDocument(NamedTuple):
@@ -108,12 +115,14 @@ class BoundLanguage(ABC):
 
     With `own_health`, `health` returns every problem that is known before the first object is evaluated; otherwise it adds to the
     health of policies of every language: expressions that do not compile, missing params, repeated bindings. `gaps` and `outside`
-    are the unknown parts of the language's own configuration.
+    are the unknown parts of the language's own configuration. `release` is that of the controller whose rules decide besides those of
+    the Kubernetes release, or None.
     """
 
     own_health: bool = False
     gaps: tuple[Gap, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
+    release: Release | None = None
 
     @property
     @abstractmethod
@@ -125,11 +134,11 @@ class BoundLanguage(ABC):
         """The bindings to record, including those that put no policy into force."""
         return tuple(binding for bound_policy in self.bound for binding in bound_policy.bindings)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """Pairs of a policy to record, in force or not, and the access paths of its expressions."""
         yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
-    def announced(self) -> Iterator[Policy]:
+    def list_announced(self) -> Iterator[Policy]:
         """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
         yield from (bound_policy.policy for bound_policy in self.bound)
 
@@ -175,6 +184,6 @@ class BoundLanguage(ABC):
         del evaluable, served
         yield from ()
 
-    def observed(self, health: Iterable[Health]) -> Iterator[Health]:
+    def adapt_health(self, health: Iterable[Health]) -> Iterator[Health]:
         """The health that the evaluation found for policies of every language, adapted to the policies of this language."""
         yield from health

@@ -94,7 +94,7 @@ class Language(Protocol):
         """The binding that `--assume-bound` creates for a policy. Raises UsageError if policies need no binding."""
         ...
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterable[tuple[PolicyKey, Health]]:
         """The policies of other languages that a controller generated from its `own`, each with a health entry.
 
         They would repeat every finding, so a scan does not evaluate them.
@@ -110,7 +110,12 @@ class Language(Protocol):
         """Return whether a patch release of the API server may decide other verdicts, or is not known not to."""
         ...
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    @property
+    def is_kyvernos(self) -> bool:
+        """Return whether Kyverno evaluates its policies: then the release of Kyverno decides besides that of Kubernetes."""
+        ...
+
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """The parts of the spec of a policy, or of a binding, that decide the verdicts of checks of a kind.
 
         The others are texts and actions: an object passes the same checks with any of them.
@@ -142,7 +147,7 @@ LANGUAGES: Final = with_options()
 """Every language with the default options."""
 
 
-def documents_of(language: Language, nouns: Iterable[Policy | Binding | Supporting]) -> PolicyDocuments:
+def select_documents(language: Language, nouns: Iterable[Policy | Binding | Supporting]) -> PolicyDocuments:
     """The policies and bindings of a language, and the objects that they rely on: those that the language reads."""
     policies: list[Policy] = []
     bindings: list[Binding] = []
@@ -160,19 +165,19 @@ def documents_of(language: Language, nouns: Iterable[Policy | Binding | Supporti
     return PolicyDocuments(tuple(policies), tuple(bindings), tuple(supporting))
 
 
-def listed_kinds(languages: Iterable[Language], served: Iterable[Kind]) -> tuple[Kind, ...]:
+def list_document_kinds(languages: Iterable[Language], served: Iterable[Kind]) -> tuple[Kind, ...]:
     """The kinds to list for the documents of some languages, each once: those of a family have kinds in common."""
     every = tuple(served)
     return tuple(dict.fromkeys(kind for language in languages for kind in language.kinds(every)))
 
 
-def deciding_kinds(language: Language, served: Iterable[Kind]) -> Iterator[Kind]:
+def list_deciding_kinds(language: Language, served: Iterable[Kind]) -> Iterator[Kind]:
     """The kinds whose objects are the policies of a language, or decide which policies it has."""
     yield from language.kinds(served)
     yield from (NAMESPACES,) if language.derive else ()
 
 
-def derived(
+def derive_from_namespaces(
     languages: Iterable[Language], namespaces: Collection[JsonObject], rules: Minor
 ) -> Iterator[Policy | Binding]:
     """The policies and bindings of some languages that follow from the namespaces of a cluster."""
@@ -181,38 +186,44 @@ def derived(
             yield from language.derive(namespaces, rules)
 
 
-def compiled(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
+def compile_policy(policy: Policy, rules: Minor, languages: Iterable[Language] = LANGUAGES) -> CompiledPolicy:
     """Compile a policy of one of some languages, without generated variants. Raises UsageError for another language."""
-    if language := _named(policy.language, languages):
+    if language := _find_language(policy.language, languages):
         return language.compile(policy, rules)
     raise UsageError(f"policy {policy.name}: {policy.language} is no policy language that this version evaluates")
 
 
-def report_source(language: str, languages: Iterable[Language] = LANGUAGES) -> str:
+def find_report_source(language: str, languages: Iterable[Language] = LANGUAGES) -> str:
     """The `source` of results in policy reports; empty for the name of the language, and for one that this version does not know."""
-    known = _named(language, languages)
-    return known.report_source if known else ""
+    found_language = _find_language(language, languages)
+    return found_language.report_source if found_language else ""
 
 
-def deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
+def select_deciding(language: str, spec: JsonObject, check: CheckKind) -> JsonObject:
     """The parts of a spec that decide about a kind of check: every part, for a language that this version does not know."""
-    known = _named(language)
-    return known.deciding(spec, check) if known else spec
+    found_language = _find_language(language)
+    return found_language.select_deciding(spec, check) if found_language else spec
 
 
 def patch_decides(language: str) -> bool:
     """Return whether a patch release of the API server may decide; true for a language that this version does not know."""
-    known = _named(language)
-    return known is None or known.patch_decides
+    found_language = _find_language(language)
+    return found_language is None or found_language.patch_decides
 
 
-def constraints(policy: Policy) -> tuple[MatchResources, ...]:
+def is_kyvernos(language: str) -> bool:
+    """Return whether the release of Kyverno may decide; true for a language that this version does not know."""
+    known = _find_language(language)
+    return known is None or known.is_kyvernos
+
+
+def list_constraints(policy: Policy) -> tuple[MatchResources, ...]:
     """The match constraints of each form of a policy. Those that it states itself, for a language that this version does not know."""
-    language = _named(policy.language)
+    language = _find_language(policy.language)
     if language:
         return language.constraints(policy)
     return (policy.match,) if policy.match else ()
 
 
-def _named(name: str, languages: Iterable[Language] = LANGUAGES) -> Language | None:
+def _find_language(name: str, languages: Iterable[Language] = LANGUAGES) -> Language | None:
     return next((language for language in languages if name in language.names), None)

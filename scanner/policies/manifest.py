@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, NamedTuple, cast
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, texts
-from scanner.model.nearest import nearest
+from scanner.model.nearest import find_nearest
 from scanner.model.policy import (
     Action,
     AuditAnnotation,
@@ -32,7 +32,7 @@ from scanner.model.policy import (
     Rule,
     Validation,
 )
-from scanner.model.selector import selector_of
+from scanner.model.selector import parse_selector
 
 GROUP = "admissionregistration.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -50,17 +50,17 @@ def read_policy(document: JsonObject, *, language: str, source: str = "cluster")
     return Policy(
         language=language,
         name=as_text(dig(document, "metadata", "name")),
-        match=_match(dig(spec, "matchConstraints")),
-        param_kind=_param_kind(dig(spec, "paramKind")),
-        match_conditions=_named(dig(spec, "matchConditions")),
-        variables=_named(dig(spec, "variables")),
-        validations=tuple(_validation(item) for item in as_list(dig(spec, "validations"))),
-        audit_annotations=tuple(_annotation(item) for item in as_list(dig(spec, "auditAnnotations"))),
+        match=_read_match(dig(spec, "matchConstraints")),
+        param_kind=_read_param_kind(dig(spec, "paramKind")),
+        match_conditions=_read_named_expressions(dig(spec, "matchConditions")),
+        variables=_read_named_expressions(dig(spec, "variables")),
+        validations=tuple(_read_validation(item) for item in as_list(dig(spec, "validations"))),
+        audit_annotations=tuple(_read_annotation(item) for item in as_list(dig(spec, "auditAnnotations"))),
         failure_policy=cast("FailurePolicy", as_text(dig(spec, "failurePolicy")) or "Fail"),
         manifest=document,
         digest=digest(document),
         source=source,
-        mutations=tuple(_mutation(item) for item in as_list(dig(spec, "mutations"))),
+        mutations=tuple(_read_mutation(item) for item in as_list(dig(spec, "mutations"))),
         reinvocation_policy=cast("ReinvocationPolicy", as_text(dig(spec, "reinvocationPolicy")) or "Never"),
     )
 
@@ -73,8 +73,8 @@ def read_binding(document: JsonObject, *, language: str, source: str = "cluster"
         language=language,
         name=as_text(dig(document, "metadata", "name")),
         policy_name=as_text(dig(spec, "policyName")),
-        param_ref=_param_ref(dig(spec, "paramRef"), missing="Deny" if alpha else ""),
-        match=_match(dig(spec, "matchResources")),
+        param_ref=_read_param_ref(dig(spec, "paramRef"), missing="Deny" if alpha else ""),
+        match=_read_match(dig(spec, "matchResources")),
         actions=cast("tuple[Action, ...]", texts(dig(spec, "validationActions"))),
         manifest=document,
         digest=digest(document),
@@ -89,23 +89,23 @@ def digest(document: JsonObject) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _match(value: Json) -> MatchResources | None:
+def _read_match(value: Json) -> MatchResources | None:
     if not isinstance(value, dict):
         return None
     return MatchResources(
-        rules=_rules(value.get("resourceRules")),
-        exclude_rules=_rules(value.get("excludeResourceRules")),
-        namespace_selector=selector_of(value.get("namespaceSelector")),
-        object_selector=selector_of(value.get("objectSelector")),
+        rules=_read_rules(value.get("resourceRules")),
+        exclude_rules=_read_rules(value.get("excludeResourceRules")),
+        namespace_selector=parse_selector(value.get("namespaceSelector")),
+        object_selector=parse_selector(value.get("objectSelector")),
         match_policy=as_text(value.get("matchPolicy")) or "Equivalent",
     )
 
 
-def _rules(value: Json) -> tuple[Rule, ...]:
-    return tuple(_rule(item) for item in as_list(value))
+def _read_rules(value: Json) -> tuple[Rule, ...]:
+    return tuple(_read_rule(item) for item in as_list(value))
 
 
-def _rule(value: Json) -> Rule:
+def _read_rule(value: Json) -> Rule:
     return Rule(
         operations=texts(dig(value, "operations")),
         api_groups=texts(dig(value, "apiGroups")),
@@ -116,31 +116,31 @@ def _rule(value: Json) -> Rule:
     )
 
 
-def _param_kind(value: Json) -> ParamKind | None:
+def _read_param_kind(value: Json) -> ParamKind | None:
     if not isinstance(value, dict):
         return None
     return ParamKind(as_text(value.get("apiVersion")), as_text(value.get("kind")))
 
 
-def _param_ref(value: Json, *, missing: str) -> ParamRef | None:
+def _read_param_ref(value: Json, *, missing: str) -> ParamRef | None:
     if not isinstance(value, dict):
         return None
     selector = value.get("selector")
     return ParamRef(
         name=as_text(value.get("name")),
         namespace=as_text(value.get("namespace")),
-        selector=None if selector is None else selector_of(selector),
+        selector=None if selector is None else parse_selector(selector),
         parameter_not_found_action=as_text(value.get("parameterNotFoundAction")) or missing,
     )
 
 
-def _named(value: Json) -> tuple[NamedExpression, ...]:
+def _read_named_expressions(value: Json) -> tuple[NamedExpression, ...]:
     return tuple(
         NamedExpression(as_text(dig(item, "name")), as_text(dig(item, "expression"))) for item in as_list(value)
     )
 
 
-def _validation(value: Json) -> Validation:
+def _read_validation(value: Json) -> Validation:
     return Validation(
         expression=as_text(dig(value, "expression")),
         message=as_text(dig(value, "message")),
@@ -149,11 +149,11 @@ def _validation(value: Json) -> Validation:
     )
 
 
-def _annotation(value: Json) -> AuditAnnotation:
+def _read_annotation(value: Json) -> AuditAnnotation:
     return AuditAnnotation(as_text(dig(value, "key")), as_text(dig(value, "valueExpression")))
 
 
-def _mutation(value: Json) -> Mutation:
+def _read_mutation(value: Json) -> Mutation:
     patch_type = as_text(dig(value, "patchType"))
     body = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
     return Mutation(cast("PatchType", patch_type), as_text(dig(value, body, "expression")))
@@ -179,29 +179,31 @@ class UnknownField(NamedTuple):
         return f"{path} (did you mean {self.alike}?)" if self.alike else path
 
 
-def unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
+def make_unknown_field(path: str, name: str, known: Iterable[str]) -> UnknownField:
     """The unknown field `name` at a path, whose type has the `known` fields."""
-    return UnknownField(path, nearest(name, known))
+    return UnknownField(path, find_nearest(name, known))
 
 
-def shown(fields: Sequence[UnknownField]) -> str:
+def write_unknown_fields(fields: Sequence[UnknownField]) -> str:
     """Unknown fields as a list; of many, the first ones and the number of the others."""
-    named = ", ".join(map(str, islice(fields, _SHOWN)))
-    return f"{named} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else named
+    names = ", ".join(map(str, islice(fields, _SHOWN)))
+    return f"{names} and {len(fields) - _SHOWN:,} more" if len(fields) > _SHOWN else names
 
 
 # Specs of policies without their texts.
 
 
-def without_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
+def remove_texts(spec: JsonObject, *, fields: Collection[str], of_validations: Collection[str]) -> JsonObject:
     """A spec without some of its fields, and without some fields of its validations."""
-    kept = {key: value for key, value in spec.items() if key not in fields}
-    if "validations" in kept:
-        kept["validations"] = [_without_text(validation, of_validations) for validation in as_list(kept["validations"])]
-    return kept
+    kept_fields = {key: value for key, value in spec.items() if key not in fields}
+    if "validations" in kept_fields:
+        kept_fields["validations"] = [
+            _remove_text(validation, of_validations) for validation in as_list(kept_fields["validations"])
+        ]
+    return kept_fields
 
 
-def _without_text(validation: Json, fields: Collection[str]) -> Json:
+def _remove_text(validation: Json, fields: Collection[str]) -> Json:
     if not isinstance(validation, dict):
         return validation
     return {key: value for key, value in validation.items() if key not in fields}

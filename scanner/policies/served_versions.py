@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scanner.model.json import JsonObject, as_text
-from scanner.model.release import Minor, shown
+from scanner.model.release import Minor, format_minor
 from scanner.model.resource import Kind
 from scanner.policies.manifest import GROUP, VERSIONS
 
@@ -48,36 +48,36 @@ class ServedVersions:
     kinds: tuple[Kind, ...] | None = None
     unknown: frozenset[str] = frozenset()
 
-    def note(self, document: JsonObject) -> str:
+    def make_note(self, document: JsonObject) -> str:
         """The note about a manifest whose version is not served, or an empty string."""
         api_version, kind = as_text(document.get("apiVersion")), as_text(document.get("kind"))
         group, _, version = api_version.rpartition("/")
         if self.kinds is None:
-            return self._of_release(kind, version) if group == GROUP and kind in _RELEASES else ""
+            return self._note_for_release(kind, version) if group == GROUP and kind in _RELEASES else ""
         if self.unknown & {"/apis", group, api_version}:
             return ""
         served = [each.version for each in self.kinds if (each.group, each.kind) == (group, kind)]
         if version in served:
             return ""
-        return _sentence(f"this cluster of Kubernetes {shown(self.rules)} does not serve", version, served)
+        return _write_sentence(f"this cluster of Kubernetes {format_minor(self.rules)} does not serve", version, served)
 
-    def _of_release(self, kind: str, version: str) -> str:
-        release = f"Kubernetes {shown(self.rules)}"
-        served = tuple(self._versions(kind))
+    def _note_for_release(self, kind: str, version: str) -> str:
+        release = f"Kubernetes {format_minor(self.rules)}"
+        served = tuple(self._list_versions(kind))
         if version not in served:
-            return _sentence(f"{release} does not serve", version, [each for each in served if each == _STABLE])
+            return _write_sentence(f"{release} does not serve", version, [each for each in served if each == _STABLE])
         if version != _STABLE:
             return f"{release} serves {version} of this kind only if --runtime-config enables it; {_EVALUATED}"
         return ""
 
-    def _versions(self, kind: str) -> Iterator[str]:
+    def _list_versions(self, kind: str) -> Iterator[str]:
         for version in VERSIONS:
             since, until = _RELEASES[kind][version]
             if since <= self.rules < until:
                 yield version
 
 
-def _sentence(refusal: str, version: str, served: Iterable[str]) -> str:
+def _write_sentence(refusal: str, version: str, served: Iterable[str]) -> str:
     others = ", ".join(dict.fromkeys(served))
     return (
         f"{refusal} {version} of this kind, but {others}; {_EVALUATED}"

@@ -16,7 +16,7 @@ _PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 _NAMED = 5
 
 
-def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
+def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
     """The kinds of webhook configurations to list, each in the newest served version."""
     offered = tuple(kinds)
     for plural in _PLURALS:
@@ -24,15 +24,15 @@ def webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
         yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
 
 
-def described(configuration: Resource) -> OutOfScope:
+def describe_webhooks(configuration: Resource) -> OutOfScope:
     """One configuration, with the names of its webhooks."""
     names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
-    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    names_text = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
-    why = f"{number} ({shown}): what a program decides is not written in the API" if names else "it has no webhook"
+    why = f"{number} ({names_text}): what a program decides is not written in the API" if names else "it has no webhook"
     return OutOfScope(configuration.kind.kind, configuration.name, why)
 
 
-def unknown(kind: Kind, why: str) -> OutOfScope:
+def describe_unlisted(kind: Kind, why: str) -> OutOfScope:
     """The record of configurations that could not be listed."""
     return OutOfScope(kind.kind, "", f"whether there are any is not known: {why}")

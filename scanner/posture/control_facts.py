@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.policy import BindingKey, MatchResources, Policy, PolicyKey, policy_label
+from scanner.model.policy import MatchResources, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
@@ -27,6 +27,7 @@ from scanner.model.scans.scan import (
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.controls import PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
+from scanner.posture.score import find_assumed_bindings
 
 Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
 """The match constraints of each form in which a policy is evaluated."""
@@ -73,7 +74,7 @@ def needs_of(record: ScanRecord, forms: Forms) -> Needs:
     for tally in record.tallies:
         seen[tally.policy_key].add((tally.api_version, tally.kind))
     return {
-        policy: _needs(record, policy, several, seen[policy].union(*map(covered.of, several)))
+        policy: _needs(record, policy, several, seen[policy].union(*map(covered.list_matched, several)))
         for policy, several in matches.items()
     }
 
@@ -99,29 +100,24 @@ def _concerns(gap: Gap, policy: PolicyKey, matches: Sequence[MatchResources], ot
 
 def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
     """The facts of a scan about its policies. `waived` are those of its tallies whose findings are waived."""
-    counts, accepted = _in_force(record), _by_outcome(waived)
+    counts, accepted = _count_in_force(record), _sum_by_outcome(waived)
     return ScanFacts(
         policies={
             used.policy.key: _facts(used, record, needs[used.policy.key], counts, accepted) for used in record.policies
         },
         obstacles=tuple(_obstacles(record)),
-        unread=tuple(_unread(record)),
+        unread=tuple(_list_unread(record)),
     )
 
 
-def assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
-    """The bindings that `--assume-bound` added to a scan."""
-    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
-
-
-def evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
+def collect_evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
     """The objects of which a validation or mutation of each policy was evaluated: bit n of a number is the object with id n.
 
     None if an older version recorded the scan.
     """
-    assumed, objects = assumed_bindings(record), defaultdict[PolicyKey, int](int)
+    assumed, objects = find_assumed_bindings(record), defaultdict[PolicyKey, int](int)
     known = not record.tallies
-    for each in record.evaluated():
+    for each in record.evaluated_objects():
         known = True
         if each.check.kind in _EVIDENCE and (each.language, each.policy, each.binding) not in assumed:
             objects[each.language, each.policy] |= each.evaluated.bits()
@@ -137,8 +133,8 @@ class _Counts:
     requester: int = 0
 
 
-def _in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
-    assumed = assumed_bindings(record)
+def _count_in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
+    assumed = find_assumed_bindings(record)
     counts: defaultdict[PolicyKey, _Counts] = defaultdict(lambda: _Counts(Counter()))
     for tally, number in record.tallies.items():
         if tally.binding_key not in assumed:
@@ -146,7 +142,7 @@ def _in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
     return counts
 
 
-def _by_outcome(tallies: Tallies) -> _Accepted:
+def _sum_by_outcome(tallies: Tallies) -> _Accepted:
     """The numbers of checks of each policy by outcome."""
     numbers: defaultdict[PolicyKey, Counter[OutcomeName]] = defaultdict(Counter)
     for tally, number in tallies.items():
@@ -177,21 +173,21 @@ def _facts(
         passed=counts.passed,
         requester=counts.requester,
         accepted=accepted.get(key, {}),
-        obstacles=(*_unlisted(needs), *_unevaluated(used, record)),
+        obstacles=(*_list_unlisted(needs), *_list_unevaluated(used, record)),
     )
 
 
-def _unlisted(needs: PolicyNeeds) -> Iterator[str]:
+def _list_unlisted(needs: PolicyNeeds) -> Iterator[str]:
     """The lists and gaps that may hide objects of a policy; a list that is not complete has no second line for its gap."""
     incomplete = [line for line in needs.coverage if line.state is not CoverageState.LISTED]
     for line in incomplete:
         yield f"{line.kind} ({line.api_version}) {_UNLISTED[line.state]}"
     stated = {*map(_name, incomplete)}
     others = [gap for gap in needs.gaps if gap.kind is not GapKind.LIST or gap.where not in stated]
-    yield from _named(sorted(others))
+    yield from _name_gaps(sorted(others))
 
 
-def _named(gaps: Sequence[Gap]) -> Iterator[str]:
+def _name_gaps(gaps: Sequence[Gap]) -> Iterator[str]:
     """The gaps of each kind, if there are many as their number with the first of them."""
     for _, group in groupby(gaps, key=lambda gap: gap.kind):
         first, *more = group
@@ -208,9 +204,9 @@ def _name(line: Coverage) -> str:
     return f"{line.api_version}/{line.kind}"
 
 
-def _unevaluated(used: PolicyRecord, record: ScanRecord) -> Iterator[str]:
+def _list_unevaluated(used: PolicyRecord, record: ScanRecord) -> Iterator[str]:
     name = used.policy.name
-    for kind in sorted({entry.kind for entry in record.health if entry.policy_key == used.policy.key}):
+    for kind in sorted({health.kind for health in record.health if health.policy_key == used.policy.key}):
         if clause := _UNEVALUATED.get(kind):
             yield f"policy {name} {clause}"
     if used.reading.reason:
@@ -241,7 +237,7 @@ def limits_of(scope: Scope) -> Iterator[str]:
             yield f"the scan was limited to {noun} {', '.join(names)}"
 
 
-def _unread(record: ScanRecord) -> Iterator[str]:
+def _list_unread(record: ScanRecord) -> Iterator[str]:
     """The reasons why policies or bindings may be missing from a scan."""
     scope = record.scan.scope
     if record.scan.state not in (ScanState.COMPLETE, ScanState.INCOMPLETE):
@@ -249,5 +245,5 @@ def _unread(record: ScanRecord) -> Iterator[str]:
     yield from limits_of(Scope(policies=scope.policies, bindings=scope.bindings))
     known = {_NAMESPACES, *map(_name, record.coverage)}
     unknown = [gap for gap in record.gaps if _place(gap) not in known and not gap.where.startswith(_POLICY)]
-    for reason in _named(sorted(unknown)):
+    for reason in _name_gaps(sorted(unknown)):
         yield f"policies may be missing: {reason}"

@@ -111,7 +111,7 @@ class PolicyFacts:
     accepted: Mapping[OutcomeName, int] = field(default_factory=dict)
     obstacles: tuple[str, ...] = ()
 
-    def open(self, *outcomes: OutcomeName, accepting: bool) -> int:
+    def count_open(self, *outcomes: OutcomeName, accepting: bool) -> int:
         """The number of checks with one of some outcomes, if `accepting` without those whose findings are waived."""
         every = sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
         return every - (sum(self.accepted.get(outcome, 0) for outcome in outcomes) if accepting else 0)
@@ -147,7 +147,7 @@ class ControlResult:
     why: tuple[str, ...]
 
     @property
-    def bound(self) -> tuple[PolicyKey, ...]:
+    def policies_in_force(self) -> tuple[PolicyKey, ...]:
         """The policies of the control that are in force."""
         return tuple(policy for policy in self.policies if policy not in self.unbound)
 
@@ -156,7 +156,7 @@ _VIOLATED = (OutcomeName.VIOLATED,)
 _ERRORED = (OutcomeName.ERRORED_DENY, OutcomeName.ERRORED_ADMIT)
 
 
-def control_results(
+def evaluate_controls(
     controls: Iterable[Control], policies: Collection[Policy], facts: ScanFacts
 ) -> Iterator[ControlResult]:
     """The result of each control in a scan, in the order of the controls. The order of policies does not matter."""
@@ -171,12 +171,12 @@ def controls_by_policy(
     served: dict[PolicyKey, list[str]] = {}
     for framework in frameworks:
         for control in framework.controls:
-            for policy in selected(control, policies):
+            for policy in select_policies(control, policies):
                 served.setdefault(policy, []).append(f"{framework.name}/{control.id}")
     return {policy: tuple(ids) for policy, ids in served.items()}
 
 
-def selected(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, ...]:
+def select_policies(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, ...]:
     """The policies that a control selects, each once, in order of language and name."""
     return tuple(
         sorted({policy.key for policy in policies if any(selector.selects(policy) for selector in control.policies)})
@@ -184,18 +184,18 @@ def selected(control: Control, policies: Iterable[Policy]) -> tuple[PolicyKey, .
 
 
 def _result(control: Control, policies: Collection[Policy], facts: ScanFacts) -> ControlResult:
-    keys = selected(control, policies)
+    keys = select_policies(control, policies)
     unbound = tuple(key for key in keys if not facts.policies.get(key, PolicyFacts()).bound)
-    own = [facts.policies[key] for key in keys if key not in unbound]
+    bound = [facts.policies[key] for key in keys if key not in unbound]
     unmatched = tuple(
         selector
         for selector in dict.fromkeys(control.policies)
         if not any(selector.selects(policy) for policy in policies)
     )
-    missing = tuple(_missing(unmatched, unbound))
-    if own:
-        state, why = _state(own, (*missing, *facts.obstacles), accepting=False)
-        state_with_waivers, _ = _state(own, (*missing, *facts.obstacles), accepting=True)
+    missing = tuple(_list_missing(unmatched, unbound))
+    if bound:
+        state, why = _state(bound, (*missing, *facts.obstacles), accepting=False)
+        state_with_waivers, _ = _state(bound, (*missing, *facts.obstacles), accepting=True)
     else:
         unread = facts.unread if control.policies else ()
         state = state_with_waivers = ControlState.NOT_SHOWN if unread else ControlState.NOT_COVERED
@@ -207,15 +207,15 @@ def _state(
     policies: Collection[PolicyFacts], missing: tuple[str, ...], *, accepting: bool
 ) -> tuple[ControlState, tuple[str, ...]]:
     """The state of a control, given its policies in force, and the reasons why it is not shown."""
-    if any(policy.open(*_VIOLATED, accepting=accepting) for policy in policies):
+    if any(policy.count_open(*_VIOLATED, accepting=accepting) for policy in policies):
         return ControlState.VIOLATED, ()
-    if any(policy.open(*_ERRORED, accepting=accepting) for policy in policies):
+    if any(policy.count_open(*_ERRORED, accepting=accepting) for policy in policies):
         return ControlState.ERRORED, ()
     why = tuple(dict.fromkeys([*missing, *_obstacles(policies, accepting=accepting)]))
     return (ControlState.NOT_SHOWN, why) if why else (ControlState.MET, ())
 
 
-def _missing(unmatched: Iterable[PolicySelector], unbound: Iterable[PolicyKey]) -> Iterator[str]:
+def _list_missing(unmatched: Iterable[PolicySelector], unbound: Iterable[PolicyKey]) -> Iterator[str]:
     for selector in unmatched:
         yield f"no policy has the {selector}"
     for _, name in unbound:
@@ -242,7 +242,7 @@ def _obstacles(policies: Collection[PolicyFacts], *, accepting: bool) -> Iterato
 
 
 def _sum(policies: Iterable[PolicyFacts], outcome: OutcomeName, *, accepting: bool) -> int:
-    return sum(policy.open(outcome, accepting=accepting) for policy in policies)
+    return sum(policy.count_open(outcome, accepting=accepting) for policy in policies)
 
 
 def _checks(number: int, noun: str = "check") -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from scanner.cel.explanation.explained import path_of
+from scanner.cel.explanation.explained import write_path
 from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scans.place import ObjectName
 from scanner.model.scans.scan import StoredFinding
@@ -14,10 +14,10 @@ from scanner.model.scans.scan import StoredFinding
 _REQUEST: Final = "request.object."
 
 
-def deciding_fields(finding: Finding) -> Iterator[str]:
+def find_deciding_fields(finding: Finding) -> Iterator[str]:
     """The paths of the fields, the most telling first. Those of other documents, such as params, are among them."""
     if isinstance(finding.outcome, WouldChange):
-        yield from (_of_pointer(change.path) for change in finding.outcome.patch)
+        yield from (_parse_pointer(change.path) for change in finding.outcome.patch)
     yield from (reason.path.removeprefix(_REQUEST) for reason in finding.evidence.reasons if reason.path)
 
 
@@ -25,7 +25,7 @@ def fields_by_object(findings: Iterable[StoredFinding]) -> Mapping[ObjectName, s
     """The deciding fields of findings, by their objects."""
     fields: defaultdict[ObjectName, set[str]] = defaultdict(set)
     for finding in (stored.finding for stored in findings):
-        fields[object_of(finding)].update(deciding_fields(finding))
+        fields[object_of(finding)].update(find_deciding_fields(finding))
     return fields
 
 
@@ -34,7 +34,7 @@ def object_of(finding: Finding) -> ObjectName:
     return ObjectName(finding.api_version.rpartition("/")[0], finding.kind, finding.namespace, finding.name)
 
 
-def _of_pointer(pointer: str) -> str:
+def _parse_pointer(pointer: str) -> str:
     """The path of a JSON pointer (RFC 6901)."""
     steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
-    return path_of(("object", *(int(step) if step.isdecimal() else step for step in steps)))
+    return write_path(("object", *(int(step) if step.isdecimal() else step for step in steps)))

@@ -14,7 +14,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.problem_rows import open_problems, problems
+from scanner.posture.problem_rows import problems, select_open
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
 
@@ -22,24 +22,24 @@ from scanner.posture.triage import Triage
 def problems_by_namespace(scan: StoredScan, triage: Triage) -> GroupedProblems:
     """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones."""
     if follows_baseline(scan):
-        return problems_among(problems_since(scan), triage.waives, lambda stored: stored.finding.namespace)
+        return group_problems(problems_since(scan), triage.waives, lambda stored: stored.finding.namespace)
     return scan.problems_by_namespace(triage.waived.rows)
 
 
 def problems_by_owner(scan: StoredScan, triage: Triage) -> GroupedProblems:
     """The open problems by the owner of their objects; the empty name stands for objects without an owner."""
     if follows_baseline(scan):
-        return problems_among(problems_since(scan), triage.waives, triage.owner)
+        return group_problems(problems_since(scan), triage.waives, triage.owner)
     return scan.problems_by_owner(triage.owner_of, triage.waived.rows)
 
 
-def problems_among(
+def group_problems(
     findings: Iterable[ProblemFinding],
     is_waived: Callable[[StoredFinding], bool],
     name_of: Callable[[StoredFinding], str],
 ) -> GroupedProblems:
     """The open problems with some findings, of which those of a problem follow each other, by the group of each finding."""
-    return grouped(_places(open_problems(findings, is_waived), name_of))
+    return join_groups(_places(select_open(findings, is_waived), name_of))
 
 
 def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, OpenProblems]:
@@ -47,7 +47,7 @@ def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, Ope
     sums: defaultdict[PolicyKey, OpenProblems] = defaultdict(OpenProblems)
     for group in groups:
         policy = group.language, group.policy
-        sums[policy] = sums[policy].plus(OpenProblems(group.number, group.refused, group.new))
+        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new))
     return dict(sums)
 
 
@@ -57,20 +57,20 @@ def problems_by_control(
     """The open problems of the policies of each control of a framework. A policy can serve several controls, or none."""
     serving = Counter(policy for policies in controls.values() for policy in set(policies))
     return GroupedProblems(
-        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(own)) for name, own in controls.items()},
+        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(keys)) for name, keys in controls.items()},
         several=_sum(numbers for policy, numbers in by_policy.items() if serving[policy] > 1),
         repeated=_sum(numbers for policy, numbers in by_policy.items() for _ in range(1, serving[policy])),
         outside=_sum(numbers for policy, numbers in by_policy.items() if not serving[policy]),
     )
 
 
-def grouped(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProblems:
+def join_groups(counted: Iterable[tuple[str, int, OpenProblems]]) -> GroupedProblems:
     """Join numbers of problems: the name of a group, the number of groups that each of these problems is in, and the numbers."""
     groups: defaultdict[str, OpenProblems] = defaultdict(OpenProblems)
     of_size: defaultdict[int, OpenProblems] = defaultdict(OpenProblems)
     for name, size, numbers in counted:
-        groups[name] = groups[name].plus(numbers)
-        of_size[size] = of_size[size].plus(numbers)
+        groups[name] = groups[name].add(numbers)
+        of_size[size] = of_size[size].add(numbers)
     # Each of them was counted once for each of its groups.
     once = {size: OpenProblems(*(number // size for number in numbers)) for size, numbers in of_size.items()}
     return GroupedProblems(
@@ -94,7 +94,7 @@ def _places(
 def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
     total = NO_PROBLEMS
     for numbers in several:
-        total = total.plus(numbers)
+        total = total.add(numbers)
     return total
 
 
@@ -106,16 +106,16 @@ _OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, 
 def problem_groups(scan: StoredScan, triage: Triage) -> tuple[ProblemGroup, ...]:
     """The groups, in ascending order. Previewed, excepted, waived and unchecked findings belong to no problem."""
     if follows_baseline(scan):
-        return groups_among(problems_since(scan), triage.waives)
+        return count_groups(problems_since(scan), triage.waives)
     return scan.problem_groups(triage.waived.rows)
 
 
-def groups_among(
+def count_groups(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> tuple[ProblemGroup, ...]:
     """The groups of the problems with some findings, of which those of a problem follow each other."""
     numbers: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for counted in open_problems(findings, is_waived):
+    for counted in select_open(findings, is_waived):
         problem = next(problems(counted))
         outcome = next(
             name for kind, name in _OUTCOMES for each in counted if isinstance(each.stored.finding.outcome, kind)

@@ -63,7 +63,7 @@ class Notice:
         return sum((each.totals for each in self.owners.values()), Counter())
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Return whether there is something to notify about."""
         return bool(self.owners) or (not self.route.owners and bool(self.lost or self.diff.rules))
 
@@ -78,7 +78,7 @@ class Notice:
             self.left_out += 1
 
 
-def notices(
+def make_notices(
     diff: ScanDiff,
     routes: Iterable[Route],
     severity: SeverityOf,
@@ -93,15 +93,15 @@ def notices(
     for problem in _problems(diff):
         if not _counts(problem, waived):
             continue
-        own = severity((problem.language, problem.policy))
+        problem_severity = severity((problem.language, problem.policy))
         for notice in of_routes.values():
-            if notice.route.takes(problem.owner, own):
-                notice.add(problem, own)
+            if notice.route.takes(problem.owner, problem_severity):
+                notice.add(problem, problem_severity)
     return of_routes
 
 
 def _problems(diff: ScanDiff) -> Iterable[DifferingProblem]:
-    return (problem for cause in diff.causes for problem in diff.listed(cause, None))
+    return (problem for cause in diff.causes for problem in diff.list_problems(cause, None))
 
 
 def _counts(problem: DifferingProblem, waived: Collection[str]) -> bool:

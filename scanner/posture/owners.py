@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from scanner.model.population import Kept, KeptOfObject
+from scanner.model.population import KeptMetadata, KeptOfObject
 
 Place: TypeAlias = Literal["object", "workload", "namespace"]
 Source: TypeAlias = Literal["label", "annotation"]
@@ -50,6 +50,6 @@ class Owners:
 
 
 def _value(kept: KeptOfObject, key: OwnerKey) -> str:
-    of_place: Kept = getattr(kept, key.place)
+    of_place: KeptMetadata = getattr(kept, key.place)
     pairs = of_place.labels if key.source == "label" else of_place.annotations
     return next((value.strip() for name, value in pairs if name == key.key), "")

@@ -105,7 +105,13 @@ class CoveredKinds:
     def __init__(self, coverage: Iterable[Coverage], matches: Iterable[MatchResources]) -> None:
         """Note the plurals of the kinds that are listed, and those that rules name."""
         self.kinds = tuple(dict.fromkeys((line.api_version, line.kind) for line in coverage))
-        named = {pair for match in matches for rule in match.rules for pair in _named(rule)}
+        named = {
+            (group, resource.partition("/")[0])
+            for match in matches
+            for rule in match.rules
+            for group in rule.api_groups
+            for resource in rule.resources
+        }
         derived = {(_group(kind), plural_of(kind[1])) for kind in self.kinds}
         self._irregular = {
             kind
@@ -113,14 +119,15 @@ class CoveredKinds:
             if named.isdisjoint((group, plural_of(kind[1])) for group in (_group(kind), _ANY))
         }
         self._known: Mapping[str, frozenset[str]] = {
-            group: frozenset(plural for own, plural in derived if own == group) for group, _ in derived
+            group: frozenset(plural for plural_group, plural in derived if plural_group == group)
+            for group, _ in derived
         }
 
-    def of(self, match: MatchResources) -> frozenset[KindKey]:
+    def list_matched(self, match: MatchResources) -> frozenset[KindKey]:
         """The kinds that a policy with these constraints can match."""
-        return frozenset(kind for kind in self.kinds if any(self._possible(rule, kind) for rule in match.rules))
+        return frozenset(kind for kind in self.kinds if any(self._is_possible(rule, kind) for rule in match.rules))
 
-    def _possible(self, rule: Rule, kind: KindKey) -> bool:
+    def _is_possible(self, rule: Rule, kind: KindKey) -> bool:
         group, version = _group(kind), kind[0].rpartition("/")[2]
         if not (_lists(rule.api_groups, group) and _lists(rule.api_versions, version)):
             return False
@@ -143,10 +150,6 @@ def plural_of(kind: str) -> str:
 def names_group(match: MatchResources, group: str) -> bool:
     """Return whether a rule can match a resource of an API group."""
     return any(_lists(rule.api_groups, group) for rule in match.rules)
-
-
-def _named(rule: Rule) -> Iterable[tuple[str, str]]:
-    return ((group, resource.partition("/")[0]) for group in rule.api_groups for resource in rule.resources)
 
 
 def _group(kind: KindKey) -> str:

@@ -74,7 +74,7 @@ _Place: TypeAlias = tuple[CheckKey | None, CheckKey | None]
 def check_keys(policy: Policy) -> dict[tuple[str, int], CheckKey]:
     """The checks of a policy by kind and position. Its match conditions are one check, and so is its configuration."""
     keys: dict[tuple[str, int], CheckKey] = {}
-    for kind, texts in expressions(policy):
+    for kind, texts in list_expressions(policy):
         seen: list[str] = []
         for index, text in enumerate(texts):
             expression = text.strip()
@@ -88,7 +88,7 @@ def names_of(now: Policy, before: Policy | None, known: Mapping[CheckKey, str]) 
     keys = list(check_keys(now).values())
     names: dict[CheckKey, str] = {}
     if before is not None:
-        for earlier, key in _continued(list(check_keys(before).values()), keys):
+        for earlier, key in _pair_checks(list(check_keys(before).values()), keys):
             if earlier in known:
                 names[key] = known[earlier]
     for key in keys:
@@ -104,7 +104,7 @@ def _new_name(key: CheckKey, known: Mapping[CheckKey, str], used: frozenset[str]
     return next(name for again in count() if (name := check_id(*key, again)) not in used)
 
 
-def expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
+def list_expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
     """The texts of the checks of a policy by kind."""
     yield CheckKind.VALIDATION.value, [validation.expression for validation in policy.validations]
     yield CheckKind.AUDIT_ANNOTATION.value, [annotation.value_expression for annotation in policy.audit_annotations]
@@ -113,18 +113,18 @@ def expressions(policy: Policy) -> Iterator[tuple[str, list[str]]]:
     yield CheckKind.CONFIGURATION.value, [""]
 
 
-def _continued(before: Sequence[CheckKey], now: Sequence[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
+def _pair_checks(before: Sequence[CheckKey], now: Sequence[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
     """The pairs of an earlier check and the check that continues it."""
     for kind, earlier in groupby(before, key=lambda key: key.kind):
-        yield from _aligned(list(earlier), [key for key in now if key.kind == kind])
+        yield from _align(list(earlier), [key for key in now if key.kind == kind])
 
 
-def _aligned(before: list[CheckKey], now: list[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
+def _align(before: list[CheckKey], now: list[CheckKey]) -> Iterator[tuple[CheckKey, CheckKey]]:
     """Equal checks first, wherever they stand; then those that alone changed between checks that stayed."""
     earlier_of = {key: key for key in now if key in before}
-    for form in dict.fromkeys(canonical(key.expression) for key in now):
-        left = [key for key in before if key not in earlier_of.values() and canonical(key.expression) == form]
-        right = [key for key in now if key not in earlier_of and canonical(key.expression) == form]
+    for form in dict.fromkeys(split_tokens(key.expression) for key in now):
+        left = [key for key in before if key not in earlier_of.values() and split_tokens(key.expression) == form]
+        right = [key for key in now if key not in earlier_of and split_tokens(key.expression) == form]
         if len(left) == len(right):
             earlier_of |= dict(zip(right, left, strict=True))
     gaps_before = _gaps(before, {key: key for key in earlier_of.values()})
@@ -152,10 +152,10 @@ def _gaps(keys: Sequence[CheckKey], stayed: Mapping[CheckKey, CheckKey]) -> dict
 
 
 @lru_cache(maxsize=4096)
-def canonical(expression: str) -> tuple[str, ...]:
+def split_tokens(expression: str) -> tuple[str, ...]:
     """The tokens of an expression, without spaces and comments; the text alone if it has characters that CEL does not know."""
     # Commands that only read stored scans need no compiler, whose import takes as long as many of their answers.
-    from scanner.cel.syntax.lexer import UNKNOWN, tokens  # noqa: PLC0415
+    from scanner.cel.syntax.lexer import UNKNOWN, tokenize  # noqa: PLC0415
 
-    *recognized, last = tokens(expression)
+    *recognized, last = tokenize(expression)
     return (expression,) if last.kind == UNKNOWN else tuple(token.text for token in recognized)

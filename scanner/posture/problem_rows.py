@@ -12,7 +12,7 @@ from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
-from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
 
 _STRICTEST: Final = ("Deny", "Warn", "Audit")
@@ -68,12 +68,12 @@ def problems(findings: Iterable[ProblemFinding], waiver_of: WaiverOf = lambda _:
     known, is a problem of its own.
     """
     for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        own = list(group)
-        if any(each.checked for each in own):
-            yield problem_of(key, own, waiver_of)
+        group_findings = list(group)
+        if any(each.checked for each in group_findings):
+            yield problem_of(key, group_findings, waiver_of)
 
 
-def counted_problems(
+def select_counted(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> Iterator[list[ProblemFinding]]:
     """The findings of each problem that count: those that keep it open, or else those with which it ended.
@@ -81,52 +81,52 @@ def counted_problems(
     Previewed, outdated, excepted, unchecked and waived findings do not count. The store has the same rule: `store.read.open_problems`.
     """
     for _, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
-        own = list(group)
-        still_open = [each for each in own if each.stored.status != "resolved"]
-        counted = [each for each in still_open or own if _counts(each) and not is_waived(each.stored)]
+        group_findings = list(group)
+        still_open = [each for each in group_findings if each.stored.status != "resolved"]
+        counted = [each for each in still_open or group_findings if _counts(each) and not is_waived(each.stored)]
         if counted:
             yield counted
 
 
-def open_problems(
+def select_open(
     findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
 ) -> Iterator[list[ProblemFinding]]:
     """The findings that count of each problem that is open."""
-    return (own for own in counted_problems(findings, is_waived) if own[0].stored.status != "resolved")
+    return (problem for problem in select_counted(findings, is_waived) if problem[0].stored.status != "resolved")
 
 
 def _counts(each: ProblemFinding) -> bool:
-    return each.checked and each.stored.status not in ALONE and not each.stored.finding.excepted_by
+    return each.checked and each.stored.status not in SINGLE_SCAN_STATUSES and not each.stored.finding.excepted_by
 
 
-def alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
+def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
     """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
 
     They are no part of a problem of the same id that is open.
     """
-    own = sorted(
-        (stored for stored in findings if stored.status in ALONE),
+    lone_findings = sorted(
+        (stored for stored in findings if stored.status in SINGLE_SCAN_STATUSES),
         key=lambda each: (each.problem or each.id, each.status),
     )
-    for _, group in groupby(own, key=lambda each: (each.problem or each.id, each.status)):
+    for _, group in groupby(lone_findings, key=lambda each: (each.problem or each.id, each.status)):
         yield [ProblemFinding(stored, checked=True, episode="open") for stored in group]
 
 
-def joined(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
+def join_findings(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Problem:
     """The problem of some findings as a list shows it: findings of one scan alone, and unchecked ones, have statuses of their own."""
     first = group[0].stored
     problem = problem_of(first.problem or first.id, group, waiver_of)
-    if first.status in ALONE:
+    if first.status in SINGLE_SCAN_STATUSES:
         return replace(problem, status=first.status, waiver=None)
     return problem if any(each.checked for each in group) else replace(problem, status="unchecked")
 
 
-def strictest(actions: Collection[str]) -> str:
+def choose_strictest(actions: Collection[str]) -> str:
     """The strictest of some actions; empty if there is none."""
     return next((action for action in _STRICTEST if action in actions), "")
 
 
-def weakest(resolutions: Collection[str]) -> str:
+def choose_weakest(resolutions: Collection[str]) -> str:
     """The reason of a resolved problem, given those of its findings; empty if none is known."""
     return next((reason for reason in WEAKEST if reason in resolutions), "")
 
@@ -144,14 +144,14 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         policy=first.finding.policy,
         language=first.finding.language,
         check=(still_open or findings)[0].finding.check,
-        workload=first.workload or _itself(first),
+        workload=first.workload or _own_workload(first),
         first_seen=min(stored.problem_first_seen or stored.first_seen for stored in findings),
         last_seen=max(stored.last_seen for stored in findings),
         status=status,
         opened_at=min(stored.problem_opened_at or stored.first_seen for stored in findings),
         resolved_at=max((stored.resolved_at for stored in ended if stored.resolved_at), default=None),
-        resolution=weakest({stored.resolution for stored in ended}),
-        action=strictest(actions),
+        resolution=choose_weakest({stored.resolution for stored in ended}),
+        action=choose_strictest(actions),
         denies=any(stored.finding.denies for stored in still_open),
         findings=len(still_open),
         unchecked=sum(not each.checked for each in group),
@@ -170,7 +170,7 @@ def _waiver(still_open: Sequence[StoredFinding], waiver_of: WaiverOf) -> Applied
     return min(applied, key=lambda waiver: (waiver.until, waiver.name))
 
 
-def _itself(stored: StoredFinding) -> Workload:
+def _own_workload(stored: StoredFinding) -> Workload:
     finding = stored.finding
     return Workload(finding.api_version, finding.kind, finding.namespace, finding.name)
 

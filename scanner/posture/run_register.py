@@ -71,7 +71,7 @@ class RegisterEntry:
         return self.run.run.started_at
 
 
-def register(
+def make_register(
     runs: Iterable[RunDetails], times: Sequence[datetime], *, now: datetime, tolerance: timedelta
 ) -> tuple[RegisterEntry, ...]:
     """The entries of runs and expected times, the oldest first. `times` increase, and none is later than `now`.
@@ -81,16 +81,17 @@ def register(
     by_time: dict[int, list[RunDetails]] = {}
     in_order = sorted(runs, key=lambda run: (run.run.started_at, run.run.number))
     future = [run for run in in_order if run.run.started_at > now + tolerance]
+    # Runs of the future are the last ones.
     for run in in_order[: len(in_order) - len(future)]:
         by_time.setdefault(bisect_right(times, run.run.started_at) - 1, []).append(run)
     entries = [run_entry(run) for run in by_time.get(-1, ())]
     for place, expected in enumerate(times):
         following = times[place + 1] if place + 1 < len(times) else None
-        own = by_time.get(place, [])
-        if own:
-            entries.extend(_with_runs(expected, own, tolerance))
+        runs_of_time = by_time.get(place, [])
+        if runs_of_time:
+            entries.extend(_list_with_runs(expected, runs_of_time, tolerance))
         else:
-            entries.append(_without_run(expected, following, now, tolerance))
+            entries.append(_note_missing_run(expected, following, now, tolerance))
     return (*entries, *map(run_entry, future))
 
 
@@ -100,47 +101,50 @@ def run_entry(run: RunDetails) -> RegisterEntry:
     return RegisterEntry(state, None, run, None, (*why, *_scope_of(run)))
 
 
-def _with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta) -> Iterator[RegisterEntry]:
+def _list_with_runs(expected: datetime, runs: list[RunDetails], tolerance: timedelta) -> Iterator[RegisterEntry]:
     """The entry of an expected time, and those of the other runs until the next one."""
     chosen = min(runs, key=lambda run: _PREFERENCE.index(_state_of(run)[0]))
     state, why = _state_of(chosen)
     delay = chosen.run.started_at - expected
     late = delay if delay > tolerance else None
     if late is not None:
-        why = (f"it began {in_words(late)} after the expected time", *why)
+        why = (f"it began {write_duration(late)} after the expected time", *why)
     if late is not None and state is RunState.COMPLETE:
         state = RunState.LATE
     yield RegisterEntry(state, expected, chosen, late, (*why, *_scope_of(chosen)))
     yield from (run_entry(run) for run in runs if run is not chosen)
 
 
-def _without_run(expected: datetime, following: datetime | None, now: datetime, tolerance: timedelta) -> RegisterEntry:
+def _note_missing_run(
+    expected: datetime, following: datetime | None, now: datetime, tolerance: timedelta
+) -> RegisterEntry:
     if following is not None:
         why = f"no run began before the next expected time, {following:%Y-%m-%d %H:%MZ}"
         return RegisterEntry(RunState.MISSED, expected, why=(why,))
     if now - expected > tolerance:
-        return RegisterEntry(RunState.MISSED, expected, why=(f"no run began in {in_words(now - expected)}",))
+        return RegisterEntry(RunState.MISSED, expected, why=(f"no run began in {write_duration(now - expected)}",))
     return RegisterEntry(RunState.DUE, expected, why=("no run has begun yet",))
 
 
 def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
+    """The state of a run by its exit code, and the reasons. Without an exit code, its last sign of life decides."""
     run = details.run
     if run.exit_code is None:
         if details.last_sign is None:
             return RunState.RUNNING, ()
         return RunState.FAILED, (f"the process ended without a result after {details.last_sign:%Y-%m-%d %H:%M:%SZ}",)
     if run.exit_code == _INCOMPLETE:
-        return RunState.INCOMPLETE, (_incomplete(details),)
+        return RunState.INCOMPLETE, (_explain_incomplete(details),)
     if run.exit_code in {_PASSED, _GATE}:
         gate = ("a gate failed",) if run.exit_code == _GATE else ()
         if details.complete is False:
-            return RunState.INCOMPLETE, (_incomplete(details), *gate)
+            return RunState.INCOMPLETE, (_explain_incomplete(details), *gate)
         return RunState.COMPLETE, gate
     about = "usage or configuration: " if run.exit_code == _USAGE else ""
     return RunState.FAILED, (f"{about}{run.reason or 'no reason was recorded'}".rstrip("."),)
 
 
-def _incomplete(details: RunDetails) -> str:
+def _explain_incomplete(details: RunDetails) -> str:
     """The places of the gaps, or the recorded reason of a scan without gaps."""
     if not details.gaps:
         return (details.run.reason or "the scan is incomplete").rstrip(".")
@@ -161,7 +165,7 @@ def _scope_of(details: RunDetails) -> tuple[str, ...]:
     return (f"limited by {' '.join(limits)}",) if limits else ()
 
 
-def in_words(length: timedelta) -> str:
+def write_duration(length: timedelta) -> str:
     """A length of time in its two largest units: `2 d 3 h`, `1 h 5 min`, `12 min`, `40 s`."""
     seconds = int(length.total_seconds())
     units = (("d", seconds // 86400), ("h", seconds // 3600 % 24), ("min", seconds // 60 % 60), ("s", seconds % 60))
@@ -193,16 +197,16 @@ class ExpectedRun:
         return self.at <= moment and (self.following is None or moment < self.following)
 
 
-def expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
+def find_expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | None:
     """The last expected run at a moment, None if there was none within five years."""
     times: list[datetime] = []
     for period in _PERIODS:
-        times = list(schedule.between(moment - period, moment))
+        times = list(schedule.list_times(moment - period, moment))
         if len(times) > 1:
             break
     if not times:
         return None
-    following = schedule.after(moment)
+    following = schedule.find_next(moment)
     around = [*times[-2:], *([following] if following else [])]
     lengths = [later - earlier for earlier, later in pairwise(around)]
     return ExpectedRun(times[-1], following, max(lengths, default=None))
@@ -230,22 +234,19 @@ def cluster_states(
     last_run: datetime | None, now: datetime, schedule: Schedule | None, *, has_complete_scan: bool
 ) -> Iterator[ClusterState]:
     """The states of a cluster whose last run began at a moment; None if no run of it is recorded."""
-    if last_run is None or _has_passed(silent_from(last_run, schedule), now):
+    silence = None if last_run is None else find_silence(last_run, schedule)
+    if last_run is None or (silence is not None and now > silence):
         yield ClusterState.SILENT
     if not has_complete_scan:
         yield ClusterState.NEVER_COMPLETE
 
 
-def _has_passed(limit: datetime | None, now: datetime) -> bool:
-    return limit is not None and now > limit
-
-
-def silent_from(started: datetime, schedule: Schedule | None) -> datetime | None:
+def find_silence(started: datetime, schedule: Schedule | None) -> datetime | None:
     """The moment from which a cluster is silent whose last run began at `started`; None if no further run is expected."""
     if schedule is None:
         return started + FACTOR * DAILY
-    expected = schedule.after(started)
-    following = schedule.after(expected) if expected else None
+    expected = schedule.find_next(started)
+    following = schedule.find_next(expected) if expected else None
     if expected is None or following is None:
         return None
     interval = following - expected

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
-from scanner.model.policy import Policy, PolicyKey, policy_label
+from scanner.model.policy import BindingKey, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import (
     CoverageState,
     OutcomeName,
@@ -135,12 +135,17 @@ class PartSums:
         self.weighted.add(other.weighted)
 
 
+def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
+    """The bindings that `--assume-bound` added to a scan."""
+    return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
+
+
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
 
 
 def score_of(record: ScanRecord, severity: SeverityOf = default_severity) -> Score:
     """The score of a scan, with its bounds."""
-    return Scores(record, severity).whole()
+    return Scores(record, severity).score_scan()
 
 
 class Scores:
@@ -151,7 +156,7 @@ class Scores:
         self._record = record
         self._severity = severity
         self._policies = {used.policy.key: used for used in record.policies}
-        self._assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+        self._assumed = find_assumed_bindings(record)
         self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
         invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
         self._sums: defaultdict[tuple[PolicyKey, str], Sums] = defaultdict(Sums)
@@ -166,74 +171,78 @@ class Scores:
         """Return whether a check is one of a bound policy, and no preview."""
         return key.binding_key not in self._assumed
 
-    def whole(self) -> Score:
+    def score_scan(self) -> Score:
         """The score of the scan."""
-        return self._score(self._by_policy(), self._missed_checks(), self._why_not(None))
+        return self._score(self._sum_by_policy(), self._missed_checks(), self._explain_absence(None))
 
-    def of_policies(self, policies: Collection[PolicyKey]) -> Score:
+    def score_policies(self, policies: Collection[PolicyKey]) -> Score:
         """The score of some policies together."""
         chosen = set(policies)
-        sums = {policy: own for policy, own in self._by_policy().items() if policy in chosen}
-        missed = {policy: self._missed_of(policy) for policy in chosen if policy in self._policies}
-        return self._score(sums, missed, self._why_not([key for key in self._policies if key in chosen]))
+        sums = {policy: policy_sums for policy, policy_sums in self._sum_by_policy().items() if policy in chosen}
+        missed = {policy: self._count_missed(policy) for policy in chosen if policy in self._policies}
+        return self._score(sums, missed, self._explain_absence([key for key in self._policies if key in chosen]))
 
-    def by_policy(self) -> dict[PolicyKey, Score]:
+    def score_by_policy(self) -> dict[PolicyKey, Score]:
         """The score of each policy that the scan recorded or that has outcomes."""
-        sums = self._by_policy()
+        sums = self._sum_by_policy()
         return {
             policy: self._score(
-                {policy: sums.get(policy, Sums())}, {policy: self._missed_of(policy)}, self._why_not([policy])
+                {policy: sums.get(policy, Sums())},
+                {policy: self._count_missed(policy)},
+                self._explain_absence([policy]),
             )
             for policy in self._policies.keys() | sums.keys()
         }
 
-    def by_namespace(self) -> dict[str, Score]:
+    def score_by_namespace(self) -> dict[str, Score]:
         """The score of each namespace with outcomes; the empty name stands for cluster-scoped objects."""
         sums: defaultdict[str, dict[PolicyKey, Sums]] = defaultdict(dict)
-        for (policy, namespace), own in self._sums.items():
-            sums[namespace][policy] = own
-        why_not = self._why_not(None)
-        return {name: self._score(own, self._missed_checks(name), why_not) for name, own in sums.items()}
+        for (policy, namespace), policy_sums in self._sums.items():
+            sums[namespace][policy] = policy_sums
+        why_not = self._explain_absence(None)
+        return {
+            name: self._score(policy_sums, self._missed_checks(name), why_not) for name, policy_sums in sums.items()
+        }
 
-    def of_part(self, part: PartSums) -> Score:
+    def score_part(self, part: PartSums) -> Score:
         """The score of a part of the objects, of which any may be among those that were not evaluated."""
         missed = PartSums()
         for policy, number in self._missed_checks().items():
             missed.add(Sums(open=number), self.weight(policy))
         missed.join(part)
-        return _scored(missed, self._why_not(None))
+        return _make_score(missed, self._explain_absence(None))
 
     def weight(self, policy: PolicyKey) -> int:
         """The weight of a policy's checks in the weighted score."""
         return WEIGHTS[self._severity(policy)]
 
-    def _by_policy(self) -> dict[PolicyKey, Sums]:
+    def _sum_by_policy(self) -> dict[PolicyKey, Sums]:
         joined: defaultdict[PolicyKey, Sums] = defaultdict(Sums)
-        for (policy, _), own in self._sums.items():
-            joined[policy].add(own)
+        for (policy, _), policy_sums in self._sums.items():
+            joined[policy].add(policy_sums)
         return joined
 
     def _score(self, sums: SumsByPolicy, missed: Mapping[PolicyKey, int], why_not: str) -> Score:
         part = PartSums()
         for policy in sums.keys() | missed.keys():
-            own, weight = sums.get(policy, Sums()), self.weight(policy)
-            part.add(own, weight)
+            policy_sums, weight = sums.get(policy, Sums()), self.weight(policy)
+            part.add(policy_sums, weight)
             part.add(Sums(open=missed.get(policy, 0)), weight)
-        return _scored(part, why_not)
+        return _make_score(part, why_not)
 
     def _missed_checks(self, namespace: str | None = None) -> dict[PolicyKey, int]:
         """Upper bounds for the numbers of checks on objects that were listed, but not evaluated."""
         objects = sum(number for (_, place), number in self._missed.items() if namespace in (None, place))
         return {policy: objects * number for policy, number in self._checks.items() if objects}
 
-    def _missed_of(self, policy: PolicyKey) -> int:
+    def _count_missed(self, policy: PolicyKey) -> int:
         used = self._policies.get(policy)
         if used is None or not self._missed:
             return 0
         objects = sum(number for (kind, _), number in self._missed.items() if _needs(used.policy, kind))
         return objects * self._checks[policy]
 
-    def _why_not(self, policies: Collection[PolicyKey] | None) -> str:
+    def _explain_absence(self, policies: Collection[PolicyKey] | None) -> str:
         """The reason why there is no score of some policies, or of all, or an empty string."""
         record = self._record
         used = [self._policies[key].policy for key in policies if key in self._policies] if policies else None
@@ -241,11 +250,11 @@ class Scores:
             {
                 line.kind
                 for line in record.coverage
-                if line.state in UNLISTED and _any_needs(used, f"{line.api_version}/{line.kind}")
+                if line.state in UNLISTED and _is_needed_by_any(used, f"{line.api_version}/{line.kind}")
             }
         )
         if unlisted:
-            return f"the number of objects is unknown for {_few(unlisted)}"
+            return f"the number of objects is unknown for {_join_few(unlisted)}"
         uncounted = [gap for gap in record.gaps if not _is_one_object(gap) and _concerns(gap, used)]
         if uncounted:
             gaps = f"{len(uncounted):,} {'gap' if len(uncounted) == 1 else 'gaps'}"
@@ -255,7 +264,7 @@ class Scores:
         return ""
 
 
-def _scored(part: PartSums, why_not: str) -> Score:
+def _make_score(part: PartSums, why_not: str) -> Score:
     plain, weighted = part.plain, part.weighted
     heavy = why_not or ("" if weighted.decided else "no check with a weight was decided")
     return Score(
@@ -309,10 +318,10 @@ def _concerns(gap: Gap, policies: Iterable[Policy] | None) -> bool:
         return any(gap.where == policy_label(policy.key) for policy in policies)
     api_version, slash, kind = gap.where.rpartition("/")
     listed = gap.kind in (GapKind.LIST, GapKind.OBJECT, GapKind.EVALUATION) and slash and " " not in gap.where
-    return _any_needs(policies, f"{api_version}/{kind}") if listed else True
+    return _is_needed_by_any(policies, f"{api_version}/{kind}") if listed else True
 
 
-def _any_needs(policies: Iterable[Policy] | None, kind: str) -> bool:
+def _is_needed_by_any(policies: Iterable[Policy] | None, kind: str) -> bool:
     return policies is None or any(_needs(policy, kind) for policy in policies)
 
 
@@ -322,7 +331,7 @@ def _needs(policy: Policy, kind: str) -> bool:
     return may_need(policy, api_version, name)
 
 
-def _few(names: list[str]) -> str:
+def _join_few(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(name if len(name) <= _NAME else f"{name[:_NAME]}…" for name in names[:_NAMED]) + more
 
@@ -341,10 +350,12 @@ def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Sco
             weight = scores.weight(tally.key.policy_key)
             for owner, number in tally.numbers.items():
                 parts[owner].count(tally.key, number, weight)
-    return {owner: scores.of_part(part) for owner, part in parts.items()}
+    return {owner: scores.score_part(part) for owner, part in parts.items()}
 
 
-def without_waived(tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]) -> Iterator[OwnedTally]:
+def subtract_waived(
+    tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]
+) -> Iterator[OwnedTally]:
     """The tallies without waived checks, which are counted by owner and by the key of their tally."""
     for tally in tallies:
         key = tally.key

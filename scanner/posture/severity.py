@@ -88,10 +88,10 @@ class DescriptionOverride:
 
 def describe(policy: Policy, overrides: Iterable[DescriptionOverride] = ()) -> Description:
     """The description of a policy: the first override that applies, then `assay.dev/*`, then `policies.kyverno.io/*`."""
-    return described(policy.key, text_map(dig(policy.manifest, "metadata", "annotations")), overrides)
+    return describe_by_annotations(policy.key, text_map(dig(policy.manifest, "metadata", "annotations")), overrides)
 
 
-def described(
+def describe_by_annotations(
     policy: PolicyKey, annotations: Mapping[str, str], overrides: Iterable[DescriptionOverride] = ()
 ) -> Description:
     """The description of a policy, given its annotations."""
@@ -100,17 +100,17 @@ def described(
     known = written in _RANKS
     annotated = Severity(written) if known else DEFAULT_SEVERITY
     return Description(
-        title=_first(override.title, _annotation(annotations, "title")) or policy[1],
+        title=_choose_text(override.title, _annotation(annotations, "title")) or policy[1],
         severity=override.severity or annotated,
-        category=_first(override.category, _annotation(annotations, "category")),
-        description=_first(override.description, _annotation(annotations, "description")),
-        remediation=_first(override.remediation, _annotation(annotations, "remediation")),
-        docs=_first(override.docs, _annotation(annotations, "docs")),
+        category=_choose_text(override.category, _annotation(annotations, "category")),
+        description=_choose_text(override.description, _annotation(annotations, "description")),
+        remediation=_choose_text(override.remediation, _annotation(annotations, "remediation")),
+        docs=_choose_text(override.docs, _annotation(annotations, "docs")),
         unknown_severity="" if known or override.severity else written,
     )
 
 
-def _first(override: str | None, annotation: str) -> str:
+def _choose_text(override: str | None, annotation: str) -> str:
     return annotation if override is None else override
 
 

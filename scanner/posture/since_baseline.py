@@ -11,7 +11,7 @@ from typing import Literal
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.baseline import Baseline
-from scanner.model.scans.scan import ALONE, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 
 
@@ -25,28 +25,30 @@ def findings_since(scan: StoredScan) -> Iterator[StoredFinding]:
     baseline = scan.baseline
     if baseline is None or baseline.as_recorded:
         return scan.findings()
-    return (_compared(stored, baseline) for stored in scan.findings())
+    return (_apply_baseline(stored, baseline) for stored in scan.findings())
 
 
 def problems_since(scan: StoredScan, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
     """The findings of a scan by problem, those of some policies alone or all, with their statuses since its baseline."""
-    baseline, findings = scan.baseline, scan.by_problem(policies)
+    baseline, findings = scan.baseline, scan.findings_by_problem(policies)
     if baseline is None or baseline.as_recorded:
         return findings
-    return (_of_problem(each, baseline) for each in findings)
+    return (_apply_to_problem(each, baseline) for each in findings)
 
 
-def _of_problem(each: ProblemFinding, baseline: Baseline) -> ProblemFinding:
+def _apply_to_problem(each: ProblemFinding, baseline: Baseline) -> ProblemFinding:
     stored = each.stored
     if not stored.problem:
         return each
-    return each._replace(stored=_compared(stored, baseline), episode=_status(each.episode, stored.problem, baseline))
+    return each._replace(
+        stored=_apply_baseline(stored, baseline), episode=_status(each.episode, stored.problem, baseline)
+    )
 
 
-def _compared(stored: StoredFinding, baseline: Baseline) -> StoredFinding:
+def _apply_baseline(stored: StoredFinding, baseline: Baseline) -> StoredFinding:
     """The finding with its status since the baseline. A cause that explains another status than this one is left out."""
     before = stored.status
-    if not stored.problem or before == "resolved" or before in ALONE:
+    if not stored.problem or before == "resolved" or before in SINGLE_SCAN_STATUSES:
         return stored
     status = _status(before, stored.problem, baseline)
     began = baseline.opened.get(stored.problem)

@@ -12,7 +12,7 @@ from scanner.posture.controls import controls_by_policy
 from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
-from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, described
+from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.posture.waivers.waiving import Waived, Waiving
 
@@ -33,7 +33,7 @@ class Triage:
         """The description of a policy, also of a policy that the scan did not record."""
         if (known := self._descriptions.get(policy)) is not None:
             return known
-        self._descriptions[policy] = described(policy, {}, self.settings.descriptions)
+        self._descriptions[policy] = describe_by_annotations(policy, {}, self.settings.descriptions)
         return self._descriptions[policy]
 
     def notes(self) -> Iterator[Health]:
@@ -68,7 +68,7 @@ class Triage:
 
     def waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver that applies to a finding, or None."""
-        return self.waiving.of(stored)
+        return self.waiving.find_waiver(stored)
 
     def waives(self, stored: StoredFinding) -> bool:
         """Return whether a waiver applies to a finding."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
-from scanner.model.population import Controller, Examined, GroupKind, Workload
+from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
 from scanner.model.resource import Kind
 
 LONGEST_CHAIN: Final = 16
@@ -41,7 +41,7 @@ _Above: TypeAlias = _Link | Controller | None
 _MemoKey: TypeAlias = tuple[str, Controller, str]
 
 
-def intermediates(controllers: Iterable[Controller | None], listed: Iterable[Kind]) -> tuple[GroupKind, ...]:
+def list_intermediate_kinds(controllers: Iterable[Controller | None], listed: Iterable[Kind]) -> tuple[GroupKind, ...]:
     """The kinds whose metadata must be listed before the workloads of some objects can be resolved.
 
     `controllers` are the references of the objects, `listed` the kinds that were listed or whose list was tried. Objects of
@@ -64,7 +64,7 @@ class Workloads:
         self._memo: dict[_MemoKey, Workload | None] = {}
         """The workloads that were resolved last."""
 
-    def add(self, examined: Examined) -> None:
+    def add(self, examined: PopulationMember) -> None:
         """Add an object of an intermediate kind, before the first workload is resolved."""
         group_kind = examined.kind.group, examined.kind.kind
         controller = examined.controller
@@ -74,7 +74,7 @@ class Workloads:
         else:
             self._by_name.setdefault(group_kind, {})[examined.namespace, examined.name] = link
 
-    def of(self, examined: Examined) -> Workload:
+    def find(self, examined: PopulationMember) -> Workload:
         """The workload of an object; `derived` where an object above it was not read. The object need not have been added.
 
         An object without controller is its own workload.
@@ -85,57 +85,60 @@ class Workloads:
         if key not in self._memo:
             if len(self._memo) >= _MOST_REMEMBERED:
                 self._memo.clear()
-            self._memo[key] = self._resolved(_link(examined, examined.controller))
+            self._memo[key] = self._resolve(_link(examined, examined.controller))
         return self._memo[key] or _workload(examined)
 
-    def present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
-        """Those of some objects that were added: group, kind, namespace and name of each."""
+    def select_present(self, places: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+        """Return those of some objects that were added: group, kind, namespace and name of each."""
         return {place for place in map(_place, self._links({place[:2] for place in places})) if place in places}
 
-    def controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
-        """Those of some workloads that are the workload of an object that was added: group, kind, namespace and name of each."""
+    def select_controlled(self, tops: Collection[tuple[str, str, str, str]]) -> set[tuple[str, str, str, str]]:
+        """Return those of some workloads to which an object that was added belongs: group, kind, namespace and name of each."""
         if not tops:
             return set()
-        found: set[tuple[str, str, str, str]] = set()
+        tops_of_objects: set[tuple[str, str, str, str]] = set()
         for link in self._links(self._by_uid.keys() | self._by_name.keys()):
-            if link.controller is not None and (above := self._resolved(link)) is not None:
-                found.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
-        return found.intersection(tops)
+            if link.controller is not None and (above := self._resolve(link)) is not None:
+                tops_of_objects.add((above.api_version.rpartition("/")[0], above.kind, above.namespace, above.name))
+        return tops_of_objects.intersection(tops)
 
     def _links(self, kinds: Iterable[GroupKind]) -> Iterator[_Link]:
         for kind in kinds:
             yield from self._by_uid.get(kind, {}).values()
             yield from self._by_name.get(kind, {}).values()
 
-    def _resolved(self, first: _Link) -> Workload | None:
+    def _resolve(self, first: _Link) -> Workload | None:
         """The workload of an object with a controller; None for the object itself."""
         chain = [first]
         while len(chain) <= LONGEST_CHAIN:
-            above = self._above(chain[-1])
+            above = self._find_above(chain[-1])
             match above:
                 case None:
                     return _workload(chain[-1]) if len(chain) > 1 else None
                 case Controller():
-                    return self._unread(above, chain[-1])
+                    return self._derive_unread(above, chain[-1])
                 case _Link():
                     if above in chain:
-                        return _least(chain[chain.index(above) :])
+                        return _choose_least(chain[chain.index(above) :])
                     chain.append(above)
                 case _ as never:
                     assert_never(never)
         return replace(_workload(chain[-1]), derived=True)
 
-    def _above(self, link: _Link) -> _Above:
+    def _find_above(self, link: _Link) -> _Above:
+        """The controller of an object. None, too, for a reference that the garbage collector does not follow."""
         controller = link.controller
         if controller is None:
             return None
-        read = self._by_uid.get(controller.group_kind, {}).get(controller.uid) or self._without_uid(controller, link)
+        read = self._by_uid.get(controller.group_kind, {}).get(controller.uid) or self._find_without_uid(
+            controller, link
+        )
         if read is None:
             return None if self._crosses_scopes(controller, link) else controller
         legal = read.name == controller.name and read.namespace in ("", link.namespace)
         return read if legal else None
 
-    def _without_uid(self, controller: Controller, link: _Link) -> _Link | None:
+    def _find_without_uid(self, controller: Controller, link: _Link) -> _Link | None:
         """A controller from a file that has no UID."""
         named = self._by_name.get(controller.group_kind, {})
         return named.get((link.namespace, controller.name)) or named.get(("", controller.name))
@@ -144,7 +147,7 @@ class Workloads:
         """Return whether a cluster-scoped object names a namespaced controller, which is not legal."""
         return not link.namespace and self._namespaced.get(controller.group_kind, False)
 
-    def _unread(self, controller: Controller, link: _Link) -> Workload:
+    def _derive_unread(self, controller: Controller, link: _Link) -> Workload:
         """The workload above a controller that was not read: not listed, gone, or created again with another UID."""
         namespace = link.namespace if self._namespaced.get(controller.group_kind, True) else ""
         deployment = controller.name.removesuffix(f"-{link.template_hash}") if link.template_hash else ""
@@ -153,12 +156,12 @@ class Workloads:
         return Workload(controller.api_version, controller.kind, namespace, controller.name, derived=True)
 
 
-def _least(cycle: Iterable[_Link]) -> Workload:
+def _choose_least(cycle: Iterable[_Link]) -> Workload:
     """The workload of a cycle: the same for each of its objects."""
     return replace(min(map(_workload, cycle)), derived=True)
 
 
-def _link(examined: Examined, controller: Controller | None) -> _Link:
+def _link(examined: PopulationMember, controller: Controller | None) -> _Link:
     return _Link(examined.kind, examined.namespace, examined.name, controller, examined.template_hash)
 
 
@@ -166,7 +169,7 @@ def _place(link: _Link) -> tuple[str, str, str, str]:
     return link.kind.group, link.kind.kind, link.namespace, link.name
 
 
-def _workload(link: _Link | Examined) -> Workload:
+def _workload(link: _Link | PopulationMember) -> Workload:
     return Workload(link.kind.api_version, link.kind.kind, link.namespace, link.name)
 
 
@@ -191,7 +194,7 @@ _USUAL: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
 }
 
 
-def usual_controllers(kinds: Iterable[GroupKind]) -> tuple[GroupKind, ...]:
+def list_usual_controllers(kinds: Iterable[GroupKind]) -> tuple[GroupKind, ...]:
     """The kinds of Kubernetes that control objects of some kinds, directly or through other controllers, sorted."""
     usual: set[GroupKind] = set()
     below = set(kinds)

@@ -12,8 +12,8 @@ from typing import Final
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals
 from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
-from scanner.model.scans.stored_scan import Counts, StoredScan
-from scanner.posture.problem_rows import Problem, counted_problems, open_problems, problems
+from scanner.model.scans.stored_scan import ReportCounts, StoredScan
+from scanner.posture.problem_rows import Problem, problems, select_counted, select_open
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
@@ -38,19 +38,19 @@ class WorstProblem:
 
 
 def problems_of(
-    scan: StoredScan, triage: Triage, counts: Counts | None = None
+    scan: StoredScan, triage: Triage, counts: ReportCounts | None = None
 ) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`. `counts` answers for the scan, if it is given."""
     ranks = ranks_of(scan, triage)
     if follows_baseline(scan):
-        totals, findings = totals_among(problems_since(scan), ranks, triage.waives, MOST)
+        totals, findings = count_problems(problems_since(scan), ranks, triage.waives, MOST)
     else:
         totals, findings = (counts or scan).problem_totals(ranks, triage.waived.rows, MOST)
-    worst = (_worst(group, triage) for group in counted_problems(findings, triage.waives))
+    worst = (_make_worst(group, triage) for group in select_counted(findings, triage.waives))
     return totals, tuple(sorted(worst, key=lambda each: _order(each.problem, ranks)))
 
 
-def totals_among(
+def count_problems(
     findings: Iterable[ProblemFinding],
     ranks: Mapping[PolicyKey, int],
     is_waived: Callable[[StoredFinding], bool],
@@ -58,31 +58,35 @@ def totals_among(
 ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
     """The numbers of the problems with some findings, of which those of a problem follow each other, and the findings of the worst."""
     numbers = Counter[str]()
-    counted = ((next(problems(own)), own) for own in counted_problems(findings, is_waived))
+    counted = ((next(problems(own)), own) for own in select_counted(findings, is_waived))
     keyed = ((_order(problem, ranks), own) for problem, own in counted if _count(problem, numbers))
     worst = nsmallest(most, keyed, key=itemgetter(0))
     return ProblemTotals(**numbers), tuple(each for _, own in worst for each in own)
 
 
-def new_problems(scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int) -> tuple[WorstProblem, ...]:
+def find_new_problems(
+    scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int
+) -> tuple[WorstProblem, ...]:
     """The worst of the new problems of a scan, without those of the policies in `below`."""
-    every = worst_of(problems_since(scan), triage)
+    every = list_worst_problems(problems_since(scan), triage)
     new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
-    return worst_first(new, triage, most)
+    return choose_worst(new, triage, most)
 
 
-def worst_of(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
+def list_worst_problems(findings: Iterable[ProblemFinding], triage: Triage) -> Iterator[WorstProblem]:
     """The open problems of the findings of a scan, in their order."""
-    return (_worst(group, triage) for group in open_problems(findings, triage.waives))
+    return (_make_worst(group, triage) for group in select_open(findings, triage.waives))
 
 
-def worst_first(given: Iterable[WorstProblem], triage: Triage, most: int = MOST) -> tuple[WorstProblem, ...]:
+def choose_worst(
+    problems_of_scan: Iterable[WorstProblem], triage: Triage, most: int = MOST
+) -> tuple[WorstProblem, ...]:
     """The worst of some problems, the worst one first."""
 
     def order(each: WorstProblem) -> tuple[object, ...]:
         return _order(each.problem, {each.policy_key: triage.severity(each.policy_key).rank})
 
-    return tuple(nsmallest(most, given, key=order))
+    return tuple(nsmallest(most, problems_of_scan, key=order))
 
 
 def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
@@ -90,7 +94,7 @@ def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
     return {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
 
 
-def _worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
+def _make_worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
     refused = [each.stored for each in group if each.stored.finding.denies]
     return WorstProblem(next(problems(group, triage.waiver)), refused[0] if refused else group[0].stored)
 

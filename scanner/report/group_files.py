@@ -1,8 +1,8 @@
 """Rows that wait on disk until their page is written, from several processes.
 
 The store yields findings by policy; pages and formats need them by the id of the finding, the rank of the problem or the namespace.
-Each group of rows is a file with a row on each line, so that memory holds a few megabytes for any number of findings. It serves
-benchmarks 8 and `formats`: with rows in memory, the HTML report of 100,000 findings has a peak of 712 MiB instead of 172.
+Each group of rows is a file with a row on each line, so that memory holds a few megabytes for any number of findings. Rows
+8 and `formats` of the benchmarks: with rows in memory, the HTML report of 100,000 findings has a peak of 712 MiB instead of 172.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def binary_file(path: Path) -> Iterator[BinaryIO]:
             with target.open("wb") as device:
                 yield device
         else:
-            with _beside(target) as fresh:
+            with _open_beside(target) as fresh:
                 yield fresh
     except OSError as error:
         raise UsageError(
@@ -46,7 +46,7 @@ def binary_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def text_file(path: Path) -> Iterator[TextIO]:
-    """The same for text in UTF-8. Lone surrogates are written as escapes."""
+    """Yield a new text file in UTF-8 that becomes `path`, as `binary_file` does. Lone surrogates are written as escapes."""
     with binary_file(path) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
         try:
@@ -59,7 +59,8 @@ def text_file(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[BinaryIO]:
+def _open_beside(target: Path) -> Iterator[BinaryIO]:
+    """Yield a hidden file in the folder of `target`, which takes its name at the end."""
     fresh = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
     # The mode is that of any new file: the umask decides who may read it.
     number = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -85,7 +86,7 @@ class _Marker(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
+def replace_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write into; at the end it becomes `folder`, in place of an earlier report.
 
     Raises UsageError when `folder` holds files that are not of an earlier report, or cannot be written.
@@ -155,6 +156,7 @@ def _is_unchanged(file: Path, digest: str) -> bool:
 
 def _paths(folder: Path) -> Iterator[str]:
     """The paths of all files and links in a folder, in order of their names in each folder. Links are not followed."""
+    # Without `onerror`, os.walk leaves out folders that it cannot read: their files would look like none.
     for place, folders, files in os.walk(folder, onerror=_raise):
         folders.sort()
         here = Path(place)

@@ -35,16 +35,16 @@ def compare_clocks(cluster: Cluster, store: Store, clock: Clock) -> ScanClock:
     Raises ClusterError and StoreError if one of them does not answer.
     """
     began = clock()
-    differences = [_difference(other, clock) for other in (cluster.now, store.now)]
+    differences = [_measure_difference(other, clock) for other in (cluster.now, store.now)]
     ahead = max([_NONE, *(difference for difference in differences if difference is not None)])
-    return ScanClock(began + ahead, ahead, clock, ClockDifferences(*map(_seconds, differences)))
+    return ScanClock(began + ahead, ahead, clock, ClockDifferences(*map(_round_to_seconds, differences)))
 
 
-def _difference(other: Callable[[], datetime | None], clock: Clock) -> timedelta | None:
+def _measure_difference(other: Callable[[], datetime | None], clock: Clock) -> timedelta | None:
     """The time by which another clock is ahead, None without a clock. Its answer is compared with the moment of its arrival."""
     moment = other()
     return None if moment is None else moment - clock()
 
 
-def _seconds(difference: timedelta | None) -> int | None:
+def _round_to_seconds(difference: timedelta | None) -> int | None:
     return None if difference is None else round(difference.total_seconds())

@@ -19,9 +19,9 @@ from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
 from scanner.policies.bound_language import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
-from scanner.policies.manifest import shown
+from scanner.policies.manifest import write_unknown_fields
 from scanner.policies.served_versions import ServedVersions
-from scanner.scan.param_table import param_of
+from scanner.scan.param_table import read_param
 
 _BINDING: Final = "Binding"
 _CONFIGURATION: Final = ("", "ConfigMap")
@@ -33,12 +33,12 @@ _VERSIONS_ADVICE: Final = f"write it in a version that is evaluated, such as {ma
 class Manifest:
     """One document. `source` is `cluster`, or a file and the number of the document in it.
 
-    With `named` the user names the file, or its folder, as one of policies: a policy that cannot be read is an error then.
+    With `is_named` the user names the file, or its folder, as one of policies: a policy that cannot be read is an error then.
     """
 
     source: str
     body: JsonObject
-    named: bool = False
+    is_named: bool = False
 
 
 def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -> bool:
@@ -71,7 +71,7 @@ class DocumentReader:
         self._others: list[Manifest] = []
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._namespace = namespace
-        self._sources: dict[tuple[str, ...], Manifest] = {}
+        self._document_by_name: dict[tuple[str, ...], Manifest] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -94,10 +94,10 @@ class DocumentReader:
             self.refused[name] = document.source
             group = as_text(document.body.get("apiVersion")).partition("/")[0]
             undecodable = isinstance(error, Undecodable)
-            if undecodable and document.named:
+            if undecodable and document.is_named:
                 raise UsageError(f"-f: {document.source}: {error}. Correct the {kind}") from error
             why = str(error) if undecodable else f'{kind}.{group} "{name}" is invalid: {error}'
-            self._add_gap(document, f"{why}{self._misspelt(document)}")
+            self._add_gap(document, f"{why}{self._describe_unknown_fields(document)}")
 
     def add(self, noun: Policy | Binding) -> None:
         """Take a policy or binding that no document contains."""
@@ -108,34 +108,34 @@ class DocumentReader:
 
     def _sort(self, document: Manifest) -> None:
         body, source = document.body, document.source
-        language = self._language(body)
+        language = self._find_language(body)
         if language is not None:
-            read = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
-            self._keep(read, document, language)
+            read_document = language.read(body, source=source, namespace=self._namespace, rules=self._served.rules)
+            self._keep(read_document, document, language)
         elif source != "cluster":
             self._reject_policy(document)
             self._others.append(document)
 
-    def _language(self, body: JsonObject) -> Language | None:
+    def _find_language(self, body: JsonObject) -> Language | None:
         return next((language for language in self._languages if language.reads(body)), None)
 
-    def _misspelt(self, document: Manifest) -> str:
+    def _describe_unknown_fields(self, document: Manifest) -> str:
         """The unknown fields of a manifest that the API rejects: one of them may be the required field, misspelt."""
-        language = self._language(document.body)
+        language = self._find_language(document.body)
         fields = language.unknown_fields(document.body) if language else ()
-        return f"; unknown fields: {shown(fields)}" if fields else ""
+        return f"; unknown fields: {write_unknown_fields(fields)}" if fields else ""
 
     def _reject_policy(self, document: Manifest) -> None:
         """Raise UsageError for a document that the user names, with the kind of a policy in an unknown version or group."""
         kind, version = as_text(document.body.get("kind")), as_text(document.body.get("apiVersion"))
-        if document.named and names_policy_kind(kind, self._languages):
+        if document.is_named and names_policy_kind(kind, self._languages):
             raise UsageError(
                 f"-f: {document.source}: {kind} in version {version} cannot be evaluated: {_VERSIONS_ADVICE}"
             )
 
     def read_params(self) -> None:
         """Take the other documents of files as params, if a policy that was read names their kind; the rest is out of scope."""
-        wanted = {
+        param_kinds = {
             (policy.param_kind.api_version.rpartition("/")[0], policy.param_kind.kind)
             for policy in self.policies
             if policy.param_kind
@@ -145,8 +145,8 @@ class DocumentReader:
         for document in self._others:
             group = as_text(document.body.get("apiVersion")).rpartition("/")[0]
             kind = as_text(document.body.get("kind"))
-            if (group, kind) in wanted or (configured and (group, kind) == _CONFIGURATION):
-                self._param(document)
+            if (group, kind) in param_kinds or (configured and (group, kind) == _CONFIGURATION):
+                self._read_param(document)
             else:
                 why = f"{kind} is no policy and no binding, and no policy has params of this kind"
                 self.outside.append(OutOfScope(Unneeded.UNUSED_DOCUMENT, document.source, why))
@@ -156,38 +156,38 @@ class DocumentReader:
             case Policy() as policy:
                 if self._is_first("policy", policy.name, document, policy.language):
                     self.policies.append(policy)
-                    self.health.extend(self._refusals(document, language, policy.name, "", policy.language))
+                    self.health.extend(self._find_refusals(document, language, policy.name, "", policy.language))
             case Binding() as binding:
                 if self._is_first("binding", binding.name, document, binding.language):
                     self.bindings.append(binding)
                     policy_name, name = binding.policy_name, binding.name
-                    self.health.extend(self._refusals(document, language, policy_name, name, binding.language))
+                    self.health.extend(self._find_refusals(document, language, policy_name, name, binding.language))
             case Supporting() as supporting:
                 if self._is_first(supporting.what, supporting.name, document):
                     self.supporting.append(supporting)
             case _ as never:
                 assert_never(never)
 
-    def _refusals(
+    def _find_refusals(
         self, document: Manifest, language: Language, policy: str, binding: str, kind: str
     ) -> Iterator[Health]:
         """The reasons why kubectl would refuse a manifest from a file that is evaluated all the same."""
         if document.source == "cluster":
             return
         if fields := language.unknown_fields(document.body):
-            detail = f"kubectl refuses the manifest, and the API server ignores {shown(fields)}"
+            detail = f"kubectl refuses the manifest, and the API server ignores {write_unknown_fields(fields)}"
             yield Health(HealthKind.UNKNOWN_FIELD, policy, binding, detail, kind)
-        if note := self._served.note(document.body):
+        if note := self._served.make_note(document.body):
             yield Health(HealthKind.NOT_SERVED, policy, binding, note, kind)
 
-    def _param(self, document: Manifest) -> None:
+    def _read_param(self, document: Manifest) -> None:
         version, name = as_text(document.body.get("apiVersion")), as_text(document.body.get("kind"))
         kind = self._kinds.get((version, name))
         if kind is None:
             why = f"it is no policy and no binding, and {name} in version {version}, which could be a param, is not served"
             self._add_gap(document, why)
             return
-        param = param_of(kind, document.body, self._namespace)
+        param = read_param(kind, document.body, self._namespace)
         if self._is_first(kind.kind, param.name, document, kind.group, param.namespace):
             self.params.append(param)
 
@@ -197,10 +197,10 @@ class DocumentReader:
     def _is_first(self, what: str, name: str, document: Manifest, *where: str) -> bool:
         """Return whether this is the first document of its name: files come before the cluster, and replace its objects."""
         key = (what, name, *where)
-        if key not in self._sources:
-            self._sources[key] = document
+        if key not in self._document_by_name:
+            self._document_by_name[key] = document
             return True
-        source, first = document.source, self._sources[key]
+        source, first = document.source, self._document_by_name[key]
         earlier = first.source
         if source == "cluster":
             detail = f"the {what} in {earlier} is used instead of the cluster's"

@@ -37,7 +37,7 @@ class Discovery:
     """The kinds of a cluster: every kind in every served version, a group's preferred version first.
 
     Subresources and kinds without the list verb are left out. `gaps` are groups that did not answer, and (for files) documents
-    that could not be read; `concerns` has the group and the kind of those documents that name them.
+    that could not be read; `kinds_of_gaps` has the group and the kind of those documents that name them.
 
     The rest is empty except for files. `outside` are files of other tools. `unlabelled` are the namespaces whose labels are not
     known, each with the kinds of its objects, and `namespaces` the Namespaces that the user describes. `notes` are sentences.
@@ -45,7 +45,7 @@ class Discovery:
 
     kinds: tuple[Kind, ...]
     gaps: tuple[Gap, ...] = ()
-    concerns: Mapping[Gap, GroupKind] = field(default_factory=dict)
+    kinds_of_gaps: Mapping[Gap, GroupKind] = field(default_factory=dict)
     outside: tuple[OutOfScope, ...] = ()
     unlabelled: Mapping[str, frozenset[Kind]] = field(default_factory=dict)
     namespaces: tuple[JsonObject, ...] = ()
@@ -112,7 +112,7 @@ class Cluster(Protocol):
         """Call `beat` about once a second, in the thread of the reader, whenever the reader waits for a page."""
         ...
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         """A block in which the cluster fetches nothing and runs no thread: the process may be forked."""
         ...
 
@@ -128,19 +128,19 @@ class Store(Protocol):
         """Record that a scan runs, with its policies, bindings, rules and method. Raises StoreError."""
         ...
 
-    def packed(self, result: PageResult) -> PageResult:
-        """The result in a form for `page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
+    def pack(self, result: PageResult) -> PageResult:
+        """The result in a form for `write_page` that is short, and quick to write. Runs in workers, apart from the store's connections."""
         ...
 
     def beat(self, scan_id: str) -> None:
         """Record that the scan still runs; called often, and never raises."""
         ...
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """Commit the outcomes and the completion of one page together, packed or not. Raises StoreError."""
         ...
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep objects that were read for the workloads or owners of others alone, packed by `audit.population`.
 
         Of a kind that is evaluated, none is kept.
@@ -159,10 +159,10 @@ class Store(Protocol):
 Progress = Callable[[Coverage], None]
 
 
-class Comparison(Protocol):
+class ComparisonEngine(Protocol):
     """A second engine that evaluates a sample of the same objects; it changes no outcome."""
 
-    def page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
+    def compare_page(self, page: Page, plan: KindPlan, page_evaluator: PageEvaluator) -> None:
         """Compare the engines on the sampled objects of a page."""
         ...
 

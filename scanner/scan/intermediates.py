@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from scanner.audit.population import examined
+from scanner.audit.population import record_object
 from scanner.errors import ListFailed
-from scanner.model.population import Controller, Examined, GroupKind, KeptKeys
+from scanner.model.population import Controller, GroupKind, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page
-from scanner.posture.workloads import intermediates, usual_controllers
-from scanner.scan.lists import ScanLists, resources_of
+from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
+from scanner.scan.lists import ScanLists, decode_objects
 
 _NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())
 
@@ -27,7 +27,7 @@ class IntermediatePage:
     """A page of a metadata-only list, and the records of its objects, without those in excluded namespaces."""
 
     page: Page
-    objects: tuple[Examined, ...]
+    objects: tuple[PopulationMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class IntermediateNote:
 IntermediateStep: TypeAlias = IntermediatePage | IntermediateNote
 
 
-def intermediate_pages(
+def list_intermediate_pages(
     listing: ScanLists,
     controllers: Iterable[Controller],
     examined_kinds: Iterable[Kind],
@@ -66,57 +66,63 @@ def intermediate_pages(
         preferred.setdefault((kind.group, kind.kind), kind)
     references = {controller.group_kind: controller for controller in controllers}
     tried = [] if listing.has_selector else [*examined_kinds]
-    while kinds := [preferred[name] for name in intermediates(references.values(), tried) if name in preferred]:
+    while kinds := [
+        preferred[name] for name in list_intermediate_kinds(references.values(), tried) if name in preferred
+    ]:
         for kind in kinds:
-            for step in _steps(listing, kind):
+            for step in _list_kind(listing, kind):
                 if isinstance(step, IntermediatePage):
-                    references.update(_references(step.objects))
+                    references.update(_group_controllers(step.objects))
                 yield step
         tried += kinds
     if listing.has_selector:
         return  # such a scan resolves nothing
-    left = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
+    unlisted_kinds = sorted({*workload_kinds}.difference((kind.group, kind.kind) for kind in tried))
     unlisted = False
-    for step in _not_needed(listing, [preferred[name] for name in left if name in preferred]):
+    for step in _list_unneeded(listing, [preferred[name] for name in unlisted_kinds if name in preferred]):
         unlisted |= isinstance(step, IntermediateNote)
         yield step
     if unlisted:
-        below = usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
-        known = {*left, *((kind.group, kind.kind) for kind in tried)}
-        yield from _not_needed(listing, [preferred[name] for name in below if name in preferred and name not in known])
+        below = list_usual_controllers((kind.group, kind.kind) for kind in examined_kinds)
+        known_kinds = {*unlisted_kinds, *((kind.group, kind.kind) for kind in tried)}
+        yield from _list_unneeded(
+            listing, [preferred[name] for name in below if name in preferred and name not in known_kinds]
+        )
 
 
-def _not_needed(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[IntermediateStep]:
+def _list_unneeded(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[IntermediateStep]:
     for kind in kinds:
-        for step in _steps(listing, kind):
+        for step in _list_kind(listing, kind):
             yield replace(step, needed=False) if isinstance(step, IntermediateNote) else step
 
 
-def _references(objects: Iterable[Examined]) -> dict[GroupKind, Controller]:
+def _group_controllers(objects: Iterable[PopulationMember]) -> dict[GroupKind, Controller]:
     return {record.controller.group_kind: record.controller for record in objects if record.controller}
 
 
-def _steps(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
+def _list_kind(listing: ScanLists, kind: Kind) -> Iterator[IntermediateStep]:
     """The pages of a kind in the namespaces of the scan, then a note if any of them may be missing."""
     reasons: list[str] = []
-    for pages in listing.metadata_by_namespace(kind):
+    for pages in listing.list_metadata(kind):
         try:
             for page in pages:
                 if page.inconsistency:
                     reasons.append(f"the list of {kind.resource} is inconsistent: {page.inconsistency}")
-                yield IntermediatePage(page, _records(listing, page))
+                yield IntermediatePage(page, _record_objects(listing, page))
         except ListFailed as error:
             reasons.append(error.why)
         except ValueError as error:
             reasons.append(f"cannot read the list of {kind.resource}: {error}. Scan again")
     if reasons:
-        yield IntermediateNote(kind, _note(kind, reasons))
+        yield IntermediateNote(kind, _write_note(kind, reasons))
 
 
-def _records(listing: ScanLists, page: Page) -> tuple[Examined, ...]:
-    resources = resources_of(page, metadata_only=True)
-    return tuple(examined(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace))
+def _record_objects(listing: ScanLists, page: Page) -> tuple[PopulationMember, ...]:
+    resources = decode_objects(page, metadata_only=True)
+    return tuple(
+        record_object(resource, _NO_KEYS) for resource in resources if not listing.excludes(resource.namespace)
+    )
 
 
-def _note(kind: Kind, reasons: Iterable[str]) -> str:
+def _write_note(kind: Kind, reasons: Iterable[str]) -> str:
     return f"workloads of objects that a {kind.kind} controls are derived: {'; '.join(dict.fromkeys(reasons))}"

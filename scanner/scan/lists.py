@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
-from scanner.audit.items import decode, item_fault
+from scanner.audit.items import decode_items, find_item_fault
 from scanner.cel import Decider
 from scanner.errors import ListFailed
 from scanner.model.json import as_object
-from scanner.model.missing_right import missing_right
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import NAMESPACES, Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
@@ -30,37 +30,37 @@ class ScanLists:
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
 
         The empty namespace stands for all of them. The list of all Namespaces is made once. Raises ListFailed, and ValueError for a
         page that cannot be decoded.
         """
-        seen: set[tuple[str, str]] = set()
+        identities: set[tuple[str, str]] = set()
         for namespace in namespaces:
-            for resource in self._listed(kind, namespace) if kind != NAMESPACES else self._namespaces_of(namespace):
-                if (resource.namespace, resource.name) not in seen:
-                    seen.add((resource.namespace, resource.name))
+            for resource in self._list(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace):
+                if (resource.namespace, resource.name) not in identities:
+                    identities.add((resource.namespace, resource.name))
                     yield resource
 
-    def _namespaces_of(self, name: str) -> Iterable[Resource]:
+    def _list_namespaces(self, name: str) -> Iterable[Resource]:
         """The Namespace of a name, or all of them: two lists of all could differ in a label that decides about other objects."""
         if self._namespaces is None and name:
-            return self._listed(NAMESPACES, name)
+            return self._list(NAMESPACES, name)
         if self._namespaces is None:
             pages: list[Page] = []
-            self._namespaces = tuple(self._listed(NAMESPACES, "", pages))
+            self._namespaces = tuple(self._list(NAMESPACES, "", pages))
             self._namespace_pages = pages
         return (resource for resource in self._namespaces if name in ("", resource.name))
 
-    def _listed(self, kind: Kind, namespace: str, kept: list[Page] | None = None) -> Iterator[Resource]:
+    def _list(self, kind: Kind, namespace: str, kept_pages: list[Page] | None = None) -> Iterator[Resource]:
         """The objects of one list, whose pages are added to `kept`; raises ListFailed at its end if objects may be missing."""
         inconsistencies: list[str] = []
-        for page in self._noted(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
+        for page in self._note_versions(self._cluster.pages(kind, namespace=namespace), kind, rules=True):
             inconsistencies += [page.inconsistency] if page.inconsistency else []
-            if kept is not None:
-                kept.append(page)
-            yield from resources_of(page)
+            if kept_pages is not None:
+                kept_pages.append(page)
+            yield from decode_objects(page)
         if inconsistencies:
             raise ListFailed(
                 "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(inconsistencies))}. Scan again"
@@ -68,11 +68,13 @@ class ScanLists:
 
     def expect(self, kinds: Iterable[Kind]) -> None:
         """Announce to the cluster the kinds whose objects will be evaluated, in the order of their lists."""
-        evaluated = [kind for kind in kinds if not self.left_out(kind)]
+        evaluated = [kind for kind in kinds if not self.find_exclusion(kind)]
         if NAMESPACES not in evaluated or self._scope.selector:
             self._namespace_pages = []
-        wanted = [kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)]
-        self._cluster.expect((kind, place, self._scope.selector) for kind in wanted for place in self.namespaces)
+        kinds_to_list = [
+            kind for kind in evaluated if self._ahead and not (kind == NAMESPACES and self._namespace_pages)
+        ]
+        self._cluster.expect((kind, place, self._scope.selector) for kind in kinds_to_list for place in self.namespaces)
 
     def authorizer(self) -> Decider | None:
         """The authorizer for the permission checks of expressions, in any process; None if the cluster has none.
@@ -82,38 +84,38 @@ class ScanLists:
         decider = self._cluster.authorizer()
         return self.relay.use_decider(decider) if decider else None
 
-    def pages_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+    def list_pages(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The pages of a kind to evaluate: an iterator for each namespace of the scope, or a single one for all namespaces.
 
         Those of Namespaces are the pages that decided about other objects, if they were kept. Reading the pages raises ListFailed.
         """
         if kind == NAMESPACES and self._namespace_pages:
-            yield self._kept_pages()
+            yield self._take_kept_pages()
             return
         for namespace in self.namespaces:
             pages = self._cluster.pages(kind, namespace=namespace, selector=self._scope.selector)
-            yield self._noted(_may_be_skipped(pages, kind), kind)
+            yield self._note_versions(_advise_to_skip(pages, kind), kind)
 
-    def _kept_pages(self) -> Iterator[Page]:
+    def _take_kept_pages(self) -> Iterator[Page]:
         """The pages of Namespaces, each of them once: it is not kept any longer."""
         pages, self._namespace_pages = self._namespace_pages, []
         while pages:
             yield pages.pop(0)
 
-    def metadata_by_namespace(self, kind: Kind) -> Iterator[Iterator[Page]]:
+    def list_metadata(self, kind: Kind) -> Iterator[Iterator[Page]]:
         """The metadata of a kind: an iterator of pages for each namespace of the scope, or a single one.
 
         No selector narrows them. Reading the pages raises ListFailed.
         """
         for namespace in self.namespaces if kind.namespaced else ("",):
-            yield self._noted(self._cluster.metadata(kind, namespace=namespace), kind)
+            yield self._note_versions(self._cluster.metadata(kind, namespace=namespace), kind)
 
     @property
     def versions(self) -> tuple[ListVersion, ...]:
         """The lists that were read so far, with the resource versions that can be compared: those that are numbers."""
         return tuple(self._versions.values())
 
-    def _noted(self, pages: Iterator[Page], kind: Kind, *, rules: bool = False) -> Iterator[Page]:
+    def _note_versions(self, pages: Iterator[Page], kind: Kind, *, rules: bool = False) -> Iterator[Page]:
         """The pages of a list. Upstream: resource versions of one store are ordered as numbers (KEP-5504)."""
         first = True
         for page in pages:
@@ -135,7 +137,7 @@ class ScanLists:
         """Return whether the user excluded a namespace."""
         return bool(namespace) and any(fnmatchcase(namespace, name) for name in self._scope.exclude_namespaces)
 
-    def left_out(self, kind: Kind) -> str:
+    def find_exclusion(self, kind: Kind) -> str:
         """The reason why the user's options leave out a kind, or an empty string."""
         scope = self._scope
         if scope.kinds and not any(names_kind(pattern, kind) for pattern in scope.kinds):
@@ -154,15 +156,15 @@ class RepeatedLists:
         self._listing = listing
         self._made: dict[tuple[Kind, tuple[str, ...]], tuple[Resource, ...]] = {}
 
-    def everything(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
         """See ScanLists."""
-        wanted = kind, tuple(namespaces)
-        if wanted not in self._made:
-            self._made[wanted] = tuple(self._listing.everything(*wanted))
-        yield from self._made[wanted]
+        key = kind, tuple(namespaces)
+        if key not in self._made:
+            self._made[key] = tuple(self._listing.list_all(*key))
+        yield from self._made[key]
 
 
-def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
+def _advise_to_skip(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
 
     Policies, params, namespaces and what expressions read are needed whichever kinds are left out.
@@ -170,7 +172,7 @@ def _may_be_skipped(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     try:
         yield from pages
     except ListFailed as error:
-        if kind.resource == NAMESPACES.resource or not missing_right(error.why):
+        if kind.resource == NAMESPACES.resource or not parse_missing_right(error.why):
             raise
         remedy = f"or pass --skip-kind {kind.resource} to record the gap on purpose."
         raise ListFailed(error.state, f"{error.why}, {remedy}") from error
@@ -182,9 +184,9 @@ def names_kind(pattern: str, kind: Kind) -> bool:
     return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
 
 
-def resources_of(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
+def decode_objects(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
     """Yield the objects of a page, or of a metadata-only page. Raises ValueError for an item that is no object of the kind."""
-    for item in decode(page):
-        if fault := item_fault(page.kind, item, metadata_only=metadata_only):
+    for item in decode_items(page):
+        if fault := find_item_fault(page.kind, item, metadata_only=metadata_only):
             raise ValueError(fault)
         yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})

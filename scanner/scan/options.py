@@ -30,7 +30,7 @@ class Options:
     `manifests` come from policy files: policies, bindings and params; `gaps` are the documents among them that could not be read.
     Without `cluster_policies` the cluster's policies are not listed, and without `derived_policies` none follows from its namespaces.
     `assume_bound` names policies and the action to preview them with. `user` makes the simulated requests instead of the
-    scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `kept` are the labels
+    scanner's identity. `languages` are the policy languages that are evaluated, each with its own options. `kept_keys` are the labels
     and annotations of the examined objects that are stored.
     `method` has the circumstances of the scan that only the caller knows, such as the command line.
     `silence` is the longest time in seconds in which the scan may give no sign of life. With `allow_empty` a scan is complete
@@ -49,7 +49,7 @@ class Options:
     assume_bound: tuple[tuple[str, str], ...] = ()
     user: UserInfo | None = None
     languages: tuple[Language, ...] = LANGUAGES
-    kept: KeptKeys = DEFAULT_KEYS
+    kept_keys: KeptKeys = DEFAULT_KEYS
     method: Method = field(default_factory=Method)
     silence: int = SILENCE
     allow_empty: bool = False
@@ -71,7 +71,7 @@ class ScanContext:
     cluster: ClusterIdentity
     user: UserInfo
     scope: Scope
-    kept: KeptKeys = DEFAULT_KEYS
+    kept_keys: KeptKeys = DEFAULT_KEYS
 
     @property
     def files(self) -> bool:

@@ -18,7 +18,7 @@ from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
 from scanner.policies.bound_language import PolicyDocuments, Supporting
-from scanner.policies.language import Language, documents_of
+from scanner.policies.language import Language, select_documents
 from scanner.policies.served_versions import ServedVersions
 from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import default_namespace
@@ -60,9 +60,9 @@ class PolicySet:
     supporting: tuple[Supporting, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
 
-    def of(self, language: Language) -> PolicyDocuments:
+    def get_documents(self, language: Language) -> PolicyDocuments:
         """The documents of one language."""
-        return documents_of(language, (*self.policies, *self.bindings, *self.supporting))
+        return select_documents(language, (*self.policies, *self.bindings, *self.supporting))
 
 
 def read_policy_set(
@@ -89,7 +89,7 @@ def read_policy_set(
     assumed = tuple(
         binding
         for name, action in selection.assume_bound
-        for binding in _assumed(name, action, policies, reader, selection.languages)
+        for binding in _assume_bindings(name, action, policies, reader, selection.languages)
     )
     bindings = (*reader.bindings, *assumed)
     scope = selection.scope
@@ -102,25 +102,25 @@ def read_policy_set(
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
     bindable = frozenset(name for language in selection.languages if language.needs_bindings for name in language.names)
-    named = tuple(
+    selected = tuple(
         policy
         for policy in policies.values()
         if _is_selected(policy.name, scope.policies) and (policy.language in bindable or not scope.bindings)
     )
-    copies = dict(_copies(selection.languages, named, tuple(policies.values())))
-    chosen = tuple(policy for policy in named if policy.key not in copies)
-    wanted = tuple(
+    copies = dict(_find_generated(selection.languages, selected, tuple(policies.values())))
+    selected_policies = tuple(policy for policy in selected if policy.key not in copies)
+    selected_bindings = tuple(
         binding
         for binding in bindings
         if (binding.assumed or _is_selected(binding.name, scope.bindings))
         and _is_selected(binding.policy_name, scope.policies)
         and binding.policy_key not in copies
     )
-    unbound = _unbound((policy for policy in chosen if policy.language in bindable), bindings)
-    joining = (*unbound, *_dangling(wanted, policies)) if reader.is_complete else ()
+    unbound = _find_unbound((policy for policy in selected_policies if policy.language in bindable), bindings)
+    joining = (*unbound, *_find_dangling(selected_bindings, policies)) if reader.is_complete else ()
     return PolicySet(
-        policies=tuple(sorted(chosen, key=lambda policy: (policy.name, policy.language))),
-        bindings=tuple(sorted(wanted, key=lambda binding: binding.name)),
+        policies=tuple(sorted(selected_policies, key=lambda policy: (policy.name, policy.language))),
+        bindings=tuple(sorted(selected_bindings, key=lambda binding: binding.name)),
         params=tuple(reader.params),
         gaps=tuple(reader.gaps),
         health=(*reader.health, *joining, *copies.values()),
@@ -129,16 +129,18 @@ def read_policy_set(
     )
 
 
-def _copies(
+def _find_generated(
     languages: Iterable[Language], chosen: Sequence[Policy], policies: Sequence[Policy]
 ) -> Iterator[tuple[PolicyKey, Health]]:
     """The policies that a controller generated from evaluated policies of another language."""
     for language in languages:
-        own = [policy for policy in chosen if policy.language in language.names]
-        yield from language.generated(own, [policy for policy in policies if policy.language not in language.names])
+        own_policies = [policy for policy in chosen if policy.language in language.names]
+        yield from language.find_generated(
+            own_policies, [policy for policy in policies if policy.language not in language.names]
+        )
 
 
-def _assumed(
+def _assume_bindings(
     name: str,
     action: str,
     policies: Mapping[PolicyKey, Policy],
@@ -149,21 +151,21 @@ def _assumed(
 
     Raises UsageError for a binding without effect.
     """
-    named = [
+    policies_of_name = [
         (language, policies[kind, name])
         for language in languages
         for kind in language.names
         if (kind, name) in policies
     ]
-    if not named and name in reader.refused:
+    if not policies_of_name and name in reader.refused:
         why = next(gap.why for gap in reader.gaps if gap.where == reader.refused[name])
         raise UsageError(f"--assume-bound {name}: the API would reject this policy ({reader.refused[name]}): {why}")
-    if not named:
+    if not policies_of_name:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
     if action not in get_args(Action):
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
-    bindable = [(language, policy) for language, policy in named if language.needs_bindings]
-    for language, policy in bindable or named:
+    bindable = [(language, policy) for language, policy in policies_of_name if language.needs_bindings]
+    for language, policy in bindable or policies_of_name:
         yield language.assume_bound(policy, cast("Action", action))
 
 
@@ -193,7 +195,7 @@ def _is_selected(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
+def _find_unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterator[Health]:
     existing = tuple(bindings)
     for policy in policies:
         joined = [binding for binding in existing if binding.joins(policy)]
@@ -203,7 +205,7 @@ def _unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> Iterato
             yield Health(HealthKind.UNBOUND, policy.name, "", detail, policy.language)
 
 
-def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy]) -> Iterator[Health]:
+def _find_dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy]) -> Iterator[Health]:
     for binding in bindings:
         policy = policies.get(binding.policy_key)
         if policy is None or not binding.joins(policy):
@@ -211,7 +213,7 @@ def _dangling(bindings: Iterable[Binding], policies: Mapping[PolicyKey, Policy])
             yield Health(HealthKind.DANGLING_BINDING, binding.policy_name, binding.name, detail, binding.language)
 
 
-def namespaces_needed(bound: BoundPolicy) -> bool:
+def needs_namespaces(bound: BoundPolicy) -> bool:
     """Return whether the evaluation of a policy reads Namespace objects: in a selector or another rule, or in an expression."""
     if bound.covered:
         return True

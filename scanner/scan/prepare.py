@@ -12,7 +12,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
-from scanner.health import health_before
+from scanner.health import find_static_problems
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Policy, PolicyKey, policy_label
@@ -30,18 +30,18 @@ from scanner.model.scans.scan import (
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.language import deciding_kinds, derived, listed_kinds
-from scanner.policies.plan import KindPlan, equivalents, lists, other_versions, plan, uncovered
+from scanner.policies.language import derive_from_namespaces, list_deciding_kinds, list_document_kinds
+from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
-from scanner.policies.webhooks import described, unknown, webhook_kinds
+from scanner.policies.webhooks import describe_unlisted, describe_webhooks, list_webhook_kinds
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
-from scanner.scan.lists import RepeatedLists, ScanLists, names_kind, resources_of
+from scanner.scan.lists import RepeatedLists, ScanLists, decode_objects, names_kind
 from scanner.scan.options import Options, ScanContext
-from scanner.scan.param_table import ParamTable, rules_of
-from scanner.scan.policy_set import PolicySet, namespaces_needed, read_policy_set
-from scanner.scan.unlabelled import policy_gap, undecided
-from scanner.scan.unneeded import policy_kinds, split_gaps
+from scanner.scan.param_table import ParamTable, list_rule_objects
+from scanner.scan.policy_set import PolicySet, needs_namespaces, read_policy_set
+from scanner.scan.unlabelled import find_undecided, make_policy_gap
+from scanner.scan.unneeded import list_policy_kinds, split_gaps
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -53,19 +53,19 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
-    documents = tuple(_policy_documents(listing, discovery, options))
+    documents = tuple(_list_policy_documents(listing, discovery, options))
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
     namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
-    served = _served(identity, discovery)
+    served = _find_served_versions(identity, discovery)
     policy_set = read_policy_set(
         (*documents, *namespaces.gaps_of_policies),
         options,
         (*discovery.kinds, *defined),
         served,
-        derived(deriving, namespaces.by_name.values(), served.rules),
+        derive_from_namespaces(deriving, namespaces.by_name.values(), served.rules),
     )
-    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept)
+    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept_keys)
     binding_context = BindingContext(
         now=now,
         rules=context.rules,
@@ -76,19 +76,22 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         params=policy_set.params,
         lists=RepeatedLists(listing),
         namespaces=tuple(namespaces.by_name.values()),
+        files=context.files,
     )
-    languages = tuple(language.bind(policy_set.of(language), binding_context) for language in options.languages)
+    languages = tuple(
+        language.bind(policy_set.get_documents(language), binding_context) for language in options.languages
+    )
     needed, outside = split_gaps(
         discovery,
         languages,
-        policy_kinds(options.languages, discovery.kinds),
+        list_policy_kinds(options.languages, discovery.kinds),
         context.operations,
         policies_known=not any(gap.kind is GapKind.LIST for gap in policy_set.gaps),
     )
-    evaluation = _evaluation_plan(listing, discovery, namespaces, policy_set, context, languages, defined)
+    evaluation = _make_plan(listing, discovery, namespaces, policy_set, context, languages, defined)
     evaluation = replace(
         evaluation,
-        read_languages=tuple(_read_languages(options, needed, discovery, policy_set)),
+        read_languages=tuple(_list_read_languages(options, needed, discovery, policy_set)),
         outside=(*evaluation.outside, *options.outside, *policy_set.outside, *outside),
     )
     _reject_unknown(options.scope, discovery, evaluation)
@@ -126,14 +129,14 @@ class PreparedScan:
     @property
     def plans(self) -> tuple[KindPlan, ...]:
         """The kinds to list within the scope, each with its policies."""
-        return tuple(plan for plan in self.evaluation.plans if not self.listing.left_out(plan.kind))
+        return tuple(plan for plan in self.evaluation.plans if not self.listing.find_exclusion(plan.kind))
 
-    def objects(self, kind: Kind) -> Iterator[Resource]:
+    def list_objects(self, kind: Kind) -> Iterator[Resource]:
         """Every object of a kind within the scope. Raises ListFailed, and ValueError for a page that cannot be decoded."""
         excluded = self.context.scope.exclude_namespaces
-        for pages in self.listing.pages_by_namespace(kind):
+        for pages in self.listing.list_pages(kind):
             for page in pages:
-                for resource in resources_of(page):
+                for resource in decode_objects(page):
                     if not any(fnmatchcase(resource.namespace, pattern) for pattern in excluded):
                         yield resource
 
@@ -167,23 +170,23 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
         if not discovery.gaps and not any(names_kind(pattern, kind) for kind in discovery.kinds):
             raise UsageError(f"--kind {pattern} matches nothing that the cluster serves: see `kubectl api-resources`")
     for name in scope.namespaces:
-        if evaluation.page_evaluator.context.namespace(name) is None:
+        if evaluation.page_evaluator.context.find_namespace(name) is None:
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
-def _policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+def _list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
     yield from options.manifests
     if options.cluster_policies:
-        for kind in listed_kinds(options.languages, discovery.kinds):
+        for kind in list_document_kinds(options.languages, discovery.kinds):
             try:
-                for resource in listing.everything(kind):
+                for resource in listing.list_all(kind):
                     yield Manifest("cluster", resource.body)
             except (ListFailed, ValueError) as error:
                 why = f"policies and bindings may be missing from this scan: {error}"
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
+def _find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     """The versions that the cluster serves; files serve those of their release, and not every version in the table of kinds."""
     if identity.source == FILES:
         return ServedVersions(identity.release.rules)
@@ -191,7 +194,7 @@ def _served(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     return ServedVersions(identity.release.rules, discovery.kinds, unknown)
 
 
-def _read_languages(
+def _list_read_languages(
     options: Options, needed: Iterable[Gap], discovery: Discovery, policy_set: PolicySet
 ) -> Iterator[str]:
     """The languages of which every policy and binding was read. A document that could not be read may be of any language."""
@@ -199,14 +202,16 @@ def _read_languages(
         return
     missing = {gap.where for gap in policy_set.gaps}
     for language in options.languages:
-        if not any(f"{kind.api_version}/{kind.kind}" in missing for kind in deciding_kinds(language, discovery.kinds)):
+        if not any(
+            f"{kind.api_version}/{kind.kind}" in missing for kind in list_deciding_kinds(language, discovery.kinds)
+        ):
             yield from language.names
 
 
-def _evaluation_plan(
+def _make_plan(
     listing: ScanLists,
     discovery: Discovery,
-    namespaces: Namespaces,
+    namespaces: ListedNamespaces,
     policy_set: PolicySet,
     context: ScanContext,
     languages: tuple[BoundLanguage, ...],
@@ -214,22 +219,22 @@ def _evaluation_plan(
 ) -> EvaluationPlan:
     """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
     kinds = discovery.kinds
-    announced = tuple(policy for language in languages for policy in language.announced())
-    relabelled, unknown = _conversions(listing, kinds, other_versions(kinds, announced, context.operations))
-    listing.expect(lists(kinds, announced, context.operations, relabelled))
+    announced = tuple(policy for language in languages for policy in language.list_announced())
+    relabelled, unknown = _find_conversions(listing, kinds, find_other_versions(kinds, announced, context.operations))
+    listing.expect(plan_lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
     unevaluable = (
-        *_unknown_param_kinds(bound, params, discovery),
+        *_find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages),
         *(
-            policy_gap(bound_policy, "it needs namespaces, which could not be listed")
+            make_policy_gap(bound_policy, "it needs namespaces, which could not be listed")
             for bound_policy in bound
-            if namespaces.gap and namespaces_needed(bound_policy)
+            if namespaces.gap and needs_namespaces(bound_policy)
         ),
         *(
-            policy_gap(bound_policy, unknown[bound_policy.policy.key])
+            make_policy_gap(bound_policy, unknown[bound_policy.policy.key])
             for bound_policy in bound
             if bound_policy.policy.key in unknown
         ),
@@ -240,37 +245,37 @@ def _evaluation_plan(
         params=params,
         namespaces=namespaces.by_name,
         implied_namespaces=context.files or namespaces.gap is not None,
-        equivalents=equivalents(kinds),
+        equivalents=find_equivalents(kinds),
         relabelled=relabelled,
         user=context.user,
         operations=context.operations,
-        authorizer=_authorizer(listing, evaluable, context),
+        authorizer=_find_authorizer(listing, evaluable, context),
     )
     plans = plan(kinds, evaluable, context.operations, relabelled)
     page_evaluator = PageEvaluator(
         evaluation_context,
         context.scope.exclude_namespaces,
         by_name=context.files,
-        kept=context.kept,
-        defaults={} if context.files else _defaults(listing, plans, evaluation_context),
+        kept_keys=context.kept_keys,
+        defaults={} if context.files else _find_defaults(listing, plans, evaluation_context),
     )
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
-    doubts = tuple(_undecided(listing, discovery, languages, plans, context))
+    doubts = tuple(_find_undecided(listing, discovery, languages, plans, context))
     return EvaluationPlan(
         page_evaluator=page_evaluator,
         plans=plans,
         languages=languages,
         bound=evaluable,
-        health=(*policy_set.health, *_health(languages, evaluable, kinds, evaluation_context)),
+        health=(*policy_set.health, *_find_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
-        outside=(*out_of_scope(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
-        rules=rules_of(languages, evaluable, params, namespaces.by_name.values()),
-        uncovered=uncovered(kinds, plans, others, context.operations),
+        outside=(*list_webhooks(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
+        rules=list_rule_objects(languages, evaluable, params, namespaces.by_name.values()),
+        uncovered=find_uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )
 
 
-def _conversions(
+def _find_conversions(
     listing: ScanLists, kinds: tuple[Kind, ...], users: Mapping[Kind, tuple[Policy, ...]]
 ) -> tuple[frozenset[Kind], dict[PolicyKey, str]]:
     """The kinds whose versions differ in the apiVersion alone, and the policies whose conversion is unknown, with the reason."""
@@ -283,23 +288,23 @@ def _conversions(
                 f"converts them, cannot be read: grant get on customresourcedefinitions/{kind.resource}"
             )
             unknown.update((policy.key, why) for policy in policies)
-    same = equivalents(kinds)
+    same = find_equivalents(kinds)
     relabelled = (kind for kind, how in conversions.items() if how == "relabels")
     return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
 
 
-def _defaults(
+def _find_defaults(
     listing: ScanLists, plans: Iterable[KindPlan], evaluation_context: EvaluationContext
 ) -> dict[Kind, Custom]:
     """The schemas of the listed custom resources that may be stored in another version, whose defaults the list lacks."""
     several = [
         plan.kind for plan in plans if evaluation_context.equivalents.get(plan.kind) and not is_builtin(plan.kind)
     ]
-    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.left_out(kind)}
+    schemas = {kind: listing.relay.schema(kind) for kind in several if not listing.find_exclusion(kind)}
     return {kind: schema.custom for kind, schema in schemas.items() if schema and schema.custom}
 
 
-def _undecided(
+def _find_undecided(
     listing: ScanLists,
     discovery: Discovery,
     languages: Iterable[BoundLanguage],
@@ -308,7 +313,7 @@ def _undecided(
 ) -> Iterator[tuple[BoundPolicy, Gap]]:
     """The bound policies about which unknown labels of namespaces in scope may decide, each with its gap."""
     scoped = context.scope.namespaces
-    left_out = {kind.kind for kind in (kind_plan.kind for kind_plan in plans) if listing.left_out(kind)}
+    left_out = {kind.kind for kind in (kind_plan.kind for kind_plan in plans) if listing.find_exclusion(kind)}
     kinds_of = {
         namespace: kinds
         for namespace, of_namespace in discovery.unlabelled.items()
@@ -316,10 +321,10 @@ def _undecided(
         and not listing.excludes(namespace)
         and (kinds := [kind for kind in of_namespace if kind.kind not in left_out])
     }
-    yield from undecided(languages, kinds_of, context.operations)
+    yield from find_undecided(languages, kinds_of, context.operations)
 
 
-def _health(
+def _find_health(
     languages: Iterable[BoundLanguage],
     evaluable: tuple[BoundPolicy, ...],
     kinds: tuple[Kind, ...],
@@ -327,26 +332,28 @@ def _health(
 ) -> Iterator[Health]:
     """The problems of policies before the first object is evaluated."""
     for language in languages:
-        own = {id(policy) for policy in language.bound}
-        policies = tuple(policy for policy in evaluable if id(policy) in own)
+        own_ids = {id(policy) for policy in language.bound}
+        policies = tuple(policy for policy in evaluable if id(policy) in own_ids)
         if not language.own_health:
-            yield from health_before((policy for policy, _ in language.recorded()), policies, kinds, evaluation_context)
+            yield from find_static_problems(
+                (policy for policy, _ in language.list_recorded()), policies, kinds, evaluation_context
+            )
         yield from language.health(policies, kinds)
 
 
-def _authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
+def _find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """The authorizer, if a policy reads it and the requester is known; else None."""
     asks = any(Auditability.AUTHORIZER in bound_policy.reading.classes for bound_policy in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
-def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+def _find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may be served by an API group that did not answer."""
     unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for bound_policy in bound:
         kind = bound_policy.policy.param_kind
-        if kind and params.kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
-            yield policy_gap(
+        if kind and params.find_kind(kind) is None and unanswered & {kind.api_version, "/api", "/apis"}:
+            yield make_policy_gap(
                 bound_policy, f"its paramKind {kind.kind} belongs to {kind.api_version}, which did not answer"
             )
 
@@ -354,16 +361,16 @@ def _unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, disco
 # The lists before the evaluation: namespaces, params, and the objects that expressions read from the cluster.
 
 
-def out_of_scope(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
+def list_webhooks(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
     """The webhooks of the cluster, which also decide about requests but are not evaluated.
 
     A missing permission to list them is an item, and no gap.
     """
-    for kind in webhook_kinds(kinds):
+    for kind in list_webhook_kinds(kinds):
         try:
-            yield from [described(configuration) for configuration in listing.everything(kind)]
+            yield from [describe_webhooks(configuration) for configuration in listing.list_all(kind)]
         except (ListFailed, ValueError) as error:
-            yield unknown(kind, str(error))
+            yield describe_unlisted(kind, str(error))
 
 
 def load_params(
@@ -379,15 +386,15 @@ def load_params(
     The cluster does not serve the kinds of `unlisted`, so it has no objects of these. Yields a gap for each policy whose params could
     not be listed.
     """
-    for kind, policies in params.needed(bound).items():
+    for kind, policies in params.list_needed(bound).items():
         if kind in unlisted:
             continue
         try:
-            for resource in listing.everything(kind, params.namespaces(kind, policies, listing.scoped)):
+            for resource in listing.list_all(kind, params.list_namespaces(kind, policies, listing.scoped)):
                 params.keep(resource, policies)
         except (ListFailed, ValueError) as error:
             yield from (
-                policy_gap(bound_policy, f"its params ({kind.resource}) could not be listed: {error}")
+                make_policy_gap(bound_policy, f"its params ({kind.resource}) could not be listed: {error}")
                 for bound_policy in policies
             )
     for param in policy_set.params:
@@ -410,16 +417,16 @@ def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> It
     readers: dict[tuple[Kind, str], dict[BoundLanguage, None]] = {}
     for language, _, kind, place in reads:
         readers.setdefault((kind, place), {})[language] = None
-    failed = {where: _listed(listing, of_list, *where) for where, of_list in readers.items()}
+    failed = {where: _list_for_readers(listing, of_list, *where) for where, of_list in readers.items()}
     for _, bound_policy, kind, place in reads:
         if why := failed[kind, place]:
-            yield policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
+            yield make_policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
-def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
+def _list_for_readers(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
     """The reason why the objects that expressions read could not be listed, or an empty string."""
     try:
-        resources = tuple(listing.everything(kind, (place,)))
+        resources = tuple(listing.list_all(kind, (place,)))
     except (ListFailed, ValueError) as error:
         return str(error)
     for language in readers:
@@ -428,7 +435,7 @@ def _listed(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, pl
 
 
 @dataclass(frozen=True, slots=True)
-class Namespaces:
+class ListedNamespaces:
     """The Namespace objects by name, and a gap if they could not be listed. With `decide_policies` some policies follow from them."""
 
     by_name: Mapping[str, JsonObject]
@@ -449,25 +456,25 @@ class Namespaces:
         return self.gaps_of_policies or ((self.gap,) if self.gap else ())
 
 
-def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies: bool = False) -> Namespaces:
+def load_namespaces(listing: ScanLists, discovery: Discovery, *, decide_policies: bool = False) -> ListedNamespaces:
     """The Namespaces of the cluster, and those that the user describes."""
     described = {as_text(dig(body, "metadata", "name")): body for body in discovery.namespaces}
     where = f"{NAMESPACES.api_version}/{NAMESPACES.kind}"
     if NAMESPACES not in discovery.kinds:
         gap = Gap(GapKind.DISCOVERY, where, "discovery of the cluster does not list namespaces")
-        return Namespaces(described, gap, decide_policies)
+        return ListedNamespaces(described, gap, decide_policies)
     try:
-        listed = {resource.name: resource.body for resource in _needed_namespaces(listing)}
+        listed_bodies = {resource.name: resource.body for resource in _list_namespaces(listing)}
     except (ListFailed, ValueError) as error:
-        return Namespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
-    return Namespaces(described | listed, decide_policies=decide_policies)
+        return ListedNamespaces(described, Gap(GapKind.LIST, where, str(error)), decide_policies)
+    return ListedNamespaces(described | listed_bodies, decide_policies=decide_policies)
 
 
-def _needed_namespaces(listing: ScanLists) -> Iterator[Resource]:
+def _list_namespaces(listing: ScanLists) -> Iterator[Resource]:
     """All namespaces, or those that the user names: a user of one namespace may have no permission to read others."""
     try:
-        yield from listing.everything(NAMESPACES, listing.namespaces)
+        yield from listing.list_all(NAMESPACES, listing.namespaces)
     except ListFailed:
         if not listing.scoped:
             raise
-        yield from listing.everything(NAMESPACES)
+        yield from listing.list_all(NAMESPACES)

@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import chain, count, repeat
 from typing import Final, TypeAlias, assert_never
 
-from scanner.audit.population import controllers_of, examined, packed
+from scanner.audit.population import list_controllers, pack, record_object
 from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
-from scanner.health import Counted, health_after
+from scanner.health import ObservedCounts, find_observed_problems
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
@@ -26,11 +26,11 @@ from scanner.model.scans.scan import (
     ScanEnd,
     ScanState,
     ServerCounts,
-    emptiness,
+    find_emptiness,
 )
 from scanner.policies.plan import KindPlan
-from scanner.scan.edges import Comparison, Progress, Store
-from scanner.scan.intermediates import IntermediateNote, intermediate_pages
+from scanner.scan.edges import ComparisonEngine, Progress, Store
+from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
 from scanner.scan.prepare import EvaluationPlan, PreparedScan
@@ -53,14 +53,16 @@ _NOT_ONE_MOMENT = (
 class ScanRecorder:
     """Writes a scan to the store: pages as they are evaluated; coverage, gaps and health at the end."""
 
-    def __init__(self, store: Store, scan_id: str, progress: Progress, comparison: Comparison | None = None) -> None:
+    def __init__(
+        self, store: Store, scan_id: str, progress: Progress, comparison: ComparisonEngine | None = None
+    ) -> None:
         self._comparison = comparison
         self._store = store
         self._scan_id = scan_id
         self._progress = progress
         self.gaps: list[Gap] = []
         self._coverage: list[Coverage] = []
-        self._counts = Counted()
+        self._counts = ObservedCounts()
         self._repeats = RepeatDetector()
         self._inconsistencies: list[str] = []
         self._failures: list[ListFailed] = []
@@ -79,15 +81,15 @@ class ScanRecorder:
         """
         listing.expect(plan.kind for plan in evaluation.plans)
         try:
-            steps: Iterator[JobResult | ListEvent] = workers.ordered(_steps(evaluation.plans, listing))
+            steps: Iterator[JobResult | ListEvent] = workers.evaluate_in_order(_list_kinds(evaluation.plans, listing))
             for step in steps:
                 self._handle(step, listing, workers)
                 if self._comparison and isinstance(step, JobResult):
-                    self._comparison.page(step.job.page, step.job.plan, evaluation.page_evaluator)
+                    self._comparison.compare_page(step.job.page, step.job.plan, evaluation.page_evaluator)
         except KeyboardInterrupt:
             self._interrupted = True
             self.gaps.append(INTERRUPTION)
-            self._coverage.extend(_not_listed(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
+            self._coverage.extend(_begin_coverage(plan.kind) for plan in evaluation.plans[len(self._coverage) :])
 
     def record_namespaces(self, prepared: PreparedScan) -> None:
         """Record the labels of namespaces, unless the scan evaluates Namespaces: they may name the owners of objects.
@@ -99,10 +101,12 @@ class ScanRecorder:
         context, listing = prepared.context, prepared.listing
         bodies = prepared.evaluation_context.namespaces.items()
         objects = [
-            examined(resource_of(NAMESPACES, body), context.kept) for name, body in bodies if not listing.excludes(name)
+            record_object(resource_of(NAMESPACES, body), context.kept_keys)
+            for name, body in bodies
+            if not listing.excludes(name)
         ]
         if objects:
-            self._store.controllers(self._scan_id, NAMESPACES, packed(objects))
+            self._store.write_controllers(self._scan_id, NAMESPACES, pack(objects))
 
     def record_controllers(self, plans: Iterable[KindPlan], listing: ScanLists, served: Iterable[Kind]) -> None:
         """List the kinds of controllers that were not evaluated, so that workloads can be resolved. Raises StoreError.
@@ -115,14 +119,14 @@ class ScanRecorder:
         # The labels of namespaces are recorded already.
         kinds = [*(plan.kind for plan in plans), NAMESPACES]
         try:
-            known = self._store.workload_kinds(self._scan_id)
-            for step in intermediate_pages(listing, self._controllers.values(), kinds, served, known):
+            workload_kinds = self._store.workload_kinds(self._scan_id)
+            for step in list_intermediate_pages(listing, self._controllers.values(), kinds, served, workload_kinds):
                 if isinstance(step, IntermediateNote):
                     self.notes.extend([step.text] if step.needed else [])
                     self._metadata_kinds.discard((step.kind.group, step.kind.kind))
                     continue
-                self._add_controllers(controllers_of(step.objects))
-                self._store.controllers(self._scan_id, step.page.kind, packed(step.objects))
+                self._add_controllers(list_controllers(step.objects))
+                self._store.write_controllers(self._scan_id, step.page.kind, pack(step.objects))
                 self._metadata_kinds.add((step.page.kind.group, step.page.kind.kind))
         except KeyboardInterrupt:
             self.gaps.append(INTERRUPTION)
@@ -142,7 +146,7 @@ class ScanRecorder:
             with suppress(KeyboardInterrupt):
                 self._at_end = count()
 
-    def _object_counts(self, plans: Iterable[KindPlan]) -> Iterator[ObjectCount]:
+    def _list_object_counts(self, plans: Iterable[KindPlan]) -> Iterator[ObjectCount]:
         """The counts of the kinds, in the order of their lists."""
         for plan, excluded in zip(plans, chain(self._excluded, repeat(0)), strict=False):
             resource = _STORED_AS.get(plan.kind.resource, plan.kind.resource)
@@ -156,12 +160,12 @@ class ScanRecorder:
         """
         evaluation = prepared.evaluation
         objects = sum(coverage.objects for coverage in self._coverage)
-        empty = emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
+        empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
-        incomplete = bool(self.gaps or empty) or any(_incomplete(coverage) for coverage in self._coverage)
-        after: Iterable[Health] = health_after(evaluation.bound, self._counts, self._coverage)
+        incomplete = bool(self.gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
+        after: Iterable[Health] = find_observed_problems(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
-            after = language.observed(after)
+            after = language.adapt_health(after)
         health = {*evaluation.health, *after}
         return ScanEnd(
             finished_at=finished,
@@ -173,7 +177,7 @@ class ScanRecorder:
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
             notes=tuple(dict.fromkeys((*prepared.notes, *self.notes))),
-            counts=tuple(self._object_counts(evaluation.plans)),
+            counts=tuple(self._list_object_counts(evaluation.plans)),
             controllers={
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
             },
@@ -195,11 +199,11 @@ class ScanRecorder:
     def _handle(self, step: JobResult | ListEvent, listing: ScanLists, workers: Workers) -> None:
         match step:
             case KindStarted():
-                self._coverage.append(_not_listed(step.kind))
+                self._coverage.append(_begin_coverage(step.kind))
                 self._excluded.append(0)
                 self._repeats, self._inconsistencies, self._failures = RepeatDetector(), [], []
             case JobResult():
-                self._page(step, workers)
+                self._record_page(step, workers)
             case ListFailed():
                 self._failures.append(step)
             case KindFinished():
@@ -207,17 +211,17 @@ class ScanRecorder:
             case _ as never:
                 assert_never(never)
 
-    def _page(self, page_result: JobResult, workers: Workers) -> None:
+    def _record_page(self, page_result: JobResult, workers: Workers) -> None:
         page, result = page_result.job.page, page_result.result
-        if repeated := self._repeats.among(result.identities):
+        if repeated := self._repeats.find_repeats(result.identities):
             result = workers.evaluate_page(page_result.job, repeated)
         self._repeats.add(result.identities)
-        self._inconsistencies.extend(_inconsistencies(page, result))
-        self._store.page(self._scan_id, result)
+        self._inconsistencies.extend(_find_inconsistencies(page, result))
+        self._store.write_page(self._scan_id, result)
         self._add_controllers(result.controllers)
         self.gaps.extend(result.gaps)
         self._counts.add(result)
-        self._coverage[-1] = _added(self._coverage[-1], page, result)
+        self._coverage[-1] = _add_page(self._coverage[-1], page, result)
         self._excluded[-1] += result.excluded
         self._progress(self._coverage[-1])
 
@@ -225,7 +229,7 @@ class ScanRecorder:
         """End the list of a kind; evaluated pages stay valid if a list breaks off."""
         where = f"{kind.api_version}/{kind.kind}"
         self.gaps.extend(Gap(GapKind.LIST, where, error.why) for error in self._failures)
-        if note := listing.left_out(kind):
+        if note := listing.find_exclusion(kind):
             self._set_state(state=CoverageState.SKIPPED, note=note)
         elif self._failures:
             listed_part = self._coverage[-1].pages > 0 or len(self._failures) < len(listing.namespaces)
@@ -260,18 +264,18 @@ class KindFinished:
 ListEvent: TypeAlias = KindStarted | ListFailed | KindFinished
 
 
-def _steps(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
+def _list_kinds(plans: Iterable[KindPlan], listing: ScanLists) -> Iterator[Job | ListEvent]:
     """Every kind's pages, namespace by namespace, with consecutive numbers."""
     for plan in plans:
         yield KindStarted(plan.kind)
         numbers = count(1)
-        if not listing.left_out(plan.kind):
-            for pages in listing.pages_by_namespace(plan.kind):
-                yield from _pages(pages, plan, numbers)
+        if not listing.find_exclusion(plan.kind):
+            for pages in listing.list_pages(plan.kind):
+                yield from _list_pages(pages, plan, numbers)
         yield KindFinished(plan.kind)
 
 
-def _pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
+def _list_pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Iterator[Job | ListFailed]:
     try:
         for page in pages:
             yield Job(replace(page, number=next(numbers)), plan)
@@ -279,11 +283,11 @@ def _pages(pages: Iterator[Page], plan: KindPlan, numbers: Iterator[int]) -> Ite
         yield error
 
 
-def _not_listed(kind: Kind) -> Coverage:
+def _begin_coverage(kind: Kind) -> Coverage:
     return Coverage(kind.api_version, kind.kind, CoverageState.FAILED, note=_INTERRUPTED)
 
 
-def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
+def _find_inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
     """The reasons why the list so far does not show one moment."""
     if page.inconsistency:
         yield page.inconsistency
@@ -291,7 +295,7 @@ def _inconsistencies(page: Page, result: PageResult) -> Iterator[str]:
         yield f"page {page.number} repeats {result.repeated} objects, counted once"
 
 
-def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
+def _add_page(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
     """The coverage with one more page; the list is partial until its last page."""
     return replace(
         coverage,
@@ -306,5 +310,5 @@ def _added(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
     )
 
 
-def _incomplete(coverage: Coverage) -> bool:
+def _is_incomplete(coverage: Coverage) -> bool:
     return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)

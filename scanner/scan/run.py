@@ -23,11 +23,11 @@ from scanner.model.scans.scan import (
 )
 from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.scan.clocks import ScanClock, compare_clocks
-from scanner.scan.edges import Cluster, Comparison, Progress, Store
+from scanner.scan.edges import Cluster, ComparisonEngine, Progress, Store
 from scanner.scan.options import Options, ScanContext
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
-from scanner.scan.workers import Workers, rare_collections
+from scanner.scan.workers import Workers, collect_rarely
 
 _LIMITED: Final = "--namespace or --selector limits the objects of this scan"
 
@@ -42,7 +42,7 @@ def run(
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
-    comparison: Comparison | None = None,
+    comparison: ComparisonEngine | None = None,
     dated: ScanClock | None = None,
 ) -> Scan:
     """Scan a cluster into a store and return the recorded scan.
@@ -55,32 +55,35 @@ def run(
     something that does not exist. Every other problem is recorded in the scan.
     """
     dated = dated or compare_clocks(cluster, store, clock)
-    counts = _server_counts(cluster, options)
+    counts = _read_server_counts(cluster, options)
     prepared = prepare(cluster, options, dated.started, ahead=True)
     processes = 1 if any(language.single_process for language in options.languages) else workers
+    kyverno = next((language.release for language in prepared.evaluation.languages if language.release), None)
     method = replace(
         options.method,
-        scanner=_scanner(cluster, options, prepared.context),
+        scanner=_find_scanner(cluster, options, prepared.context),
+        kyverno_release=kyverno.name if kyverno else "",
+        kyverno_note=kyverno.note if kyverno else "",
         workers=processes,
         without_counts=counts.why_not,
         clocks=dated.differences,
     )
-    start = _start(scan_id, dated.started, prepared, method, silence=options.silence)
+    start = _make_start(scan_id, dated.started, prepared, method, silence=options.silence)
     store.begin(replace(start, waivers=options.waivers, accept_damage=options.accept_damage))
     beat = partial(store.beat, scan_id)
     cluster.while_waiting(beat)
     recorder = ScanRecorder(store, scan_id, progress, comparison)
     recorder.gaps = [*prepared.gaps]
     with (
-        rare_collections(),
+        collect_rarely(),
         Workers(
             prepared.evaluation.page_evaluator,
             prepared.evaluation.plans,
             prepared.listing.relay,
-            cluster.paused,
+            cluster.pause,
             count=processes,
             fork_after_bytes=fork_after_bytes,
-            packed=store.packed,
+            pack=store.pack,
             beat=beat,
         ) as pool,
     ):
@@ -92,13 +95,13 @@ def run(
     return store.finish(scan_id, end)
 
 
-def _server_counts(cluster: Cluster, options: Options) -> ServerCounts:
+def _read_server_counts(cluster: Cluster, options: Options) -> ServerCounts:
     """The server's counts of objects; none for a scan of some objects of each kind, with which they cannot be compared."""
     limited = options.scope.namespaces or options.scope.selector
     return ServerCounts(why_not=_LIMITED) if limited else cluster.object_counts()
 
 
-def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
+def _find_scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserInfo:
     """The user of the scan's own requests, by name and groups; empty for files, and if the server does not report the user."""
     if context.files:
         return UserInfo()
@@ -109,10 +112,10 @@ def _scanner(cluster: Cluster, options: Options, context: ScanContext) -> UserIn
     return UserInfo(user.username, groups=user.groups)
 
 
-def _start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
+def _make_start(scan_id: str, started: datetime, prepared: PreparedScan, method: Method, *, silence: int) -> ScanStart:
     """The first record of a scan: it includes policies that are not in force."""
     context, languages, rules = prepared.context, prepared.evaluation.languages, prepared.evaluation.rules
-    every = (record for language in languages for record in language.recorded())
+    every = (record for language in languages for record in language.list_recorded())
     recorded = sorted(every, key=lambda record: (record[0].name, record[0].language))
     policies = tuple(policy for policy, _ in recorded)
     bindings = tuple(binding for language in languages for binding in language.bindings)

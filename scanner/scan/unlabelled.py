@@ -26,7 +26,7 @@ _NAMED: Final = 3
 _EVERYTHING: Final = "the namespaceObject"
 
 
-def undecided(
+def find_undecided(
     languages: Iterable[BoundLanguage],
     kinds_of: Mapping[str, Collection[Kind]],
     operations: tuple[Operation, ...],
@@ -38,23 +38,26 @@ def undecided(
     for language in languages if kinds_of else ():
         selectors = tuple(language.request_selectors())
         for bound in language.bound:
-            paths = (*_paths(bound), *language.other_paths(bound))
-            reads_object = any(map(_reads_more_than_the_name, paths)) or _takes_namespaces(bound)
+            own_paths = (path for _, expression in bound.compiled.expressions() for path in expression.paths)
+            paths = (*own_paths, *language.other_paths(bound))
+            reads_object = any(map(_reads_more_than_name, paths)) or _takes_namespaces(bound)
             reads = {
-                namespace: read
+                namespace: labels
                 for namespace, kinds in sorted(kinds_of.items())
                 if bound.evaluates_namespace(namespace)
                 and (
-                    read := tuple(
-                        dict.fromkeys(_read(bound, selectors, namespace, kinds, operations, reads_object=reads_object))
+                    labels := tuple(
+                        dict.fromkeys(
+                            _find_read_labels(bound, selectors, namespace, kinds, operations, reads_object=reads_object)
+                        )
                     )
                 )
             }
             if reads:
-                yield bound, policy_gap(bound, _why(reads))
+                yield bound, make_policy_gap(bound, _explain(reads))
 
 
-def _read(
+def _find_read_labels(
     bound: BoundPolicy,
     selectors: Iterable[Selector],
     namespace: str,
@@ -64,19 +67,19 @@ def _read(
     reads_object: bool,
 ) -> Iterator[str]:
     """The labels of a namespace, or the namespaceObject, that decide about its objects and are not known."""
-    known = {_NAME_LABEL: namespace}
+    known_labels = {_NAME_LABEL: namespace}
     policy = bound.policy
     if bound.reading.reason or policy.match is None or not policy.match.rules:
         return
-    if not _may_apply(policy.match, known, kinds, operations):
+    if not _may_apply(policy.match, known_labels, kinds, operations):
         return
-    narrowed = [binding for binding in bound.bindings if _may_apply(binding.match, known, kinds, operations)]
+    narrowed = [binding for binding in bound.bindings if _may_apply(binding.match, known_labels, kinds, operations)]
     if not narrowed:
         return
     of_bindings = (binding.match.namespace_selector for binding in narrowed if binding.match)
     for selector in (*selectors, policy.match.namespace_selector, *of_bindings):
-        yield from selector.undecided(known)
-    yield from (key for key in bound.covered.keys if key not in known) if bound.covered else ()
+        yield from selector.list_undecided_keys(known_labels)
+    yield from (key for key in bound.covered.keys if key not in known_labels) if bound.covered else ()
     if reads_object:
         yield _EVERYTHING
 
@@ -88,49 +91,44 @@ def _takes_namespaces(bound: BoundPolicy) -> bool:
 
 
 def _may_apply(
-    match: MatchResources | None, known: Mapping[str, str], kinds: Collection[Kind], operations: tuple[Operation, ...]
+    match: MatchResources | None,
+    known_labels: Mapping[str, str],
+    kinds: Collection[Kind],
+    operations: tuple[Operation, ...],
 ) -> bool:
     """Return whether a policy or a binding may match an object of some kinds in a namespace."""
     if match is None:
         return True
-    reaches = not match.rules or _reaches(match, kinds, operations)
-    return reaches and _may_select(match.namespace_selector, known)
-
-
-def _reaches(match: MatchResources, kinds: Collection[Kind], operations: tuple[Operation, ...]) -> bool:
-    return any(
+    may_match_kind = not match.rules or any(
         may_match(match.rules, kind.group, kind.kind, plurals=(kind.plural,), operations=operations) for kind in kinds
     )
+    return may_match_kind and _may_select(match.namespace_selector, known_labels)
 
 
-def _may_select(selector: Selector, known: Mapping[str, str]) -> bool:
+def _may_select(selector: Selector, known_labels: Mapping[str, str]) -> bool:
     """Return whether a selector matches the labels of a namespace, or may match them."""
-    return bool(selector.fault() or selector.undecided(known)) or selector.matches(known)
+    return bool(selector.find_fault() or selector.list_undecided_keys(known_labels)) or selector.matches(known_labels)
 
 
-def _paths(bound: BoundPolicy) -> Iterator[tuple[str, ...]]:
-    return (path for _, expression in bound.compiled.expressions() for path in expression.paths)
+def _reads_more_than_name(path: tuple[str, ...]) -> bool:
+    return path[:1] == (_OBJECT,) and not any(path[: len(known_path)] == known_path for known_path in _KNOWN)
 
 
-def _reads_more_than_the_name(path: tuple[str, ...]) -> bool:
-    return path[:1] == (_OBJECT,) and not any(path[: len(known)] == known for known in _KNOWN)
-
-
-def _why(reads: Mapping[str, tuple[str, ...]]) -> str:
+def _explain(reads: Mapping[str, tuple[str, ...]]) -> str:
     """The reason and the remedy, for the namespaces and what the policy reads of each."""
     names = [*reads]
     keys = [*dict.fromkeys(key for of_namespace in reads.values() for key in of_namespace)]
     labels = [key for key in keys if key != _EVERYTHING]
-    read = _few([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
+    read_texts = _write_names([f"the label {key}" for key in labels] + [key for key in keys if key == _EVERYTHING])
     example = f"{names[0]}={labels[0] if labels else 'KEY'}=VALUE"
     several = "s" if len(names) > 1 else ""
     return (
-        f"it depends on {read} of the namespace{several} {_few(names)}, which no file describes: "
+        f"it depends on {read_texts} of the namespace{several} {_write_names(names)}, which no file describes: "
         f"add the Namespace{several} to the files, or pass --namespace-label {example}"
     )
 
 
-def _few(names: list[str]) -> str:
+def _write_names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
@@ -138,6 +136,6 @@ def _few(names: list[str]) -> str:
 # Gaps that concern one policy.
 
 
-def policy_gap(bound: BoundPolicy, why: str) -> Gap:
+def make_policy_gap(bound: BoundPolicy, why: str) -> Gap:
     """The gap of a policy that Assay cannot evaluate correctly, for a reason."""
     return Gap(GapKind.EVALUATION, policy_label(bound.policy.key), why)

@@ -8,7 +8,7 @@ in an expression. Where anything is in doubt, the item stays a gap.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from scanner.model.resource import Kind
 from scanner.model.scans.scan import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
-from scanner.policies.language import Language, listed_kinds
+from scanner.policies.language import Language, list_document_kinds
 from scanner.posture.policy_kinds import may_match
 from scanner.scan.edges import Discovery
 
@@ -31,13 +31,15 @@ _CORE_VERSION: Final = re.compile(r"v[0-9][a-z0-9]*")
 _ROOTS: Final = ("/api", "/apis")
 
 
-def policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
+def list_policy_kinds(languages: Iterable[Language], kinds: Sequence[Kind]) -> frozenset[GroupKind]:
     """The kinds of policies, of bindings and of what they rely on."""
     languages = tuple(languages)
     custom = (kind for language in languages for kind in language.custom_kinds)
     names = (name for language in languages for name in language.names)
     builtin = ((manifest.GROUP, kind) for name in names for kind in (name, f"{name}Binding"))
-    return frozenset({*((kind.group, kind.kind) for kind in (*custom, *listed_kinds(languages, kinds))), *builtin})
+    return frozenset(
+        {*((kind.group, kind.kind) for kind in (*custom, *list_document_kinds(languages, kinds))), *builtin}
+    )
 
 
 def split_gaps(
@@ -52,10 +54,10 @@ def split_gaps(
 
     Without `policies_known`, some policies could not be listed, and every gap may concern one of them.
     """
-    concerns = {gap: _concern(gap, discovery) for gap in discovery.gaps}
+    concerns = {gap: _find_concern(gap, discovery) for gap in discovery.gaps}
     if not policies_known or _hides_policies(concerns, kinds_of_policies):
         return discovery.gaps, discovery.outside
-    needs = _Needs(tuple(languages), kinds_of_policies, operations, discovery.kinds)
+    needs = _ScanNeeds(tuple(languages), kinds_of_policies, operations, discovery.kinds)
     needed = {concern: concern is None or needs.may_include(*concern) for concern in {*concerns.values()}}
     gaps: list[Gap] = []
     outside: list[OutOfScope] = []
@@ -63,7 +65,7 @@ def split_gaps(
         if concern is None or needed[concern]:
             gaps.append(gap)
         else:
-            outside.append(_outside(gap, concern))
+            outside.append(_set_aside(gap, concern))
     return tuple(gaps), (*discovery.outside, *outside)
 
 
@@ -74,26 +76,26 @@ def _hides_policies(concerns: Mapping[Gap, GroupKind | None], kinds_of_policies:
     return any(concern is None or concern[0] in groups for concern in unanswered)
 
 
-def _concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
+def _find_concern(gap: Gap, discovery: Discovery) -> GroupKind | None:
     """The group and the kind that a gap concerns; an empty kind stands for every kind of the group, None for any group."""
     if gap.kind is not GapKind.DISCOVERY:
-        return discovery.concerns.get(gap)
+        return discovery.kinds_of_gaps.get(gap)
     if gap.where in _ROOTS or not gap.where:
         return None
     # A name without a slash is a version of the core group, or a group of which no version is known.
     return ("" if _CORE_VERSION.fullmatch(gap.where) else gap.where.partition("/")[0], "")
 
 
-def _outside(gap: Gap, concern: GroupKind) -> OutOfScope:
+def _set_aside(gap: Gap, concern: GroupKind) -> OutOfScope:
     group, kind = concern
     if gap.kind is GapKind.DISCOVERY:
         return OutOfScope(Unneeded.API_GROUP, gap.where, f"{_NO_RULE} the kinds of this group ({gap.why})")
-    named = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
-    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {named} ({gap.why})")
+    kind_text = f"{kind or 'any kind'} of the group {group}" if group else f"{kind or 'any kind'} of the core group"
+    return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {kind_text} ({gap.why})")
 
 
 @dataclass(frozen=True, slots=True)
-class _Needs:
+class _ScanNeeds:
     """All that a scan needs to know."""
 
     languages: tuple[BoundLanguage, ...]
@@ -108,12 +110,10 @@ class _Needs:
         if of_policy or misspelt or self._decides(group, kind):
             return True
         plurals = frozenset(each.plural for each in self.kinds if (each.group, each.kind) == (group, kind))
-        return any(self._matches(bound, group, kind, plurals) for bound in self._bound()) or any(
+        bound_policies = (bound for language in self.languages for bound in language.bound)
+        return any(self._matches(bound, group, kind, plurals) for bound in bound_policies) or any(
             read in (group, "*") for language in self.languages for read in language.read_groups()
         )
-
-    def _bound(self) -> Iterator[BoundPolicy]:
-        return (bound for language in self.languages for bound in language.bound)
 
     def _matches(self, bound: BoundPolicy, group: str, kind: str, plurals: Collection[str]) -> bool:
         policy = bound.policy
@@ -124,8 +124,8 @@ class _Needs:
         if may_match(rules, group, kind, plurals=plurals, operations=self.operations):
             return True
         # The kind of a document that no cluster serves may be a typing error: rules about its group may be about it.
-        named = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
-        return may_match(named, group, "", operations=self.operations)
+        group_rules = [rule for rule in rules if not plurals and {"*", group}.intersection(rule.api_groups)]
+        return may_match(group_rules, group, "", operations=self.operations)
 
     @staticmethod
     def _decides(group: str, kind: str) -> bool:

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from scanner.store.read.lookup import ExplainedFinding
-    from scanner.store.store import SqlReader, SqlStore, open_reader, open_store, upgrade
-    from scanner.store.upkeep.retention import prune, would_prune
+    from scanner.store.reader import SqlReader, open_reader
+    from scanner.store.store import SqlStore, open_store, upgrade
+    from scanner.store.upkeep.retention import plan_prune, prune
 
-__all__ = ["ExplainedFinding", "SqlReader", "SqlStore", "open_reader", "open_store", "prune", "upgrade", "would_prune"]
+__all__ = ["ExplainedFinding", "SqlReader", "SqlStore", "open_reader", "open_store", "plan_prune", "prune", "upgrade"]
 
 _HOMES: Final = {
     "ExplainedFinding": "scanner.store.read.lookup",
     "prune": "scanner.store.upkeep.retention",
-    "would_prune": "scanner.store.upkeep.retention",
-    "SqlReader": "scanner.store.store",
+    "plan_prune": "scanner.store.upkeep.retention",
+    "SqlReader": "scanner.store.reader",
     "SqlStore": "scanner.store.store",
-    "open_reader": "scanner.store.store",
+    "open_reader": "scanner.store.reader",
     "open_store": "scanner.store.store",
     "upgrade": "scanner.store.store",
 }

@@ -18,7 +18,7 @@ _SQLITE: Final = ("sqlite+pysqlite:///", "sqlite:///", "sqlite:")
 _POSTGRESQL: Final = ("postgresql+psycopg://", "postgresql://", "postgres://")
 
 
-class Names(Enum):
+class NameQuery(Enum):
     """The names to complete: the query of the names, or of numbers between two bounds, for the newest scan's policies and all ids."""
 
     SCANS = "SELECT id FROM scans ORDER BY number DESC LIMIT 100"
@@ -41,39 +41,39 @@ _AFTER: Final = "\U0010ffff"
 """Sorts after every character of a name."""
 
 
-def names(address: str, wanted: Names) -> list[str]:
+def list_names(address: str, wanted: NameQuery) -> list[str]:
     """The names in a database."""
-    return [value for value in _values(address, wanted.value) if isinstance(value, str)]
+    return [value for value in _read_values(address, wanted.value) if isinstance(value, str)]
 
 
-def ids(address: str, begin: str) -> list[str]:
+def list_ids(address: str, begin: str) -> list[str]:
     """The ids that begin with some text: of problems after `p-`, else of findings."""
     digits = begin.removeprefix("p-").lower()
     if not set(digits) <= set("0123456789abcdef"):
         return []
     low, high = digits.ljust(_DIGITS, "0")[:_DIGITS], digits.ljust(_DIGITS, "f")[:_DIGITS]
     if begin.startswith("p-"):
-        numbers = _values(address, _PROBLEMS, int(low, 16), int(high, 16))
+        numbers = _read_values(address, _PROBLEMS, int(low, 16), int(high, 16))
         return [f"p-{number:012x}" for number in numbers if isinstance(number, int)]
     bounds = bytes.fromhex(low.ljust(64, "0")), bytes.fromhex(high.ljust(64, "f"))
-    fingerprints = _values(address, _FINDINGS, *bounds)
+    fingerprints = _read_values(address, _FINDINGS, *bounds)
     return [fingerprint.hex()[:_DIGITS] for fingerprint in fingerprints if isinstance(fingerprint, bytes)]
 
 
-def objects(address: str, begin: str) -> list[str]:
+def list_objects(address: str, begin: str) -> list[str]:
     """The objects whose KIND/NAME or NAMESPACE/NAME begins with some text; none before the slash."""
     first, slash, name = begin.partition("/")
     if not slash:
         return []
     bounds = first, name, name + _AFTER
-    found = _values(address, _OF_KIND, *bounds) or _values(address, _IN_NAMESPACE, *bounds)
-    return [f"{first}/{each}" for each in found if isinstance(each, str)]
+    matching = _read_values(address, _OF_KIND, *bounds) or _read_values(address, _IN_NAMESPACE, *bounds)
+    return [f"{first}/{each}" for each in matching if isinstance(each, str)]
 
 
-def _values(address: str, query: str, *bounds: int | bytes | str) -> list[int | bytes | str]:
+def _read_values(address: str, query: str, *bounds: int | bytes | str) -> list[int | bytes | str]:
     """The first column of the rows of a query."""
     if address.startswith(_POSTGRESQL):
-        return _of_server(address, query, bounds)
+        return _read_server_values(address, query, bounds)
     for prefix in _SQLITE:
         address = address.removeprefix(prefix)
     path = Path(address).expanduser()
@@ -83,7 +83,7 @@ def _values(address: str, query: str, *bounds: int | bytes | str) -> list[int | 
         return [row[0] for row in connection.execute(query.format("?", "?"), bounds)]
 
 
-def _of_server(address: str, query: str, bounds: Sequence[int | bytes | str]) -> list[int | bytes | str]:
+def _read_server_values(address: str, query: str, bounds: Sequence[int | bytes | str]) -> list[int | bytes | str]:
     import psycopg
 
     _, _, rest = address.partition("://")

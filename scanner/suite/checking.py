@@ -11,9 +11,11 @@ from scanner.cel import EvaluationError, Value
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import CheckResult, Errored, Passed, Skipped, SkipReason, Violated, WouldChange
 from scanner.model.policy import Operation
+from scanner.model.release import Minor
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.libraries import Call, Collection, NoClusterData
 from scanner.policies.kyverno.modes import ADMISSION, CLI
+from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.result import result_of
 from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
@@ -55,9 +57,13 @@ def check(
     schemas: Schemas,
     now: datetime,
     parse: Callable[[str], Json] | None = None,
+    release: Minor = NEWEST,
 ) -> Iterator[Checked]:
-    """Evaluate every object that an expectation names. Raises UsageError and SchemaUnknown as `Auditor` does."""
-    evaluation = _SuiteEvaluation(suite, kinds, schemas, now, parse)
+    """Evaluate every object that an expectation names, by the rules of a release of Kyverno.
+
+    Raises UsageError and SchemaUnknown as `Auditor` does.
+    """
+    evaluation = _SuiteEvaluation(suite, kinds, schemas, now, parse, release)
     for expectation in suite.expectations:
         for name in expectation.resources or ("",):
             yield Checked(expectation, name, tuple(evaluation.results(expectation, name)))
@@ -73,6 +79,7 @@ class _SuiteEvaluation:
         schemas: Schemas,
         now: datetime,
         parse: Callable[[str], Json] | None,
+        release: Minor,
     ) -> None:
         loads = self._loads = suite.as_command_line
         served_kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
@@ -90,7 +97,7 @@ class _SuiteEvaluation:
         table = {(kind.api_version, kind.kind): kind for kind in served}
         given = Given(table, suite.given, suite.images, suite.answers, suite.entries, parse)
         mode = replace(CLI, create_only=False) if loads else ADMISSION
-        self._kyverno_context = KyvernoContext(now, mode, given, ("CREATE", "UPDATE", "DELETE"))
+        self._kyverno_context = KyvernoContext(now, mode, given, ("CREATE", "UPDATE", "DELETE"), release=release)
         self._suite, self._policies, self._kinds, self._schemas = suite, policies, served, schemas
         self._auditors: dict[bool, Auditor] = {}
 

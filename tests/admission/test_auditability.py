@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.auditability import reading
+from scanner.admission.auditability import classify_policy
 from scanner.admission.compiled import compile_policy
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.reading import Auditability, Reading
@@ -19,7 +19,7 @@ FULL, REQUESTER, OLD, SERVER, AUTHORIZER, OPERATIONS = Auditability
 
 def read(*expressions: str, **spec: Any) -> Reading:
     """The reading of a policy on pods."""
-    return reading(compile_policy(read_policy(documents.policy("p", *expressions, **spec))))
+    return classify_policy(compile_policy(read_policy(documents.policy("p", *expressions, **spec))))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_each_check_has_its_own_classes() -> None:
     annotations = [{"key": "k", "valueExpression": "request.userInfo.username"}]
     policy_reading = read("object.spec.x == 1", "request.userInfo.username == 'bob'", auditAnnotations=annotations)
     assert [(), (REQUESTER,), (REQUESTER,)] == [check_reading.classes for check_reading in policy_reading.checks]
-    assert (REQUESTER,) == policy_reading.of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
-    assert () == policy_reading.of(Check(CheckKind.CONFIGURATION))
+    assert (REQUESTER,) == policy_reading.classes_of(Check(CheckKind.AUDIT_ANNOTATION, 0, "request.userInfo.username"))
+    assert () == policy_reading.classes_of(Check(CheckKind.CONFIGURATION))
 
 
 def test_messages_decide_no_outcome() -> None:
@@ -110,13 +110,13 @@ def test_a_question_about_updates_alone_leaves_creations_out() -> None:
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=["CREATE"])]}}
     compiled = compile_policy(read_policy(documents.policy("p", "true", **spec)))
     assert "its rules name only CREATE: this scan asks about UPDATE alone, see --operation" == (
-        reading(compiled, ("UPDATE",)).reason
+        classify_policy(compiled, ("UPDATE",)).reason
     )
-    assert "" == reading(compiled, ("CREATE",)).reason
+    assert "" == classify_policy(compiled, ("CREATE",)).reason
 
 
 def test_what_no_operation_could_answer_is_not_blamed_on_the_chosen_one() -> None:
     """No scan can audit a policy for deletions alone."""
     spec = {"matchConstraints": {"resourceRules": [rule("pods", operations=["DELETE"])]}}
     compiled = compile_policy(read_policy(documents.policy("p", "true", **spec)))
-    assert "its rules name only DELETE: no write of a stored object" == reading(compiled, ("UPDATE",)).reason
+    assert "its rules name only DELETE: no write of a stored object" == classify_policy(compiled, ("UPDATE",)).reason

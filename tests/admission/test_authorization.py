@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor, UserInfo
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, Violated
@@ -24,9 +24,9 @@ class FakeAuthorizer:
         self._allowed = allowed
         self.asked: list[Question] = []
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.asked.append(question)
-        return Answer(allowed=question.subject.username in self._allowed)
+        return AuthorizerAnswer(allowed=question.subject.username in self._allowed)
 
 
 def auditor(spec: dict[str, Any], fake_authorizer: FakeAuthorizer | None) -> Auditor:

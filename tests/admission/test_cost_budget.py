@@ -12,7 +12,7 @@ import pytest
 
 from scanner import cel
 from scanner.admission.compiled import Expression, compile_expression, compile_policy
-from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, CostBudget, Fault, Variables, run
+from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, CostBudget, EvaluationFault, Variables, run
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
 from scanner.policies.validating.language import read_policy
 from tests import documents
@@ -219,10 +219,10 @@ def test_running_pays_for_the_variables_first() -> None:
     expressions: dict[str, Expression] = {"v": compile_expression("[1, 2].map(x, x).size()", cel.Environment(), {})}
     activation: dict[str, object] = {}
     activation["variables"] = Variables(expressions, activation, metered=True)
-    reader = compile_expression("variables.v + 1", cel.Environment().with_variable("v", cel.DYN), expressions)
+    reader = compile_expression("variables.v + 1", cel.Environment().add_variable("v", cel.DYN), expressions)
     cost_budget = CostBudget(RUNTIME)
     assert (3, RUNTIME - 28 - 3) == (run(reader, activation, cost_budget), cost_budget.left)
-    assert Fault(EXHAUSTED, ends=True) == run(reader, activation, CostBudget(2))
+    assert EvaluationFault(EXHAUSTED, ends=True) == run(reader, activation, CostBudget(2))
 
 
 # --- when nothing has to be counted
@@ -245,7 +245,7 @@ def test_running_pays_for_the_variables_first() -> None:
 def test_only_what_might_come_to_a_limit_is_counted(text: str, *, counts: bool) -> None:
     """Most expressions cannot reach a limit on most objects, and that is known before the evaluation."""
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(text))))
-    assert counts is policy.has_to_count({"object": pod("web", "shop", replicas=3)})
+    assert counts is policy.must_count_cost({"object": pod("web", "shop", replicas=3)})
 
 
 def test_the_size_of_the_object_decides() -> None:
@@ -254,7 +254,7 @@ def test_the_size_of_the_object_decides() -> None:
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(text))))
     sizes = (10, 100, 1000)
     counted = [
-        policy.has_to_count({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes
+        policy.must_count_cost({"object": {"spec": {"ports": [{"port": n} for n in range(size)]}}}) for size in sizes
     ]
     assert [False, False, True] == counted
 
@@ -262,4 +262,4 @@ def test_the_size_of_the_object_decides() -> None:
 def test_a_sum_of_bounds_above_the_budget_is_counted() -> None:
     """Twelve expressions within their own limits can exceed the budget."""
     policy = compile_policy(read_policy(documents.policy("p", validations=validations(*[TRUE] * 12))))
-    assert policy.has_to_count({"object": {}})
+    assert policy.must_count_cost({"object": {}})

@@ -37,6 +37,7 @@ def test_a_thousand_variables_are_compiled_and_evaluated() -> None:
     assert isinstance(result, Violated)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variables", "validation", "why"),
     [

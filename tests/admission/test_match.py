@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.match import Target, applies, could_match, exempt
+from scanner.admission.match import MatchTarget, applies, could_match, is_exempt
 from scanner.errors import ConfigurationError
 from scanner.model.policy import MatchResources, Operation, Rule
 from scanner.model.resource import Kind
@@ -46,7 +46,7 @@ def matching(*rules: Rule, **fields: Any) -> MatchResources:
     return MatchResources(**given)
 
 
-def target(kind: Kind = PODS, *, operation: Operation = "CREATE", name: str = "web", **fields: Any) -> Target:
+def target(kind: Kind = PODS, *, operation: Operation = "CREATE", name: str = "web", **fields: Any) -> MatchTarget:
     """A request on an object of the namespace `default`, or on a cluster-scoped one."""
     given = {
         "namespace": "default" if kind.namespaced else "",
@@ -54,7 +54,7 @@ def target(kind: Kind = PODS, *, operation: Operation = "CREATE", name: str = "w
         "namespace_labels": {},
         **fields,
     }
-    return Target(kind=kind, operation=operation, name=name, **given)
+    return MatchTarget(kind=kind, operation=operation, name=name, **given)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_no_rules_match_everything_in_its_own_kind() -> None:
         (target(Kind("x.io", "v1", "Namespace", "namespaces", namespaced=True), labels={"env": "prod"}), True),
     ],
 )
-def test_namespace_selectors(subject: Target, *, matched: bool) -> None:
+def test_namespace_selectors(subject: MatchTarget, *, matched: bool) -> None:
     """Namespace selectors never filter cluster-scoped objects, except namespaces of any group, by their own labels."""
     assert matched == (applies(matching(a_rule(), namespace_selector=PROD), subject) is not None)
 
@@ -229,7 +229,7 @@ def test_events_are_seen_through_either_of_their_groups() -> None:
 )
 def test_exempt_kinds(kind: Kind, *, static: bool, never: bool) -> None:
     """Only static policies evaluate policies; no policy evaluates reviews; all evaluate webhook configurations."""
-    assert never == exempt(kind, static=static)
+    assert never == is_exempt(kind, static=static)
 
 
 @pytest.mark.parametrize(

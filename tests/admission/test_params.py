@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.params import resolve, unserved
+from scanner.admission.params import explain_unserved, resolve_params
 from scanner.errors import ConfigurationError
 from scanner.model.policy import Binding, ParamKind, Policy
 from scanner.model.resource import Kind, Resource, resource_of
@@ -22,15 +22,15 @@ class ParamList:
     def __init__(self, *objects: Resource) -> None:
         self.objects = objects
 
-    def kind(self, param_kind: ParamKind) -> Kind | None:
+    def find_kind(self, param_kind: ParamKind) -> Kind | None:
         return next(
             (kind for kind in (CONFIG_MAPS, LIMITS) if (kind.api_version, kind.kind) == _named(param_kind)), None
         )
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        return next((param for param in self.all(kind, namespace) if param.name == name), None)
+        return next((param for param in self.list_all(kind, namespace) if param.name == name), None)
 
-    def all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def list_all(self, kind: Kind, namespace: str) -> Iterable[Resource]:
         return [param for param in self.objects if (param.kind, param.namespace) == (kind, namespace)]
 
 
@@ -66,7 +66,7 @@ def a_binding(**reference: Any) -> Binding:
 
 def names_of_params(kind: Kind | None, namespace: str, reference: dict[str, Any]) -> list[str | None]:
     """The params for a request in a namespace, as namespace/name."""
-    params = resolve(a_policy(kind), a_binding(**reference), namespace, PARAMS)
+    params = resolve_params(a_policy(kind), a_binding(**reference), namespace, PARAMS)
     return [None if param is None else f"{param.namespace}/{param.name}" for param in params]
 
 
@@ -148,7 +148,7 @@ def test_a_selector_that_cannot_be_parsed_is_always_an_error(objects: tuple[Reso
     """The server parses the selector before it reads params."""
     broken = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}
     with pytest.raises(ConfigurationError, match="values set can't be empty"):
-        resolve(a_policy(LIMITS), a_binding(**broken), "default", ParamList(*objects))
+        resolve_params(a_policy(LIMITS), a_binding(**broken), "default", ParamList(*objects))
 
 
 @pytest.mark.parametrize(
@@ -164,4 +164,4 @@ def test_a_selector_that_cannot_be_parsed_is_always_an_error(objects: tuple[Reso
 )
 def test_param_kinds_that_are_not_served(expected: str, kind: Kind | None) -> None:
     """The core group is empty before the slash."""
-    assert expected == unserved(a_policy(kind), PARAMS)
+    assert expected == explain_unserved(a_policy(kind), PARAMS)

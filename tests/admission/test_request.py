@@ -12,7 +12,7 @@ import pytest
 from scanner.admission.auditability import OPERATIONS
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import evaluate_object
-from scanner.admission.request import Request, request_map
+from scanner.admission.request import Request, make_request_map
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.validating.language import bind, read_binding, read_policy
@@ -34,7 +34,7 @@ def request(
     """`request` for an object."""
     resource = resource_of(kind, document or pod("web", "shop"))
     where = resource.name if kind == NAMESPACES else resource.namespace
-    return request_map(Request(operation, original or kind, kind, resource, where, None, user))
+    return make_request_map(Request(operation, original or kind, kind, resource, where, None, user))
 
 
 def test_a_whole_request() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.compiled import CompiledPolicy, checks_of
+from scanner.admission.compiled import CompiledPolicy, list_checks
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, requests
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, list_requests
 from scanner.audit import redact
-from scanner.audit.evidence import evidence
+from scanner.audit.evidence import collect_evidence
 from scanner.audit.evidence.redaction import WITHHELD
 from scanner.model.outcome import CheckResult, FieldPlace, Violated
 from scanner.model.resource import resource_of
@@ -20,7 +20,7 @@ from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, PODS, SECRETS, Document, binding, namespace, policy, rule, thing
 
 POLICY = read_policy(policy("p", "fields", matchConstraints={"resourceRules": [rule("pods", "secrets")]}))
-BOUND = BoundPolicy(CompiledPolicy.without_expressions(POLICY, checks_of(POLICY)), (read_binding(binding()),))
+BOUND = BoundPolicy(CompiledPolicy.make_without_expressions(POLICY, list_checks(POLICY)), (read_binding(binding()),))
 SPACE = namespace("default", **{"db-token": "hunter2hunter2", "team": "a"})
 POD = thing(
     PODS,
@@ -39,14 +39,17 @@ def result_of(body: Document) -> InvocationResult:
     """The invocation of the policy for an object."""
     kind = next(kind for kind in KINDS if kind.kind == body["kind"])
     context = EvaluationContext(ParamTable(KINDS), {"default": SPACE})
-    (result,) = requests(BOUND, resource_of(kind, body), kind, context)
+    (result,) = list_requests(BOUND, resource_of(kind, body), kind, context)
     return result
 
 
 def reasons(body: Document, *places: FieldPlace) -> list[tuple[str, str, str]]:
     """Expression, value and path of the reasons of a violation that these fields decided."""
     check_result = CheckResult(BOUND.compiled.checks[0], Violated("no"), fields=places)
-    return [(each.expression, each.value, each.path) for each in evidence(result_of(body), check_result, BOUND).reasons]
+    return [
+        (each.expression, each.value, each.path)
+        for each in collect_evidence(result_of(body), check_result, BOUND).reasons
+    ]
 
 
 LABELS = ("namespaceObject", "metadata", "labels")
@@ -113,7 +116,7 @@ def test_a_document_that_no_request_has_is_an_error_of_the_language() -> None:
 
 def message(body: Document, text: str) -> Any:
     """The message of a violation as it is stored."""
-    return redact.safe(Violated(text), BOUND.compiled.checks[0], result_of(body), BOUND.compiled)
+    return redact.redact_outcome(Violated(text), BOUND.compiled.checks[0], result_of(body), BOUND.compiled)
 
 
 def test_a_message_has_no_secret() -> None:
@@ -125,7 +128,7 @@ def test_a_message_has_no_secret() -> None:
 def test_a_message_of_the_policy_is_shown_as_it_is_written() -> None:
     """Its words are those of the policy, and not of an object."""
     written = replace(POLICY, validations=(replace(POLICY.validations[0], message="opensesame is wrong"),))
-    compiled = CompiledPolicy.without_expressions(written, checks_of(written))
+    compiled = CompiledPolicy.make_without_expressions(written, list_checks(written))
     outcome = Violated("opensesame is wrong")
 
-    assert outcome == redact.safe(outcome, compiled.checks[0], result_of(POD), compiled)
+    assert outcome == redact.redact_outcome(outcome, compiled.checks[0], result_of(POD), compiled)

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanner.audit.population import LONGEST_VALUE, examined
-from scanner.audit.redact import without_data
-from scanner.audit.secret_values import without
+from scanner.audit.population import LONGEST_VALUE, record_object
+from scanner.audit.redact import remove_data
+from scanner.audit.secret_values import mask_values
 from scanner.audit.sensitive_fields import MASK
-from scanner.model.population import DEFAULT_KEYS, Controller, Examined, KeptKeys
+from scanner.model.population import DEFAULT_KEYS, Controller, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, resource_of
 from tests.documents import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 
-KEYS = DEFAULT_KEYS.with_keys(("api-token", "note"), ("example.com/contact", "kubectl.kubernetes.io/last-applied-configuration"))  # fmt: skip
+KEYS = DEFAULT_KEYS.add_keys(("api-token", "note"), ("example.com/contact", "kubectl.kubernetes.io/last-applied-configuration"))  # fmt: skip
 PASSWORD = {"name": "DB_PASSWORD", "value": "hunter22"}
 
 
-def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> Examined:
+def record(kind: Kind, metadata: dict[str, Any], keys: KeptKeys = KEYS, **rest: Any) -> PopulationMember:
     """The record of an object."""
     body = {"metadata": {"name": "a", "namespace": "shop", "uid": "u", **metadata}, **rest}
-    return examined(resource_of(kind, body), keys)
+    return record_object(resource_of(kind, body), keys)
 
 
 def with_env(*variables: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def reference(name: str, **fields: Any) -> dict[str, Any]:
 
 def test_the_identity_of_an_object_is_kept() -> None:
     """The record of an object without labels and controller has nothing but its identity."""
-    assert Examined(PODS, "shop", "a", "u") == record(PODS, {})
+    assert PopulationMember(PODS, "shop", "a", "u") == record(PODS, {})
 
 
 def test_labels_are_kept_in_the_order_of_their_keys() -> None:
@@ -142,7 +142,7 @@ def test_the_data_of_a_secret_is_masked_in_its_labels(withheld: bool) -> None:  
         "data": {"password": data},
     }
     secret = resource_of(SECRETS, body)
-    kept = examined(without_data(secret) if withheld else secret, DEFAULT_KEYS)
+    kept = record_object(remove_data(secret) if withheld else secret, DEFAULT_KEYS)
     assert (("app", MASK), ("team", MASK)) == kept.labels
 
 
@@ -212,7 +212,7 @@ def test_no_label_has_the_value_of_a_password_variable(
     env = [{"name": name, "value": value} for name, value in variables]
     hidden = [value for name, value in variables if name != "URL" and len(value) >= 6]
     expected = [
-        (key, MASK if key == "api-token" else without(value, hidden))
+        (key, MASK if key == "api-token" else mask_values(value, hidden))
         for key, value in sorted(labels.items())
         if key != "tier"
     ]
@@ -232,4 +232,4 @@ def test_no_label_has_the_value_of_a_password_variable(
 )
 def test_a_malformed_object_keeps_its_identity(metadata: dict[str, Any]) -> None:
     """Objects in files may be malformed, because no server has validated them."""
-    assert Examined(PODS, "shop", "a", "u") == record(PODS, metadata)
+    assert PopulationMember(PODS, "shop", "a", "u") == record(PODS, metadata)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.audit.evidence.excerpt import LONGEST, deciding_trail, excerpt_of
+from scanner.audit.evidence.excerpt import LONGEST, cut_excerpt, find_deciding_trail
 from scanner.audit.sensitive_fields import Trail
 from scanner.model.json import JsonObject
 
@@ -55,20 +55,20 @@ OBJECT: JsonObject = {
 )
 def test_an_excerpt_shows_the_fields_beside_the_deciding_one(trail: Trail, excerpt: str) -> None:
     """First the deciding field, then the others; lists and maps are not opened, and sensitive fields are masked."""
-    assert excerpt == excerpt_of(OBJECT, trail, frozenset())
+    assert excerpt == cut_excerpt(OBJECT, trail, frozenset())
 
 
 def test_an_excerpt_has_no_hidden_value() -> None:
     """Neither as a value nor as a key."""
     body: JsonObject = {"spec": {"a": "say hunter22", "hunter22": "b", "c": 1}}
-    assert "hunter22" not in excerpt_of(body, ("spec", "a"), frozenset({"hunter22"}))
+    assert "hunter22" not in cut_excerpt(body, ("spec", "a"), frozenset({"hunter22"}))
 
 
 @given(st.dictionaries(st.text(max_size=9), st.text(max_size=400), max_size=30))
 def test_an_excerpt_is_short(fields: dict[str, str]) -> None:
     """However many and however long the fields are."""
     body: JsonObject = {"spec": {"a": 1, "b": 2, **fields}}
-    assert len(excerpt_of(body, ("spec", "a"), frozenset()).encode("utf-8", "surrogatepass")) <= LONGEST
+    assert len(cut_excerpt(body, ("spec", "a"), frozenset()).encode("utf-8", "surrogatepass")) <= LONGEST
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_the_first_field_of_the_object_decides_where_the_excerpt_is(
     places: list[tuple[str | int, ...]], trail: Trail
 ) -> None:
     """Fields of other documents, elements of lists and fields of the object itself have none."""
-    assert trail == deciding_trail(iter(places))
+    assert trail == find_deciding_trail(iter(places))
 
 
 def test_an_excerpt_is_that_of_its_own_values() -> None:
     """Values that are equal in Python, but not in JSON, have texts of their own, although excerpts are remembered."""
     written = ["1", "true", "1", "0", "-0", "false", "null", '"1"']
     values = [1, True, 1.0, 0.0, -0.0, False, None, "1"]
-    excerpts = [excerpt_of({"spec": {"a": "x", "b": value}}, ("spec", "a"), frozenset()) for value in values]
+    excerpts = [cut_excerpt({"spec": {"a": "x", "b": value}}, ("spec", "a"), frozenset()) for value in values]
     assert [f'spec: {{"a": "x", "b": {text}}}' for text in written] == excerpts
 
 
@@ -100,5 +100,5 @@ def test_a_remembered_excerpt_shows_no_value_that_another_object_hides() -> None
     hidden = [frozenset[str](), frozenset({"hunter22"}), frozenset({"unter"})]
     shown = ["hunter22", "[redacted]", "h[redacted]22"]
     assert [f'spec: {{"a": "x", "b": "{text}"}}' for text in shown] == [
-        excerpt_of(body, ("spec", "a"), each) for each in hidden
+        cut_excerpt(body, ("spec", "a"), each) for each in hidden
     ]

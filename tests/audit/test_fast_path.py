@@ -12,12 +12,12 @@ from hypothesis import given
 
 from scanner.admission.context import EvaluationContext
 from scanner.audit.fast_path import FastPath
-from scanner.audit.items import decode
-from scanner.audit.object_sets import unpacked
+from scanner.audit.items import decode_items
+from scanner.audit.object_sets import unpack
 from scanner.audit.page import PageEvaluator
 from scanner.errors import InvalidManifest
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
-from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.plan import KindPlan, find_equivalents, plan
 from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.documents import KINDS, Document, binding, policy, rule, thing
@@ -42,7 +42,7 @@ def page_results(documents: list[Document], *, fast: bool) -> Iterator[Any]:
     spaces = {document["metadata"]["name"]: document for document in documents if document["kind"] == "Namespace"}
     table = ParamTable(KINDS)
     context = EvaluationContext(
-        table, spaces, equivalents=equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True
+        table, spaces, equivalents=find_equivalents(KINDS), user=UserInfo("auditor"), implied_namespaces=True
     )
     for kind_plan in plan(KINDS, bind(policies, bindings)):
         items = [
@@ -71,7 +71,7 @@ def facts(result: Any) -> tuple[Any, ...]:
         result.objects,
         set(result.gaps),
         result.identities,
-        dict(unpacked(result.sets).sets),
+        dict(unpack(result.sets).sets),
         {(finding, place) for finding, place in zip(result.findings, result.places, strict=True)},
     )
 
@@ -99,7 +99,7 @@ def planned(**spec: Any) -> tuple[EvaluationContext, KindPlan]:
     document = policy("p") | {"spec": {"matchConstraints": {"resourceRules": [rule("pods")]}, **spec}}
     bound = bind([read_policy(document)], [read_binding(binding("b", "p", "Deny"))])
     context = EvaluationContext(
-        ParamTable(KINDS), {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS)
+        ParamTable(KINDS), {"default": {"metadata": {"name": "default"}}}, equivalents=find_equivalents(KINDS)
     )
     (kind_plan,) = plan(KINDS, bound)
     return context, kind_plan
@@ -140,7 +140,7 @@ def test_the_fast_path_evaluates_policies_whose_inputs_it_has(spec: Any, decides
     fast_path, bodies = FastPath(context, kind_plan), pods({"spec": {"x": 1}}, {"spec": {"x": 2}}, {"spec": {"x": "1"}})
     with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
     without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
-    assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
+    assert decides is bool(fast_path.get_tally("default").policies.fast_policies)
     assert facts(without) == facts(with_fast_path)
 
 
@@ -174,12 +174,14 @@ def test_the_fast_path_needs_a_single_param(references: list[Any], decides: bool
     ]
     bindings = [read_binding(binding(f"b{number}", "p", "Deny", **reference)) for number, reference in enumerate(given)]
     bound = bind([read_policy(document)], bindings)
-    context = EvaluationContext(table, {"default": {"metadata": {"name": "default"}}}, equivalents=equivalents(KINDS))
+    context = EvaluationContext(
+        table, {"default": {"metadata": {"name": "default"}}}, equivalents=find_equivalents(KINDS)
+    )
     (kind_plan,) = plan(KINDS, bound)
     fast_path, bodies = FastPath(context, kind_plan), pods({"spec": {"x": 1}}, {"spec": {"x": 2}})
     with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
     without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
-    assert decides is bool(fast_path.counts_of("default").policies.fast_policies)
+    assert decides is bool(fast_path.get_tally("default").policies.fast_policies)
     assert facts(without) == facts(with_fast_path)
 
 
@@ -193,8 +195,8 @@ def test_a_function_that_often_raises_is_replaced() -> None:
     )
     with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
     without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
-    last = resource_of(PODS, decode(bodies)[299])  # type: ignore[arg-type] # it is an object
-    assert [] == fast_path.counts_of("default").not_passed(last, 100, 1)
+    last = resource_of(PODS, decode_items(bodies)[299])  # type: ignore[arg-type] # it is an object
+    assert [] == fast_path.get_tally("default").find_not_passed(last, 100, 1)
     assert facts(without) == facts(with_fast_path)
 
 
@@ -202,7 +204,7 @@ def test_a_policy_without_a_match_in_a_namespace_is_left_out() -> None:
     """A namespace that a policy's selector excludes has neither a fast nor another evaluation of the policy."""
     rules = {"resourceRules": [rule("pods")], "namespaceSelector": {"matchLabels": {"team": "a"}}}
     context, kind_plan = planned(validations=[{"expression": "false"}], matchConstraints=rules)
-    policies = FastPath(context, kind_plan).counts_of("default").policies
+    policies = FastPath(context, kind_plan).get_tally("default").policies
     assert ((), ()) == (policies.fast_policies, policies.others)
 
 

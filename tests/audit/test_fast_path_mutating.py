@@ -17,8 +17,8 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.mutating.language import bind, read_binding, read_policy
-from scanner.policies.mutating.together import invocations, together
-from scanner.policies.plan import equivalents, plan
+from scanner.policies.mutating.together import combine, list_invocations
+from scanner.policies.plan import find_equivalents, plan
 from scanner.scan.param_table import ParamTable
 from tests.audit.test_fast_path import NoFastPath, facts, page
 from tests.documents import KINDS
@@ -37,7 +37,9 @@ def page_result(policies: list[dict[str, Any]], items: list[dict[str, Any]], *, 
         schemas=KnownSchemas(builtin_schemas()),
         rules=(1, 36),
     )
-    context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    context = EvaluationContext(
+        ParamTable(KINDS), SPACES, equivalents=find_equivalents(KINDS), user=UserInfo("auditor")
+    )
     (kind_plan,) = (kind_plan for kind_plan in plan(KINDS, bound) if kind_plan.kind == kind)
     fast_paths: dict[Kind, FastPath] = {} if fast else {kind: NoFastPath(context, kind_plan)}
     return PageEvaluator(context, by_name=True, fast_paths=fast_paths).evaluate(page(kind, items), kind_plan)
@@ -137,12 +139,14 @@ def test_evaluating_policies_alone_first_does_not_change_their_joint_result(
 ) -> None:
     """The joint evaluation reuses the results of single policies whose requests are the same."""
     bound = bind(*read_policies(made), schemas=KnownSchemas(builtin_schemas()), rules=(1, 36))
-    context = EvaluationContext(ParamTable(KINDS), SPACES, equivalents=equivalents(KINDS), user=UserInfo("auditor"))
+    context = EvaluationContext(
+        ParamTable(KINDS), SPACES, equivalents=find_equivalents(KINDS), user=UserInfo("auditor")
+    )
     resource = resource_of(MAPS, config_map("m0", **fields))
     fresh = [
         (bound_policy, result)
         for bound_policy in bound
-        for result in invocations(bound_policy, resource, MAPS, context)
+        for result in list_invocations(bound_policy, resource, MAPS, context)
     ]
     evaluated = [
         (bound_policy, result)
@@ -150,7 +154,7 @@ def test_evaluating_policies_alone_first_does_not_change_their_joint_result(
         for result in evaluate_object(bound_policy, resource, MAPS, context)
     ]
 
-    assert together(fresh) == together(evaluated)
+    assert combine(fresh) == combine(evaluated)
 
 
 CONTAINERS = "Object{{spec: Object.spec{{containers: {}}}}}"

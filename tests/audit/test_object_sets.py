@@ -14,9 +14,9 @@ from scanner.audit.object_sets import (
     ObjectSets,
     SetKey,
     concatenate,
-    packed,
-    places,
-    unpacked,
+    list_places,
+    pack,
+    unpack,
 )
 from scanner.model.outcome import Check, CheckKind
 
@@ -70,7 +70,7 @@ def test_a_kind_of_many_pages_has_the_sets_of_its_pages(
     kind: KindSets[SetKey] = KindSets()
     for page in pages:
         kind.add(page)
-    assert concatenate(pages) == kind.finished()
+    assert concatenate(pages) == kind.finish()
 
 
 def test_equal_sets_are_one_int() -> None:
@@ -78,13 +78,13 @@ def test_equal_sets_are_one_int() -> None:
     kind: KindSets[SetKey] = KindSets()
     for _ in range(200):
         kind.add(ObjectSets(500, {invocation(number): (1 << 500) - 1 for number in range(50)}))
-    assert 1 == len({id(bits) for bits in kind.finished().sets.values()})
+    assert 1 == len({id(bits) for bits in kind.finish().sets.values()})
 
 
 @given(parts)
 def test_staged_sets_are_read_unchanged(sets: ObjectSets[SetKey]) -> None:
     """The number of objects and every set are the same; an empty set is left out."""
-    again = unpacked(packed(sets))
+    again = unpack(pack(sets))
     assert (sets.count, members(sets)) == (again.count, members(again))
 
 
@@ -92,10 +92,10 @@ def test_staged_sets_are_small() -> None:
     """The sets of 500 policies that match nearly all of 100,000 objects take less than 11 bytes for each policy."""
     everything = (1 << 100_000) - 1
     sets = {invocation(number): everything ^ (1 << number // 100) for number in range(500)}
-    assert 5_500 > len(packed(ObjectSets(100_000, sets)))
+    assert 5_500 > len(pack(ObjectSets(100_000, sets)))
 
 
 @given(st.frozensets(st.integers(0, 300)))
 def test_the_places_of_a_set_are_ascending(numbers: frozenset[int]) -> None:
     """Each place appears once."""
-    assert sorted(numbers) == [*places(bits_of(numbers))]
+    assert sorted(numbers) == [*list_places(bits_of(numbers))]

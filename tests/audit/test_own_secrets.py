@@ -54,7 +54,7 @@ FORMS: Mapping[str, Callable[[str], str]] = {
 def test_a_secret_is_masked_in_each_form(secret: str, form: str) -> None:
     """The text around it stays."""
     written = FORMS[form](SECRETS[secret])
-    shown = OwnSecrets(SECRETS[secret]).masked(f"the proxy said: {written} (again)")
+    shown = OwnSecrets(SECRETS[secret]).mask(f"the proxy said: {written} (again)")
     assert ("the proxy said: ", "[redacted]", " (again)") == (shown[:16], shown[16:].strip("b'\"\\")[:10], shown[-8:])
     assert 32 > len(shown.replace("[redacted]", "").replace("the proxy said: ", "").replace(" (again)", ""))
 
@@ -65,7 +65,7 @@ def test_a_secret_is_masked_in_each_form(secret: str, form: str) -> None:
 )
 def test_a_part_of_a_long_secret_is_masked(part: str) -> None:
     """Servers cut long lines, and break them."""
-    shown = OwnSecrets(TOKEN).masked(f"header {part}, cut")
+    shown = OwnSecrets(TOKEN).mask(f"header {part}, cut")
     assert ("header [redacted]", ", cut") == (shown[:17], shown[-5:])
     assert 32 > len(shown.replace("[redacted]", "").replace("header ", "").replace(", cut", ""))
 
@@ -76,30 +76,30 @@ def test_a_short_secret_is_masked_with_each_character_escaped(secret: str) -> No
     numbers = "".join(f"&#{ord(char)};" for char in SECRETS[secret])
     units = SECRETS[secret].encode("utf-16-be").hex()
     escapes = "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-    shown = OwnSecrets(SECRETS[secret]).masked(" ".join([numbers, quote(numbers), escapes, quote(escapes, safe="")]))
+    shown = OwnSecrets(SECRETS[secret]).mask(" ".join([numbers, quote(numbers), escapes, quote(escapes, safe="")]))
     assert "[redacted] [redacted] [redacted] [redacted]" == shown
 
 
 def test_several_secrets_are_masked() -> None:
     """The longer one first, of which the other one may be a part."""
-    assert "[redacted] and [redacted]" == OwnSecrets("hunter2", "bob:hunter2").masked("bob:hunter2 and hunter2")
+    assert "[redacted] and [redacted]" == OwnSecrets("hunter2", "bob:hunter2").mask("bob:hunter2 and hunter2")
 
 
 def test_a_short_text_is_no_secret_to_mask() -> None:
     """It is a part of too many words."""
-    assert "abandon" == OwnSecrets("", "a", "ban").masked("abandon")
+    assert "abandon" == OwnSecrets("", "a", "ban").mask("abandon")
 
 
 def test_a_text_without_a_secret_is_the_same() -> None:
     """Also where no secret is known."""
     text = 'pods is forbidden: User "jane" cannot list resource "pods" \ud800'
-    assert (text, text[:-1]) == (OwnSecrets().masked(text), OwnSecrets("hunter2").masked(text)[:-1])
+    assert (text, text[:-1]) == (OwnSecrets().mask(text), OwnSecrets("hunter2").mask(text)[:-1])
 
 
 def test_a_document_is_masked_in_its_texts_and_keys() -> None:
     """Numbers stay, and so do the other texts."""
     document: Json = {"a": ["hunter2", 1, None], "hunter2": {"b": "x hunter2"}}
-    assert {"a": ["[redacted]", 1, None], "[redacted]": {"b": "x [redacted]"}} == OwnSecrets("hunter2").masked_document(
+    assert {"a": ["[redacted]", 1, None], "[redacted]": {"b": "x [redacted]"}} == OwnSecrets("hunter2").mask_document(
         document
     )
 
@@ -107,6 +107,6 @@ def test_a_document_is_masked_in_its_texts_and_keys() -> None:
 def test_a_secret_that_is_added_is_masked_from_then_on() -> None:
     """Tokens are renewed; the earlier one may still be repeated."""
     secrets = OwnSecrets("first-token")
-    before = secrets.masked("first-token second-token")
+    before = secrets.mask("first-token second-token")
     secrets.add("second-token")
-    assert ("[redacted] second-token", "[redacted] [redacted]") == (before, secrets.masked("first-token second-token"))
+    assert ("[redacted] second-token", "[redacted] [redacted]") == (before, secrets.mask("first-token second-token"))

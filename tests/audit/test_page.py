@@ -10,8 +10,8 @@ import pytest
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.params import ParamSource
-from scanner.audit.findings import denies, fingerprint
-from scanner.audit.items import decode
+from scanner.audit.findings import compute_fingerprint, denies
+from scanner.audit.items import decode_items
 from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Check, CheckKind, Errored, GapKind, Violated
 from scanner.model.policy import VALIDATING, Invocation
@@ -55,20 +55,20 @@ def page_result(*items: Any, policy: Document | None = None, **context: Any) -> 
 )
 def test_numbers_are_decoded_as_the_api_server_decodes_them(data: str, values: list[object]) -> None:
     """An integer within 64 bits stays an integer; a larger one becomes a double."""
-    decoded = decode(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))
+    decoded = decode_items(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))
     assert [(type(value), value) for value in values] == [(type(value), value) for value in decoded]
 
 
 def test_an_empty_list_may_be_null() -> None:
     """Go encodes an empty slice as null."""
-    assert [] == decode(Page(PODS, 1, b'{"items": null}'))
+    assert [] == decode_items(Page(PODS, 1, b'{"items": null}'))
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b'{"items": {}}', b"nope", b'{"items": ["\xff"]}'])
 def test_a_text_that_is_no_list_is_rejected(data: bytes) -> None:
     """Such a text is not mistaken for an empty list."""
     with pytest.raises(ValueError, match=r".+"):
-        decode(Page(PODS, 1, data))
+        decode_items(Page(PODS, 1, data))
 
 
 def test_items_get_their_kind_back() -> None:
@@ -97,13 +97,13 @@ def test_objects_and_evaluated_objects_are_counted() -> None:
 class FailingParams:
     """A source of params that raises an unexpected exception."""
 
-    def kind(self, param_kind: object) -> Kind | None:
+    def find_kind(self, param_kind: object) -> Kind | None:
         raise ZeroDivisionError("secret detail")
 
     def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
         return None
 
-    def all(self, kind: Kind, namespace: str) -> tuple[Resource, ...]:
+    def list_all(self, kind: Kind, namespace: str) -> tuple[Resource, ...]:
         return ()
 
 
@@ -133,7 +133,7 @@ def a_resource(name: str = "web", namespace: str = "default", uid: str = "u1") -
 
 def fingerprint_of(invocation: Invocation | None = None, check: Check = CHECK, **fields: Any) -> str:
     """The fingerprint of a finding about a pod of a cluster."""
-    return fingerprint(invocation or an_invocation(), check, a_resource(**fields), by_name=False)
+    return compute_fingerprint(invocation or an_invocation(), check, a_resource(**fields), by_name=False)
 
 
 def test_a_fingerprint_is_64_hex_digits() -> None:
@@ -185,7 +185,9 @@ def test_two_audit_annotations_with_one_expression_are_two_findings() -> None:
 def test_objects_of_files_are_identified_by_name() -> None:
     """The UID in a saved manifest changes with every cluster that it is applied to."""
     first, second = a_resource(uid="u1"), a_resource(uid="u2")
-    assert 1 == len({fingerprint(an_invocation(), CHECK, resource, by_name=True) for resource in (first, second)})
+    assert 1 == len(
+        {compute_fingerprint(an_invocation(), CHECK, resource, by_name=True) for resource in (first, second)}
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from scanner.audit.items import UNKNOWN, page_digest
+from scanner.audit.items import UNKNOWN, digest_page
 from scanner.model.resource import LAST_APPLIED, Kind, Page
 
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -31,7 +31,7 @@ def test_it_is_that_of_the_bytes(kind: Kind) -> None:
     """The digest is the SHA-256 of the page as the server sent it."""
     sent = page(kind, {"metadata": {"name": "a"}})
 
-    assert hashlib.sha256(sent.data).digest() == page_digest(sent)
+    assert hashlib.sha256(sent.data).digest() == digest_page(sent)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_it_is_that_of_the_bytes(kind: Kind) -> None:
 )
 def test_it_does_not_depend_on_the_data_of_secrets(change: dict[str, Any]) -> None:
     """A reader who knows the rest of a page cannot guess its passwords."""
-    assert page_digest(page(SECRETS, secret())) == page_digest(page(SECRETS, secret(**change)))
+    assert digest_page(page(SECRETS, secret())) == digest_page(page(SECRETS, secret(**change)))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_it_does_not_depend_on_the_data_of_secrets(change: dict[str, Any]) -> No
 )
 def test_it_depends_on_the_rest_of_secrets(change: dict[str, Any]) -> None:
     """Name, version and type of a Secret are in the digest."""
-    assert page_digest(page(SECRETS, secret())) != page_digest(page(SECRETS, secret(**change)))
+    assert digest_page(page(SECRETS, secret())) != digest_page(page(SECRETS, secret(**change)))
 
 
 def test_a_page_of_secrets_that_cannot_be_read_has_no_digest() -> None:
     """What cannot be decoded cannot be redacted."""
-    assert UNKNOWN == page_digest(Page(SECRETS, 1, b'{"items": [{"data"'))
+    assert UNKNOWN == digest_page(Page(SECRETS, 1, b'{"items": [{"data"'))

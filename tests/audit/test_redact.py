@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scanner.admission.context import EvaluationContext
 from scanner.audit.fast_path import FastPath
 from scanner.audit.page import PageEvaluator
-from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, masked, without_data
-from scanner.audit.sensitive_fields import MASK, without_named_secrets
+from scanner.audit.redact import WITHHELD, WITHHELD_ERROR, mask_text, remove_data
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets
 from scanner.model.resource import Kind, Page, resource_of
-from scanner.policies.plan import KindPlan, equivalents, plan
+from scanner.policies.plan import KindPlan, find_equivalents, plan
 from scanner.policies.validating.language import bind, read_binding, read_policy
 from scanner.scan.param_table import ParamTable
 from tests.documents import (
@@ -173,7 +173,7 @@ ENV = {"env": [{"name": "TOKEN", "value": "opensesame"}, {"name": "MODE", "value
 def test_values_of_environment_variables_are_masked(body: Document) -> None:
     """Every place of a pod template is searched; values too short to be secrets stay readable."""
     resource = resource_of(PODS, thing(PODS, "web", "default", **body))
-    assert f"TOKEN={MASK} MODE=dev" == masked("TOKEN=opensesame MODE=dev", resource)
+    assert f"TOKEN={MASK} MODE=dev" == mask_text("TOKEN=opensesame MODE=dev", resource)
 
 
 def test_values_of_environment_variables_are_masked_in_findings() -> None:
@@ -212,7 +212,7 @@ def test_the_data_of_a_config_map_is_not_masked() -> None:
 def test_overlapping_values_leave_no_rest(values: list[str], text: str, expected: str) -> None:
     """The longest stretch that belongs to several values becomes one mask."""
     secret = resource_of(SECRETS, thing(SECRETS, "s", "default", stringData=dict(zip("xyz", values, strict=False))))
-    assert expected == masked(text, secret)
+    assert expected == mask_text(text, secret)
 
 
 @given(
@@ -238,7 +238,7 @@ def test_only_core_secrets_are_secrets() -> None:
     """A kind of another group that is called Secret is no Secret: only its data are hidden."""
     other = Kind("example.com", "v1", "Secret", "secrets", namespaced=True)
     resource = resource_of(other, thing(other, "s", "default", spec={"a": "opensesame"}))
-    assert "opensesame" == masked("opensesame", resource)
+    assert "opensesame" == mask_text("opensesame", resource)
 
 
 @pytest.mark.parametrize("expression", [f"({expression}) == 'x'" for expression in READING_EXPRESSIONS])
@@ -278,7 +278,7 @@ def test_data_that_no_policy_receives_is_withheld() -> None:
 
 def test_a_secret_without_its_data_has_all_other_fields() -> None:
     """The body lacks `data` and `stringData`, which `withheld` keeps."""
-    resource = without_data(resource_of(SECRETS, a_secret("hunter2")))
+    resource = remove_data(resource_of(SECRETS, a_secret("hunter2")))
     assert {"apiVersion", "kind", "metadata"} == set(resource.body)
     assert {"data", "stringData"} == set(resource.withheld)
 
@@ -292,7 +292,7 @@ def planned(expression: str) -> tuple[EvaluationContext, KindPlan]:
         manifest["spec"]["variables"] = VARIABLES
     (chosen,) = plan(KINDS, bind([read_policy(manifest)], [read_binding(binding())]))
     spaces = {"default": namespace("default")}
-    return EvaluationContext(ParamTable(KINDS), spaces, equivalents=equivalents(KINDS)), chosen
+    return EvaluationContext(ParamTable(KINDS), spaces, equivalents=find_equivalents(KINDS)), chosen
 
 
 def page_result(expression: str, *, withholds: bool) -> Any:
@@ -321,14 +321,14 @@ def page_result(expression: str, *, withholds: bool) -> Any:
 def test_a_hostile_text_is_read_once(part: str) -> None:
     """Four million characters with a million beginnings of secrets: a pattern that begins anew at each would take days."""
     text = part * (4_000_000 // len(part))
-    assert without_named_secrets(text).startswith(part[:3])
+    assert mask_named_secrets(text).startswith(part[:3])
 
 
 def test_a_password_after_any_space_is_masked() -> None:
     """A no-break space is one."""
-    assert f"password:\u00a0{MASK}" == without_named_secrets("password:\u00a0abc")
+    assert f"password:\u00a0{MASK}" == mask_named_secrets("password:\u00a0abc")
 
 
 def test_a_text_with_half_a_character_is_redacted() -> None:
     """A lone surrogate is no text in UTF-8."""
-    assert f"password={MASK} ?" == without_named_secrets("password=abc \ud800")
+    assert f"password={MASK} ?" == mask_named_secrets("password=abc \ud800")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.model.resource import named
+from scanner.model.resource import build_user_info
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ from scanner.model.resource import named
 )
 def test_a_server_adds_groups(username: str, groups: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """A server adds these groups when it impersonates a user."""
-    assert expected == named(username, groups).groups
+    assert expected == build_user_info(username, groups).groups
 
 
 def test_uid_and_extra_are_kept() -> None:
     """The UID and the extra info of an authenticator are unchanged."""
-    user = named("bob", uid="u-1", extra=(("scopes", ("a", "b")),))
+    user = build_user_info("bob", uid="u-1", extra=(("scopes", ("a", "b")),))
     assert ("bob", "u-1", (("scopes", ("a", "b")),)) == (user.username, user.uid, user.extra)

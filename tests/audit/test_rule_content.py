@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.audit.rule_content import rule_object
+from scanner.audit.rule_content import make_rule_object
 from scanner.model.json import dig
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject, RuleType
@@ -27,7 +27,7 @@ def config_map(data: Document | None = None, **metadata: Any) -> Document:
 
 def param(body: Document, *, with_status: bool = False) -> RuleObject:
     """The rule object of a param."""
-    return rule_object(RuleType.PARAM, "limits", body, with_status=with_status)
+    return make_rule_object(RuleType.PARAM, "limits", body, with_status=with_status)
 
 
 def test_the_content_is_kept_without_what_a_server_sets() -> None:

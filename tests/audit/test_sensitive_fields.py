@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from scanner.audit.sensitive_fields import FIELDS, MASK, holds_secret, is_secret_named, without_named_secrets
+from scanner.audit.sensitive_fields import FIELDS, MASK, holds_secret, is_secret_named, mask_named_secrets
 from scanner.model.json import Json
 
 
@@ -78,7 +78,7 @@ def test_the_argument_behind_a_flag_is_sensitive() -> None:
 )
 def test_a_text_without_a_secret_is_shown(text: str) -> None:
     """True and false are no secrets, and a certificate is public."""
-    assert text == without_named_secrets(text)
+    assert text == mask_named_secrets(text)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_text_without_a_secret_is_shown(text: str) -> None:
 def test_of_a_copy_of_an_object_nothing_is_shown(text: str) -> None:
     """As JSON, JSON inside of JSON, YAML, and in base64."""
     assert holds_secret(text)
-    assert MASK == without_named_secrets(text)
+    assert MASK == mask_named_secrets(text)

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from benchmarks.list_server import fixed, pods
-from scanner.cluster.live.lists import envelope
+from scanner.cluster.live.lists import read_envelope
 from scanner.model.json import as_text, dig
 from scanner.model.resource import Kind
 
@@ -25,6 +25,7 @@ def listed(count: int, limit: int) -> list[tuple[str, str]]:
     return identities
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "limit"), [(1, 500), (500, 500), (1_700, 500), (1_700, 1_200), (900, 90)])
 def test_every_pod_comes_once(count: int, limit: int) -> None:
     """Names and UIDs are different on all pages, and the announced number of objects follows."""
@@ -34,7 +35,7 @@ def test_every_pod_comes_once(count: int, limit: int) -> None:
 
 def test_a_page_is_one_that_a_scan_accepts() -> None:
     """The envelope finds no fault with it."""
-    read = envelope(pods(1_000, 500, 500), PODS, "")
+    read = read_envelope(pods(1_000, 500, 500), PODS, "")
     assert read is not None
     assert ((), 500, "") == (read.faults, read.count, read.token)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from scanner.model.population import Kept, KeptOfObject, Workload
+from scanner.model.population import KeptMetadata, KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.register import DayCounts, Register
 from scanner.model.scans.scan import StoredFinding
@@ -60,7 +60,7 @@ def owned_record() -> ScanInMemory:
         for place, number in enumerate((9, 7, 7, 8, 6))
     )
     return replace(
-        with_findings(record, list(map(_told, record.findings())), list(map(_told, record.resolved()))),
+        with_findings(record, list(map(_told, record.findings())), list(map(_told, record.resolved_findings()))),
         history=Register(days=days),
         days={("ValidatingAdmissionPolicy", "require-limits"): days},
     )
@@ -68,7 +68,7 @@ def owned_record() -> ScanInMemory:
 
 def _told(stored: StoredFinding) -> StoredFinding:
     owner = _OWNERS.get(stored.finding.namespace)
-    kept = KeptOfObject(Kept((("team", owner),))) if owner else None
+    kept = KeptOfObject(KeptMetadata((("team", owner),))) if owner else None
     match stored.status:
         case "new":
             return replace(stored, kept=kept, cause=Cause(CauseKind.PARAM, (CauseKind.OBJECT_CHANGED,)))

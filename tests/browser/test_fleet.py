@@ -41,8 +41,8 @@ def test_pages_about_clusters_violate_no_rule_of_axe(
     """And none is wider than the window, nor logs an error."""
     opened, address = fleet
     keys = {each.name: opened.library.key(each) for each in opened.library.clusters()}
-    with opened.library.reading() as reader:
-        run = reader.runs(cluster="partial")[0].run.number
+    with opened.library.use_reader() as reader:
+        run = reader.list_runs(cluster="partial")[0].run.number
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     faults: list[str] = []
     page.on("console", lambda message: faults.append(message.text))

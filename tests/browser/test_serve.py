@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
 
 from scanner.web.server.application import application
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
 from tests.web.served import scan_examples
 
@@ -35,7 +35,7 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     with database(request.param, home) as url:
         scan_examples(url, home, "before", name="mall")
         scan_examples(url, home, "before", "after")
-        library = Library(url)
+        library = ScanLibrary(url)
         server = uvicorn.Server(uvicorn.Config(application(library), port=0, log_level="warning"))
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from scanner.cel import AUTHORIZATION, Answer, Authorizer, Environment, Measured, Question, Subject, compile
+from scanner.cel import (
+    AUTHORIZATION,
+    Authorizer,
+    AuthorizerAnswer,
+    AuthorizerSubject,
+    Environment,
+    Measurement,
+    Question,
+    compile,
+)
 
 OBJECT: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app": "web", "tier": "front"}},
@@ -30,12 +39,12 @@ OBJECT: dict[str, Any] = {
 class Refusing:
     """A decider that allows nothing."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         del question
-        return Answer(allowed=False)
+        return AuthorizerAnswer(allowed=False)
 
 
-_AUTHORIZER = Authorizer(Refusing(), Subject("bob", ("dev",)))
+_AUTHORIZER = Authorizer(Refusing(), AuthorizerSubject("bob", ("dev",)))
 ACTIVATION: dict[str, object] = {
     "object": OBJECT,
     "oldObject": None,
@@ -47,7 +56,7 @@ ACTIVATION: dict[str, object] = {
 ENVIRONMENT = Environment().extend(AUTHORIZATION)
 
 
-def measured(text: str, **activation: object) -> Measured:
+def measured(text: str, **activation: object) -> Measurement:
     """Return the outcome and the cost of an expression."""
     return compile(text, ENVIRONMENT).measure(ACTIVATION | activation)
 

@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 import pytest
 
 from scanner.cel import AUTHORIZATION, CompileError, Environment, EvaluationError, compile
-from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Remembering, Subject
+from scanner.cel.functions.authorizer import Authorizer, AuthorizerAnswer, AuthorizerSubject, CachingDecider, Question
 
 ENVIRONMENT = Environment().extend(AUTHORIZATION)
-BOB = Subject("bob", ("dev", "system:authenticated"), "u-1")
+BOB = AuthorizerSubject("bob", ("dev", "system:authenticated"), "u-1")
 POD = Question(BOB, verb="get", group="", version="*", resource="pods")
-ALLOWED = Answer(allowed=True)
-ROBOT = Subject("system:serviceaccount:ns:robot", ("system:serviceaccounts", "system:serviceaccounts:ns"))
+ALLOWED = AuthorizerAnswer(allowed=True)
+ROBOT = AuthorizerSubject("system:serviceaccount:ns:robot", ("system:serviceaccounts", "system:serviceaccounts:ns"))
 
 
 @dataclass
 class RecordingDecider:
     """A decider that gives the same answer to every question, and records the questions."""
 
-    answer: Answer = ALLOWED
+    answer: AuthorizerAnswer = ALLOWED
     questions: list[Question] = field(default_factory=list)
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.questions.append(question)
         return self.answer
 
 
-def evaluate(text: str, decider: RecordingDecider | Remembering) -> object:
+def evaluate(text: str, decider: RecordingDecider | CachingDecider) -> object:
     """Return the value of an expression that may call the decider."""
     authorizer = Authorizer(decider, BOB)
     named = {"subresource": "scale", "namespace": "team-1", "name": "web"}
@@ -102,16 +102,16 @@ def test_questions(text: str, question: Question) -> None:
 @pytest.mark.parametrize(
     ("call", "answer", "expected"),
     [
-        ("allowed()", Answer(allowed=True), True),
-        ("allowed()", Answer(allowed=False), False),
-        ("reason()", Answer(allowed=False, reason="no rule"), "no rule"),
-        ("errored()", Answer(allowed=False), False),
-        ("errored()", Answer(allowed=False, error="timed out"), True),
-        ("error()", Answer(allowed=False), ""),
-        ("error()", Answer(allowed=False, error="timed out"), "timed out"),
+        ("allowed()", AuthorizerAnswer(allowed=True), True),
+        ("allowed()", AuthorizerAnswer(allowed=False), False),
+        ("reason()", AuthorizerAnswer(allowed=False, reason="no rule"), "no rule"),
+        ("errored()", AuthorizerAnswer(allowed=False), False),
+        ("errored()", AuthorizerAnswer(allowed=False, error="timed out"), True),
+        ("error()", AuthorizerAnswer(allowed=False), ""),
+        ("error()", AuthorizerAnswer(allowed=False, error="timed out"), "timed out"),
     ],
 )
-def test_answers(call: str, answer: Answer, expected: object) -> None:
+def test_answers(call: str, answer: AuthorizerAnswer, expected: object) -> None:
     """A decision has the authorizer's answer; an error of the authorizer is no error of the expression."""
     assert expected == evaluate(f"authorizer.path('/x').check('get').{call}", RecordingDecider(answer))
 
@@ -170,7 +170,9 @@ def test_a_remembering_decider_asks_once() -> None:
     """A remembering decider forwards each distinct question once."""
     decider = RecordingDecider()
     text = "authorizer.group('').resource('pods').check('get').allowed()"
-    assert evaluate(f"{text} && {text} && authorizer.path('/x').check('get').allowed()", Remembering(decider)) is True
+    assert (
+        evaluate(f"{text} && {text} && authorizer.path('/x').check('get').allowed()", CachingDecider(decider)) is True
+    )
     assert [POD, Question(BOB, verb="get", path="/x")] == decider.questions
 
 

@@ -17,12 +17,12 @@ from scanner.cel import (
     Environment,
     EvaluationError,
     SizeBound,
+    bound_extent,
     compile,
-    entries_at,
-    extent_of_document,
-    extent_of_size,
-    size_of_document,
-    widest_of,
+    count_entries,
+    find_document_extent,
+    find_widest,
+    measure_document,
 )
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT
 from tests.cel.test_cost_core import CASES as CORE
@@ -41,8 +41,8 @@ def extents_of(activation: dict[str, Any], *, narrow: bool) -> dict[str, SizeBou
     extents = {"authorizer": NOTHING, "authorizer.requestResource": NOTHING}
     for root in ROOTS:
         document = activation.get(root)
-        extent = extent_of_document(document)._replace(widest=widest_of(document))
-        extents[root] = extent if narrow else extent_of_size(size_of_document(document))
+        extent = find_document_extent(document)._replace(widest=find_widest(document))
+        extents[root] = extent if narrow else bound_extent(measure_document(document))
     return extents
 
 
@@ -61,7 +61,7 @@ def bound_with(
 
 def lengths_of(program: Any, base: dict[str, Any] | None) -> dict[tuple[str, ...], float]:
     """Return the lengths of the ranges of loops; none without `base`."""
-    return {} if base is None else {path: float(entries_at(base, path)) for path in program.ranges}
+    return {} if base is None else {path: float(count_entries(base, path)) for path in program.ranges}
 
 
 CONSTRUCTS = [*(text for cases in (CORE, LIBRARIES) for rows in cases.values() for text, _ in rows), *dict(MESSAGES)]
@@ -87,8 +87,8 @@ def test_no_expression_costs_more_than_its_bound(seed: int) -> None:
         return
     for document in objects(chance, 3):
         base = activation_of(document)
-        activation = policy.activation(base, metered=True)
-        cost = program.measure(activation).cost + activation["variables"].unpaid_cost()  # type: ignore[attr-defined]
+        activation = policy.make_activation(base, metered=True)
+        cost = program.measure(activation).cost + activation["variables"].take_unpaid_cost()  # type: ignore[attr-defined]
         narrow = bound_with(policy, program, extents_of(base, narrow=True))
         wide = bound_with(policy, program, extents_of(base, narrow=False))
         counted = bound_with(policy, program, extents_of(base, narrow=False), base)
@@ -107,8 +107,8 @@ def test_counting_follows_the_evaluation(seed: int) -> None:
         return
     for document in objects(chance, 3):
         base = activation_of(document)
-        meter = program.count(policy.activation(base, metered=True))
-        outcome = program.measure(policy.activation(base, metered=True)).outcome
+        meter = program.count(policy.make_activation(base, metered=True))
+        outcome = program.measure(policy.make_activation(base, metered=True)).outcome
         assert isinstance(meter.outcome, EvaluationError) is isinstance(outcome, EvaluationError)
 
 
@@ -170,7 +170,7 @@ def test_known_lengths_make_loops_cheap(text: str, knows: bool) -> None:  # noqa
     """The length of a range that is a path into the document counts, instead of the document's maximum."""
     program = compile(text, Environment())
     lengths = dict.fromkeys(program.ranges, 4.0)
-    assert knows is (program.bound({"object": extent_of_size(16)}, lengths).cost < 1_000_000)
+    assert knows is (program.bound({"object": bound_extent(16)}, lengths).cost < 1_000_000)
 
 
 @pytest.mark.parametrize(

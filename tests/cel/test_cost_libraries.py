@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import compile, for_patches
+from scanner.cel import allow_patches, compile
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT, cost_of
 
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
@@ -220,6 +220,6 @@ def test_cost(text: str, expected: int) -> None:
 )
 def test_the_cost_of_patches(text: str, expected: int) -> None:
     """Objects and patches cost 40 each, and the cost of their fields."""
-    program = compile(text, for_patches(ENVIRONMENT))
+    program = compile(text, allow_patches(ENVIRONMENT))
     assert expected == program.measure(ACTIVATION).cost
     assert expected <= program.bound({}).cost

@@ -15,8 +15,8 @@ from scanner.cel import (
     Lazy,
     Value,
     compile,
-    extent_of_document,
-    size_of_document,
+    find_document_extent,
+    measure_document,
 )
 from scanner.cel.cost.meter import LONGEST_LIST, LONGEST_TEXT, MOST_WORK, Meter
 from scanner.cel.errors import Interrupted
@@ -148,7 +148,7 @@ class Chain(Lazy):
 
     def find(self, name: str) -> tuple[Value] | None:
         if name not in self.values:
-            program = compile(self.texts[name], Environment().with_variable("one", DYN))
+            program = compile(self.texts[name], Environment().add_variable("one", DYN))
             self.values[name], cost = program.measure({"variables": self})
             self.costs.append(cost)
         return (self.values[name],)
@@ -157,7 +157,7 @@ class Chain(Lazy):
 def test_the_cost_of_a_variable_is_its_own() -> None:
     """An evaluation that reads a variable is charged for the reading only; each variable has its own cost and limit."""
     chain = Chain({"one": "[1, 2].map(x, x).size()", "two": "variables.one + 1"})
-    environment = Environment().with_variable("two", DYN)
+    environment = Environment().add_variable("two", DYN)
     assert (4, 3) == compile("variables.two + 1", environment).measure({"variables": chain})
     assert [28, 3] == chain.costs
 
@@ -170,12 +170,12 @@ def test_interruption_ends_the_evaluation() -> None:
 
 def test_a_document_that_is_no_json_has_no_bound() -> None:
     """A document that is not JSON has no bound, because its text cannot be measured."""
-    assert (BOUNDLESS, LARGEST_SIZE + 1) == (extent_of_document({"a": 1 << 80}), size_of_document({"a": 1 << 80}))
+    assert (BOUNDLESS, LARGEST_SIZE + 1) == (find_document_extent({"a": 1 << 80}), measure_document({"a": 1 << 80}))
 
 
 def test_an_absent_document_has_no_size() -> None:
     """The size of null is 0."""
-    assert 0 == size_of_document(None)
+    assert 0 == measure_document(None)
 
 
 def test_deep_nests_have_no_bound() -> None:

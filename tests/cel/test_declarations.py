@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 import pytest
 
-from scanner.cel import DYN, Environment, Value, compile, for_patches
+from scanner.cel import DYN, Environment, Value, allow_patches, compile
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import LIBRARIES, functions_of
+from scanner.cel.functions import LIBRARIES, load_functions
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import UNIT, Operand, Price
 from scanner.cel.syntax.tree import Literal
 from scanner.cel.types.type_system import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
-from scanner.cel.values.extent import UNKNOWN, SizeBound, extent_of
+from scanner.cel.values.extent import UNKNOWN, SizeBound, find_extent
 from scanner.cel.values.values import NONE, Duration, Optional, Timestamp, UInt
 from scanner.cel.values.values import type_of as value_type
 from scanner.policies.kyverno.libraries import environment as kyverno_environment
 
 FIRST, NEWEST = 28, 37
 ENVIRONMENTS = {
-    **{f"1.{minor}": for_patches(Environment(version=(1, minor))) for minor in range(FIRST, NEWEST + 1)},
+    **{f"1.{minor}": allow_patches(Environment(version=(1, minor))) for minor in range(FIRST, NEWEST + 1)},
     "kyverno": kyverno_environment(namespaced=False),
     "kyverno, namespaced": kyverno_environment(namespaced=True),
 }
@@ -43,7 +43,7 @@ class Sized(NamedTuple):
 
 def functions(environment: Environment) -> dict[str, Function]:
     """Return all functions of an environment by name."""
-    return functions_of(environment.version, environment.features, environment.extras)
+    return load_functions(environment.version, environment.features, environment.extras)
 
 
 CALLS = {
@@ -93,7 +93,7 @@ def prices_of(function: Function, overload: Overload) -> set[Price]:
 def result_of(function: Function, overload: Overload, values: tuple[Value, ...]) -> Value | EvaluationError:
     """Return the value of a call, or its error; None where a receiver is missing, or the lists of a macro differ in length."""
     try:
-        return function.runner((overload.id,))(*values)
+        return function.find_run((overload.id,))(*values)
     except EvaluationError as error:
         return error
     except (AttributeError, IndexError):
@@ -153,7 +153,7 @@ def parsed_values(environment: Environment) -> dict[Type, list[Sized]]:
     for text in TEXTS:
         for value in results(text, functions(environment)):
             inner = value.value if type(value) is Optional else value
-            values[value_type(inner)].append(Sized(inner, extent_of(text)))
+            values[value_type(inner)].append(Sized(inner, find_extent(text)))
     return values
 
 
@@ -170,7 +170,7 @@ def results(text: str, declared: dict[str, Function]) -> Iterator[Value]:
 
 def sized(value: Value, *inside: SizeBound) -> Sized:
     """Return a value with its own extent and the extents of the values inside."""
-    extents = (extent_of(value), *inside)
+    extents = (find_extent(value), *inside)
     return Sized(value, SizeBound(*(sum(column) for column in zip(*extents, strict=True))))
 
 

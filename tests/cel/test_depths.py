@@ -7,7 +7,7 @@ import pytest
 from scanner import cel
 from scanner.cel import Environment
 
-ENVIRONMENT = Environment().with_variable("v", cel.DYN)
+ENVIRONMENT = Environment().add_variable("v", cel.DYN)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from scanner.cel import BOOL, Environment, EvaluationError, Lazy, Program, Value, compile
 from scanner.cel.errors import Interrupted
 from scanner.cel.generation.fast import Watch
-from scanner.cel.values.exact_only import EXACT_ONLY, closures_alone
+from scanner.cel.values.exact_only import EXACT_ONLY, force_closures
 
 ENVIRONMENT = Environment()
 
@@ -97,7 +97,7 @@ def test_an_error_that_another_operand_absorbs() -> None:
 def test_a_function_that_mostly_raises_is_no_longer_called() -> None:
     """After 128 exceptions without successes the closures decide alone."""
     watch = Watch(lambda _: True)
-    assert [False] * 127 + [True] == [watch.fell_back() is None for _ in range(128)]
+    assert [False] * 127 + [True] == [watch.count_fallback() is None for _ in range(128)]
 
 
 _TEXTS: tuple[object, ...] = ("a", "bc", "", 1, None, True, ["a"], {"a": 1})
@@ -168,6 +168,7 @@ _SHAPES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_absorbing_forms_answer_as_the_closures(shape: str) -> None:
     """For all operands, true, false or errors, the absorbing form has a value where the closures have one, and the same value."""
@@ -194,7 +195,7 @@ def test_nothing_absorbs_the_end_of_an_evaluation() -> None:
         def find(self, _name: str) -> tuple[Value]:
             raise Interrupted
 
-    program = compile("variables.x || object.t", ENVIRONMENT.with_variable("x", BOOL))
+    program = compile("variables.x || object.t", ENVIRONMENT.add_variable("x", BOOL))
     form = program.absorbing()
     assert form is not None
     with pytest.raises(Interrupted):
@@ -245,7 +246,7 @@ def test_an_expression_that_always_errs_reads_its_first_path_alone(text: str, er
 )
 def test_an_absent_path_that_may_not_be_the_error(text: str) -> None:
     """There is no such function where another operand may decide, or end the evaluation."""
-    assert compile(text, ENVIRONMENT.with_variable("b", BOOL)).refusal() is None
+    assert compile(text, ENVIRONMENT.add_variable("b", BOOL)).refusal() is None
 
 
 def test_an_expression_whose_evaluations_err() -> None:
@@ -261,8 +262,8 @@ def test_an_expression_whose_evaluations_err() -> None:
 
 def test_a_block_of_closures_ends_with_an_error() -> None:
     """Nested blocks in which the closures alone evaluate leave none open, even where the inner block raises."""
-    with closures_alone():
-        with pytest.raises(KeyError), closures_alone():
+    with force_closures():
+        with pytest.raises(KeyError), force_closures():
             raise KeyError
         assert 1 == EXACT_ONLY.blocks
     assert 0 == EXACT_ONLY.blocks
@@ -272,7 +273,7 @@ def test_a_function_that_raises_half_the_time_is_kept() -> None:
     """A function with as many successes as exceptions is called again each time."""
     watch = Watch(lambda _: True)
     for _ in range(1000):
-        ask = watch.fell_back()
+        ask = watch.count_fallback()
         assert ask is not None
         ask({})
 

@@ -6,7 +6,7 @@ import pytest
 
 from scanner import cel
 
-ENVIRONMENT = cel.for_patches(cel.Environment().with_variable("v", cel.DYN))
+ENVIRONMENT = cel.allow_patches(cel.Environment().add_variable("v", cel.DYN))
 VARIABLES = {
     "all": "object.containers + object.?initContainers.orValue([])",
     "values": "object.containers.map(c, c.value)",
@@ -19,8 +19,8 @@ def flow(text: str) -> tuple[set[str], set[str]]:
     programs = {name: cel.compile(text, ENVIRONMENT) for name, text in VARIABLES.items()}
     environment = ENVIRONMENT
     for name in VARIABLES:
-        environment = environment.with_variable(name, cel.DYN)
-    resolved = cel.followed(
+        environment = environment.add_variable(name, cel.DYN)
+    resolved = cel.follow_variables(
         cel.compile(text, environment).flow(),
         lambda name: [programs[name].flow()] if name in programs else [program.flow() for program in programs.values()],
     )

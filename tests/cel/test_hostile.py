@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from scanner import cel
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 
 SECONDS = 60.0
 """Far more than any of these takes, on a machine that does other things too."""
@@ -123,11 +123,11 @@ def test_a_larger_stack_returns_values_and_raises_errors() -> None:
     def down(levels: int) -> int:
         return 0 if levels == 0 else 1 + down(levels - 1)
 
-    assert with_room(lambda: down(50_000)) == 50_000
+    assert run_with_room(lambda: down(50_000)) == 50_000
     with pytest.raises(ZeroDivisionError):
-        with_room(lambda: 1 // (down(50_000) - 50_000))
+        run_with_room(lambda: 1 // (down(50_000) - 50_000))
     with pytest.raises(RecursionError):
-        with_room(lambda: down(1_000_000))
+        run_with_room(lambda: down(1_000_000))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel import BOOL, CompileError, Environment, EvaluationError, Message, compile, wrapper_differences
+from scanner.cel import BOOL, CompileError, Environment, EvaluationError, Message, compile, find_wrapper_differences
 from scanner.cel.protobuf.messages import MESSAGES
-from scanner.cel.values.wrapped_values import wrapping
+from scanner.cel.values.wrapped_values import wrap_values
 from tests.cel.measuring import ACTIVATION, ENVIRONMENT, OBJECT, cost_of
 
 COSTS: tuple[tuple[str, int], ...] = (
@@ -137,7 +137,7 @@ def test_a_generated_function_allows_for_null_in_a_nullable_type() -> None:
 
 def test_a_variable_whose_expression_makes_a_wrapper_is_declared_as_any_type() -> None:
     """A variable whose expression makes a wrapper has the type dyn: Kubernetes declares variables by plain types only."""
-    declared = ENVIRONMENT.with_variable("x", compile(WRAPPER, ENVIRONMENT).result_type)
+    declared = ENVIRONMENT.add_variable("x", compile(WRAPPER, ENVIRONMENT).result_type)
     assert "dyn" == str(compile("variables.x", declared).result_type)
 
 
@@ -157,7 +157,7 @@ def test_wrapped_values_are_no_json_from_1_37_on() -> None:
     program = compile("google.protobuf.ListValue{values: [object.spec.numbers]}", ENVIRONMENT)
     copied = compile("google.protobuf.ListValue{values: object.spec.numbers}", ENVIRONMENT)
     wrapped = [id(OBJECT["spec"]["numbers"])]
-    with wrapping(lambda value: id(value) in wrapped):
+    with wrap_values(lambda value: id(value) in wrapped):
         assert [3.0, 1.0, 2.0] == copied.evaluate(ACTIVATION)
         with pytest.raises(EvaluationError, match=r"type conversion error from 'list\(dyn\)' to '\*structpb\.Value'$"):
             program.evaluate(ACTIVATION)
@@ -179,6 +179,6 @@ def test_messages_of_request_values_may_differ_in_1_37(text: str, expected: tupl
     """A message that gets a list or map of the request may have another outcome in 1.37."""
     assert expected == tuple(
         difference.text
-        for difference in wrapper_differences(text, Environment(version=(1, 37)))[1]
+        for difference in find_wrapper_differences(text, Environment(version=(1, 37)))[1]
         if "protobuf" in difference.text
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.cel.values.wrapped_values import wrapping
+from scanner.cel.values.wrapped_values import wrap_values
 
 OBJECT: dict[str, Any] = {"spec": {"list": [{"name": "a"}, {"name": "b"}], "labels": {"x": "y"}}}
 
@@ -23,7 +23,7 @@ def evaluated(expression: str) -> object:
     """Return the value of an expression whose object is wrapped, or the text of its error."""
     program = cel.compile(expression, cel.Environment(version=(1, 37)))
     try:
-        with wrapping(wrapped):
+        with wrap_values(wrapped):
             return program.evaluate({"object": OBJECT})
     except cel.EvaluationError as error:
         return str(error)

@@ -6,7 +6,7 @@ import pytest
 
 from scanner import cel
 
-PATCHES = cel.for_patches(cel.Environment())
+PATCHES = cel.allow_patches(cel.Environment())
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_objects_and_patches_are_read_like_other_values(expression: str, expecte
 def test_other_results_than_patches_do_not_compile(expression: str, result: cel.Type, expected: str) -> None:
     """An expression of a mutation must have exactly the type of its patches."""
     with pytest.raises(cel.CompileError) as refusal:
-        cel.compile(expression, PATCHES.returning(result))
+        cel.compile(expression, PATCHES.require_results(result))
 
     assert expected in refusal.value.detail
 
 
 def test_an_empty_list_takes_the_type_of_the_other_branch() -> None:
     """A conditional of a list of patches and an empty list is a list of patches."""
-    program = cel.compile('false ? [JSONPatch{op: "add"}] : []', PATCHES.returning(cel.PATCH_LIST))
+    program = cel.compile('false ? [JSONPatch{op: "add"}] : []', PATCHES.require_results(cel.PATCH_LIST))
 
     assert [] == program.evaluate({})
 

@@ -77,14 +77,14 @@ def test_errors(text: str, message: str) -> None:
 def test_the_result_type_must_be_allowed() -> None:
     """A dyn result is refused where a bool is required."""
     with pytest.raises(CompileError) as caught:
-        compile("object.spec.enabled", ENVIRONMENT.returning(BOOL))
+        compile("object.spec.enabled", ENVIRONMENT.require_results(BOOL))
     assert caught.value.detail == "must evaluate to bool but got dyn"
 
 
 def test_several_allowed_results_are_listed() -> None:
     """The error for a result lists all allowed types, such as string and null for an audit annotation."""
     with pytest.raises(CompileError) as caught:
-        compile("true", ENVIRONMENT.returning(STRING, NULL))
+        compile("true", ENVIRONMENT.require_results(STRING, NULL))
     assert str(caught.value) == "must evaluate to one of [string null_type] but got bool"
 
 
@@ -105,7 +105,7 @@ def test_params_are_declared_on_demand() -> None:
 
 def test_variables_are_typed_by_their_expressions() -> None:
     """A composed variable has its declared type; another name is an undefined field."""
-    environment = ENVIRONMENT.with_variable("count", INT)
+    environment = ENVIRONMENT.add_variable("count", INT)
     with pytest.raises(CompileError, match="undefined field 'other'"):
         compile("variables.other == 1", environment)
     with pytest.raises(CompileError, match=r"found no matching overload for '_==_' applied to '\(int, string\)'"):
@@ -130,7 +130,7 @@ class Variables(Lazy):
 def test_variables_are_read_when_needed() -> None:
     """Only the variables on the way to the result are evaluated."""
     variables = Variables()
-    environment = ENVIRONMENT.with_variable("count", INT).with_variable("other", INT)
+    environment = ENVIRONMENT.add_variable("count", INT).add_variable("other", INT)
     program = compile("false && variables.other == 1 || variables.count == 3", environment)
     assert program.evaluate({"variables": variables}) is True
     assert variables.found == ["count"]

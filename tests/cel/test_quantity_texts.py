@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from scanner.cel import (
-    Answer,
     Authorizer,
+    AuthorizerAnswer,
+    AuthorizerSubject,
     Environment,
     EvaluationError,
     Question,
-    Subject,
     compile,
 )
 
@@ -18,7 +18,7 @@ from scanner.cel import (
 class UncalledDecider:
     """A decider that must not be called."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         raise AssertionError(question)
 
 
@@ -89,4 +89,4 @@ def test_more_digits_than_python_prints() -> None:
 
 def test_a_value_that_has_no_text_shows_its_type() -> None:
     """An authorizer prints as its type, not as an address in memory: the same input gives the same report."""
-    assert "<kubernetes.authorization.Authorizer>" == str(Authorizer(UncalledDecider(), Subject("alice")))
+    assert "<kubernetes.authorization.Authorizer>" == str(Authorizer(UncalledDecider(), AuthorizerSubject("alice")))

@@ -15,7 +15,7 @@ from tests.oracle.ours import tagged
 from tests.oracle.record import OBJECTS
 from tests.oracle.subjects import NAMESPACE
 
-ENVIRONMENT = cel.Environment().with_variable("v", cel.DYN)
+ENVIRONMENT = cel.Environment().add_variable("v", cel.DYN)
 Paths = frozenset[tuple[str, ...]]
 
 

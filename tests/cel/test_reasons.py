@@ -11,12 +11,12 @@ from scanner.admission.cost_budget import Variables
 from scanner.cel import (
     AUTHORIZATION,
     PARAMS,
-    Answer,
     Authorizer,
+    AuthorizerAnswer,
+    AuthorizerSubject,
     Environment,
     Program,
     Question,
-    Subject,
     compile,
     explain,
 )
@@ -60,7 +60,7 @@ def explained(text: str, activation: dict[str, object] | None = None, **variable
     programs: dict[str, Program] = {}
     for name, expression in variables.items():
         programs[name] = compile(expression, environment)
-        environment = environment.with_variable(name, programs[name].result_type)
+        environment = environment.add_variable(name, programs[name].result_type)
     inputs = {"object": OBJECT, "params": {"data": {"max": 3}}, "namespaceObject": None, **(activation or {})}
     inputs["variables"] = Variables({name: Expression("", program) for name, program in programs.items()}, inputs)
     return explain(compile(text, environment), inputs, programs)
@@ -334,16 +334,16 @@ def test_a_reason_has_the_places_that_it_was_computed_from(text: str, expected: 
 class DenyAll:
     """An authorizer that denies everything."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """Deny."""
         del question
-        return Answer(allowed=False, reason="no role")
+        return AuthorizerAnswer(allowed=False, reason="no role")
 
 
 def test_the_authorizer_shows_only_its_answers() -> None:
     """A check of the authorizer is a reason; the authorizer itself is not."""
     check = "authorizer.group('').resource('pods').check('create').allowed()"
-    authorizer = Authorizer(DenyAll(), Subject("jane", (), "", ()))
+    authorizer = Authorizer(DenyAll(), AuthorizerSubject("jane", (), "", ()))
     shown = explain(compile(check, Environment().extend(AUTHORIZATION)), {"authorizer": authorizer}).reasons
     assert [(check, False, frozenset({("authorizer",)}))] == [
         (reason.text, reason.outcome, reason.reads) for reason in shown

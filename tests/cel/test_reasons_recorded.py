@@ -9,11 +9,13 @@ import pytest
 
 from scanner import cel
 from scanner.admission.cost_budget import Variables
-from scanner.cel.explanation.direct import direct_reasons
+from scanner.cel.explanation.direct import explain_directly
 from scanner.cel.explanation.reasons import explain_by_notes
 from scanner.cel.values.values import Optional
 from tests.conformance.cases import RECORDED, load, parameters
 from tests.conformance.expressions import activation_for, compiled
+
+pytestmark = pytest.mark.long
 
 _FEW = 20
 
@@ -62,7 +64,7 @@ def test_a_direct_explanation_is_that_of_the_notes() -> None:
     direct = [
         (repr(explain_by_notes(program, activation)), repr(cel.explain(program, activation)))
         for program, activation in _evaluated(load(RECORDED / "random.json.gz"), load(RECORDED / "probes.json.gz"))
-        if direct_reasons(program, activation) is not None
+        if explain_directly(program, activation) is not None
     ]
     assert len(direct) > 100
     assert [] == [pair for pair in direct if pair[0] != pair[1]]
@@ -119,14 +121,14 @@ def _meet(place: tuple[str | int, ...], read: tuple[str | int, ...]) -> bool:
     return all(step == read_step for step, read_step in zip(place, read, strict=False))
 
 
-def _stands(reason: cel.Reason) -> bool:
+def _stands(reason: cel.DecidingPart) -> bool:
     """Return whether a reason is a value at a place: no error, no test of presence or size, no computed value."""
     asks = reason.text.startswith(("has(", "size(")) or reason.text.endswith(".size()")
     failed = isinstance(reason.outcome, cel.EvaluationError)
     return bool(reason.place) and reason.place[0] != "variables" and not asks and not failed
 
 
-def _leads_to(activation: Mapping[str, object], reason: cel.Reason) -> bool:
+def _leads_to(activation: Mapping[str, object], reason: cel.DecidingPart) -> bool:
     value: Any = activation
     for step in reason.place:
         try:

@@ -11,7 +11,7 @@ import pytest
 from scanner import cel
 from scanner.cel import releases
 from scanner.cel.functions import LIBRARIES
-from scanner.cel.releases import CHANGES, Change, Version
+from scanner.cel.releases import CHANGES, ReleaseChange, Version
 
 NEWEST = 37
 LONG = "a" * 30
@@ -29,7 +29,7 @@ def written(text: str, release: Version) -> object:
 
 def required_bool(text: str, release: Version) -> object:
     """Return the same where the result has to be a bool."""
-    return _answer(text, cel.Environment(version=release).returning(cel.BOOL))
+    return _answer(text, cel.Environment(version=release).require_results(cel.BOOL))
 
 
 def refused(text: str, release: Version) -> object:
@@ -69,7 +69,7 @@ def undeclared(name: str) -> str:
 class Example:
     """An expression, and its outcomes in the releases without a change and with it; `first` is the oldest release compared."""
 
-    change: Change
+    change: ReleaseChange
     text: str
     answers: tuple[object, object]
     evaluate: Callable[[str, Version], object] = answer
@@ -364,7 +364,7 @@ def test_every_change_has_an_example() -> None:
 def test_every_change_has_a_name_of_its_own_and_a_sentence() -> None:
     """The names of changes are unique, and their descriptions are sentences."""
     assert len(CHANGES) == len({change.name for change in CHANGES})
-    assert all(change.what.endswith(".") for change in CHANGES)
+    assert all(change.description.endswith(".") for change in CHANGES)
 
 
 @pytest.mark.parametrize(("minor", "columns"), [(31, (45, 45)), (32, (45, 59))])

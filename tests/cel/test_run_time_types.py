@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from scanner.cel import CompileError, Environment, EvaluationError, Program, compile
-from scanner.cel.functions import functions_of
+from scanner.cel.functions import load_functions
 from scanner.cel.functions.declaration import Function, Overload
 from scanner.cel.types.type_system import DYN, INT, STRING, TIMESTAMP, Type
 from tests.oracle.ours import tagged
@@ -61,7 +61,7 @@ class Call(NamedTuple):
 
 def calls(function: Function, overload: Overload) -> Iterator[Call]:
     """The calls of an overload: all arguments are variables, or all but one are literals."""
-    for chosen in FOR_PARAMETERS if overload.free_types() else (DYN,):
+    for chosen in FOR_PARAMETERS if overload.list_free_types() else (DYN,):
         types = [with_parameter(each, chosen) for each in overload.arguments]
         variables = {f"a{place}": each for place, each in enumerate(types)}
         yield Call(text_of(function, overload, [*variables]), variables)
@@ -114,7 +114,7 @@ def answer(evaluate: Callable[[Mapping[str, object]], object], activation: Mappi
         return str(error)
 
 
-FUNCTIONS = functions_of((1, 36), (1, 36), ())
+FUNCTIONS = load_functions((1, 36), (1, 36), ())
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

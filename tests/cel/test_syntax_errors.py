@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from scanner import cel
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser, syntax_errors
 from scanner.cel.syntax.source import Source
 from tests.conformance.cases import RECORDED, load
@@ -162,7 +162,7 @@ def accepting(text: str) -> str:
 def is_accepted(text: str, version: tuple[int, int]) -> bool:
     """Return whether the parser of a release finds no error."""
     try:
-        return not with_room(lambda: parser.parse(text, version, version))[1]
+        return not run_with_room(lambda: parser.parse(text, version, version))[1]
     except parser.InvalidSyntax:
         return False
 
@@ -191,7 +191,7 @@ def test_an_error_is_at_the_place_of_the_servers_first_error() -> None:
 def test_an_error_of_any_text_points_into_its_line(text: str) -> None:
     """Any text is accepted or has an error whose caret is under its character, in lines that fit a terminal."""
     try:
-        with_room(lambda: parser.parse(text))
+        run_with_room(lambda: parser.parse(text))
     except parser.InvalidSyntax as error:
         for issue in error.issues:
             assert_pointed(text, issue.offset, syntax_errors.describe(Source(text), [issue]))

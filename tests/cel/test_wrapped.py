@@ -24,7 +24,7 @@ TYPES = {
 class Types:
     """A kind with a list of structures, a map and scalars."""
 
-    def type_named(self, name: str) -> cel.Type | None:
+    def find_type(self, name: str) -> cel.Type | None:
         return object_type(name) if name in TYPES else None
 
     def field(self, type_name: str, name: str) -> cel.Type | None:
@@ -40,7 +40,7 @@ TYPED = cel.Environment(variables=VARIABLES, version=(1, 37), structs=Types())
 
 def differing(text: str) -> tuple[str, ...]:
     """Return the parts of an expression whose outcome may differ in 1.37."""
-    return tuple(difference.text for difference in cel.wrapper_differences(text, TYPED)[1])
+    return tuple(difference.text for difference in cel.find_wrapper_differences(text, TYPED)[1])
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,12 @@ def test_operations_that_cannot_differ(text: str) -> None:
 
 def test_a_variable_has_the_type_of_its_expression() -> None:
     """A variable that returns a part of the object has the type of that part."""
-    type_, _ = cel.wrapper_differences("object.spec", TYPED)
-    environment = replace(TYPED, composed=TYPED.composed.declaring("spec", type_))
+    type_, _ = cel.find_wrapper_differences("object.spec", TYPED)
+    environment = replace(TYPED, composed=TYPED.composed.declare("spec", type_))
 
-    assert (cel.Difference("object == int"),) == cel.wrapper_differences("variables.spec == 1", environment)[1]
+    assert (cel.WrapperDifference("object == int"),) == cel.find_wrapper_differences(
+        "variables.spec == 1", environment
+    )[1]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +119,10 @@ def test_a_variable_has_the_type_of_its_expression() -> None:
 )
 def test_comparisons_of_structures_are_not_evaluated(text: str) -> None:
     """An evaluation cannot compare structures: their free-form parts are compared as the bytes that the server received."""
-    assert [False] == [difference.evaluated for difference in cel.wrapper_differences(text, TYPED)[1]]
+    assert [False] == [difference.evaluated for difference in cel.find_wrapper_differences(text, TYPED)[1]]
 
 
 @pytest.mark.parametrize("text", ["object.spec == {'replicas': 1, 'containers': 2}", "[object.spec] + [1] == [1, 1]"])
 def test_errors_between_elements_are_evaluated(text: str) -> None:
     """An evaluation answers comparisons of a structure or of a sum of lists, in which an error between two values counts."""
-    assert [True] == [difference.evaluated for difference in cel.wrapper_differences(text, TYPED)[1]]
+    assert [True] == [difference.evaluated for difference in cel.find_wrapper_differences(text, TYPED)[1]]

@@ -82,6 +82,7 @@ def failing(ran: bytes) -> set[str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
@@ -98,6 +99,7 @@ def test_junit_fails_for_what_a_gate_names(branch: Assay, flags: tuple[str, ...]
     assert set(expected) == failing(branch(*PULL_REQUEST, *flags, "-o", "junit").stdout)
 
 
+@pytest.mark.long
 def test_stderr_names_what_is_new_since_the_baseline(branch: Assay) -> None:
     """The line of the gate has the problems, and the line of the scan their number."""
     ran = branch(*(flag for flag in PULL_REQUEST if flag != "-q"), "--fail-on", "new", "-o", "json")

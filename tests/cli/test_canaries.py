@@ -22,6 +22,8 @@ from scanner.model.json import as_list, as_text, dig
 from scanner.report import FORMATS
 from tests.cli.conftest import Assay
 
+pytestmark = pytest.mark.long
+
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 GROUP = "admissionregistration.k8s.io"
 WINDOW = 8

@@ -107,6 +107,7 @@ def test_files_under_a_given_name_may_move(assay: Assay, folders: tuple[str, str
     assert (0, 0) == (ran.code, dig(ran.report, "changes", "new"))
 
 
+@pytest.mark.long
 def test_a_history_is_renamed_and_continued(assay: Assay, folders: tuple[str, str]) -> None:
     """The command prints the flag of later scans, which find nothing new; the note of a scan with a new name has named it."""
     assay("scan", "--from", folders[0], "--cluster-name", "shop", "-q")

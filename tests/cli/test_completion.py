@@ -1,19 +1,18 @@
-"""Shell completion by the installed command, as bash asks for it."""
+"""Shell completion, as bash requests it."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from scanner.store.completion import Names, ids, names, objects
+from scanner.store.completion import NameQuery, list_ids, list_names, list_objects
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
-from tests.command import ASSAY, SECONDS, environment
+from tests.command import assay_here
 from tests.store.databases import database
 
 KUBECONFIG = """\
@@ -39,17 +38,9 @@ def completed(home: Path, *words: str, **variables: str) -> list[str]:
         "COMP_WORDS": " ".join(("assay", *words)),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run(
-        [ASSAY],
-        cwd=home,
-        env=environment(home, {**asked, **variables}),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=SECONDS,
-    )
-    assert "" == ran.stderr
-    return ran.stdout.split()
+    ran = assay_here(home=home, variables={**asked, **variables})
+    assert (0, "") == (ran.code, ran.stderr)
+    return ran.stdout.decode().split()
 
 
 def test_policies(scanned: Assay, home: Path) -> None:
@@ -168,6 +159,6 @@ def test_postgresql_has_the_same_names(assay: Assay, tmp_path: Path, write: Writ
         assay("scan", "--from", "all.yaml", "-q", "--db", url)
         report = json.loads(assay("report", "-o", "json", "--db", url).stdout)["findings"][0]
 
-        assert ["strict-labels"] == names(url, Names.POLICIES)
-        assert ([report["problem"]], [report["id"]]) == (ids(url, "p-"), ids(url, report["id"][0]))
-        assert [["ConfigMap/one"], ["shop/one"]] == [objects(url, begin) for begin in ("ConfigMap/o", "shop/")]
+        assert ["strict-labels"] == list_names(url, NameQuery.POLICIES)
+        assert ([report["problem"]], [report["id"]]) == (list_ids(url, "p-"), list_ids(url, report["id"][0]))
+        assert [["ConfigMap/one"], ["shop/one"]] == [list_objects(url, begin) for begin in ("ConfigMap/o", "shop/")]

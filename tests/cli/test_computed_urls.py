@@ -57,6 +57,7 @@ def host() -> Iterator[str]:
         yield place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 def test_no_output_has_a_computed_url(assay: Assay, home: Path, host: str, asked: str) -> None:
     """Neither the host nor the rest of it: report, streams, pages and database."""

@@ -13,11 +13,18 @@ import typer
 
 from scanner.cli.application import application
 from scanner.cli.commands import runs
-from scanner.cli.commands.catalog import DEFINERS, SCHEDULE, configured, defining_flags, key_of_flag, settings
-from scanner.config.combinations import FLAG_RULES, Needs
+from scanner.cli.commands.catalog import (
+    DEFINERS,
+    SCHEDULE,
+    configure_command,
+    find_key,
+    list_defining_flags,
+    list_settings,
+)
+from scanner.config.combinations import FLAG_RULES, Requires
 from scanner.config.environment import is_foreign
-from scanner.config.flags import flags_of
-from scanner.config.setting import Form, Setting
+from scanner.config.flags import list_flags
+from scanner.config.setting import Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.documents.composer import compose
 from scanner.model.json import as_list, as_object, dig
@@ -30,6 +37,7 @@ SAMPLES = {
     "DURATION": "5m",
     "DATE": "2026-01-31",
     "VERSION": "1.36",
+    "RELEASE": "1.18",
     "LABELS": "app=web",
     "NS=KEY=VALUE": "shop=env=production",
     "SCHEDULE": "@daily",
@@ -44,17 +52,17 @@ def sample(setting: Setting) -> str:
     if setting.choices:
         return setting.choices[-1]
     match setting.form:
-        case Form.BOOLEAN:
+        case ValueType.BOOLEAN:
             return "true"
-        case Form.INTEGER | Form.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return NUMBER
-        case Form.STRING:
+        case ValueType.STRING:
             return SAMPLES.get(setting.metavar, "x")
 
 
 def yaml_of(setting: Setting, text: str) -> str:
     """A line of the file that has the value."""
-    written = text if setting.form is not Form.STRING else f'"{text}"'
+    written = text if setting.form is not ValueType.STRING else f'"{text}"'
     section, dot, name = setting.key.rpartition(".")
     line = f"{name}: {f'[{written}]' if setting.many else written}"
     return f"{section}: {{{line}}}" if dot else line
@@ -69,7 +77,7 @@ def probe(command: Callable[..., None]) -> tuple[typer.Typer, list[dict[str, obj
 
     record.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
     app = typer.Typer()
-    app.command()(configured(record))
+    app.command()(configure_command(record))
     return app, calls
 
 
@@ -77,15 +85,15 @@ def probe(command: Callable[..., None]) -> tuple[typer.Typer, list[dict[str, obj
 def test_every_flag_is_a_setting(command: str) -> None:
     """A new flag of these commands gets its key and its variable without a list."""
     flags = {max(each.opts, key=len) for each in COMMANDS[command].params if each.param_type_name == "option"}
-    assert {"--config"} == flags - {setting.flag for setting in settings() if command in setting.commands}
+    assert {"--config"} == flags - {setting.flag for setting in list_settings() if command in setting.commands}
     assert len(flags) > 8
 
 
 def test_every_key_and_variable_has_one_setting() -> None:
     """No two flags share a key, and no variable is one that Kubernetes may set."""
-    names = [setting.key for setting in settings()] + [each.key for each in UNFLAGGED_KEYS]
+    names = [setting.key for setting in list_settings()] + [each.key for each in UNFLAGGED_KEYS]
     assert sorted(set(names)) == sorted(names)
-    variables = [setting.variable for setting in settings()]
+    variables = [setting.variable for setting in list_settings()]
     assert sorted(set(variables)) == sorted(variables)
     assert [] == [name for name in variables if is_foreign(name)]
 
@@ -93,34 +101,38 @@ def test_every_key_and_variable_has_one_setting() -> None:
 def test_no_flag_is_called_port() -> None:
     """The variable would be ASSAY_PORT, which Kubernetes sets beside a Service named assay."""
     assert is_foreign("ASSAY_PORT")
-    assert "--port" not in defining_flags()
+    assert "--port" not in list_defining_flags()
 
 
 def test_flags_of_both_commands_have_one_type() -> None:
     """A key means the same to both."""
-    for name, flags in defining_flags().items():
+    for name, flags in list_defining_flags().items():
         assert 1 == len({(flag.type, flag.many) for flag in flags.values()}), name
 
 
 def test_rules_are_about_flags_that_exist() -> None:
     """A renamed flag must not lose its rules."""
-    names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in flags_of(command)}
-    named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Needs)}
+    names = {flag.name for command in (*DEFINERS.values(), runs.command) for flag in list_flags(command)}
+    named = {rule.flag for rule in FLAG_RULES} | {rule.needed for rule in FLAG_RULES if isinstance(rule, Requires)}
     assert {"RUN", *named} <= {"RUN", *names}
 
 
-@pytest.mark.parametrize("setting", settings(), ids=lambda setting: setting.key)
+@pytest.mark.parametrize("setting", list_settings(), ids=lambda setting: setting.key)
 def test_a_variable_and_a_key_have_the_value_of_the_flag(
     setting: Setting, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command cannot tell the three apart."""
     app, calls = probe({**DEFINERS, "runs": runs.command}[setting.commands[0]])
     # A flag that needs another one finds that one in the file.
-    needed = {rule.needed: rule.values for rule in FLAG_RULES if isinstance(rule, Needs) and rule.flag == setting.flag}
-    others = [yaml_of(each, (needed[each.flag] or (sample(each),))[0]) for each in settings() if each.flag in needed]
+    needed = {
+        rule.needed: rule.values for rule in FLAG_RULES if isinstance(rule, Requires) and rule.flag == setting.flag
+    }
+    others = [
+        yaml_of(each, (needed[each.flag] or (sample(each),))[0]) for each in list_settings() if each.flag in needed
+    ]
     text = sample(setting)
     own = yaml_of(setting, text)
-    flag = [setting.flag] if setting.form is Form.BOOLEAN else [setting.flag, text]
+    flag = [setting.flag] if setting.form is ValueType.BOOLEAN else [setting.flag, text]
     if setting.key.startswith("schedule.") and others:
         own = f"schedule: {{{own.partition('{')[2][:-1]}, {others.pop().partition('{')[2][:-1]}}}"
         others_alone = ['schedule: {cron: "@daily"}']
@@ -135,7 +147,7 @@ def test_a_variable_and_a_key_have_the_value_of_the_flag(
     (home / "assay.yaml").write_text("\n".join([own, *others]))
     app([], standalone_mode=False)
 
-    default = {parameter.parameter: parameter.default for parameter in flags_of(DEFINERS["scan"])}
+    default = {parameter.parameter: parameter.default for parameter in list_flags(DEFINERS["scan"])}
     assert calls[0] == calls[1] == calls[2]
     assert calls[0] != default
 
@@ -321,7 +333,7 @@ def test_init_writes_every_key_as_a_comment(assay: Assay, home: Path) -> None:
     [document] = compose(
         "\n".join(line.removeprefix("#") for line in text.splitlines() if line[:2] != "# ").encode(), "x"
     )
-    keys = {setting.key.partition(".")[0] for setting in settings()} | {each.key for each in UNFLAGGED_KEYS}
+    keys = {setting.key.partition(".")[0] for setting in list_settings()} | {each.key for each in UNFLAGGED_KEYS}
     assert keys == set(document.entries())
     address = text.partition("$schema=")[2].partition("\n")[0]
     assert Path(address.removeprefix("file://")).is_file()
@@ -370,7 +382,7 @@ def test_descriptions_and_owners_come_from_the_file(assay: Assay, write: Write) 
 def test_other_commands_share_the_settings_of_equal_flags() -> None:
     """Filters of their own, such as `findings --namespace`, are no settings."""
     shared = {
-        name: {flag.name for flag in flags_of(command) if key_of_flag(flag)}
+        name: {flag.name for flag in list_flags(command) if find_key(flag)}
         for name, command in _commands(application)
         if name not in DEFINERS
     }
@@ -383,7 +395,8 @@ def test_other_commands_share_the_settings_of_equal_flags() -> None:
     assert {*connection, "--namespace", "--kind", "--skip-kind", "--request-timeout", "--quiet"} == shared[
         "verify-parity"
     ]
-    assert set() == shared["test"] == shared["version"] == shared["config check"]
+    assert {"--kyverno-version"} == shared["test"]
+    assert set() == shared["version"] == shared["config check"]
 
 
 def _commands(app: typer.Typer, group: str = "") -> list[tuple[str, Callable[..., None]]]:

@@ -28,7 +28,7 @@ def record(
     finished_at = (now or datetime.now(UTC)) - timedelta(days=days_ago)
     store.begin(replace(each.start(number), started_at=finished_at - timedelta(minutes=5)))
     for page in each.pages():
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), finished_at=finished_at))
 
 

@@ -12,6 +12,8 @@ from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
 from tests.cli.test_waivers import waiver
 
+pytestmark = pytest.mark.long
+
 ANNOTATED = "  annotations: {assay.dev/severity: critical}\n"
 FACTS = {
     "severity": ("critical",),

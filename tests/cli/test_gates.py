@@ -82,6 +82,7 @@ def cluster_of(*documents: str) -> str:
 RULE, OBJECTS = bound("named", expression="object.metadata.name == 'good'"), config_map("a")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("documents", "gate", "line"),
     [

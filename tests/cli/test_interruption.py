@@ -154,7 +154,7 @@ def test_an_interrupted_fleet_ends_its_scans(api: FakeApi, home: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
     with open_reader(str(home / "assay.db")) as store:
-        [run] = store.runs()
+        [run] = store.list_runs()
 
     assert 4 == process.returncode
     assert b"interrupted" in err
@@ -289,7 +289,7 @@ def test_killed_at_random_moments_no_half_scan_is_called_complete(api: FakeApi, 
             whole += process.returncode == 0
     with open_store(str(home / "assay.db")) as store:
         states = [scan.state for scan in store.scans(limit=100)]
-        counts = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans(limit=100)}
+        counts = {scan.id: len(list(store.read_scan(scan.id).findings())) for scan in store.scans(limit=100)}
         complete = {scan.id for scan in store.scans(limit=100) if scan.state is ScanState.COMPLETE}
 
     assert {ScanState.COMPLETE, ScanState.FAILED} >= {*states}

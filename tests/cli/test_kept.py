@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cli.flags.kept_labels import kept_keys
+from scanner.cli.flags.kept_labels import KeptKeyFlags
 from scanner.errors import UsageError
 from scanner.model.population import DEFAULT_KEYS
 from scanner.scan.options import Options
@@ -13,9 +13,9 @@ from tests.cli.conftest import Assay
 
 def test_keys_add_to_the_default() -> None:
     """Without a flag, the default is kept."""
-    keys = kept_keys(["example.com/team"], ["Example.com/contact"])
-    assert DEFAULT_KEYS.with_keys(("example.com/team",), ("Example.com/contact",)) == keys
-    assert DEFAULT_KEYS == kept_keys([], []) == Options().kept
+    keys = KeptKeyFlags(("example.com/team",), ("Example.com/contact",)).keys()
+    assert DEFAULT_KEYS.add_keys(("example.com/team",), ("Example.com/contact",)) == keys
+    assert DEFAULT_KEYS == KeptKeyFlags().keys() == Options().kept_keys
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_keys_add_to_the_default() -> None:
 def test_a_key_that_no_object_can_have_is_refused(key: str, error: str) -> None:
     """In the words of the API server, with the flag and an example."""
     with pytest.raises(UsageError) as of_label:
-        kept_keys([key], [])
+        KeptKeyFlags(keep_labels=(key,)).keys()
     with pytest.raises(UsageError) as of_annotation:
-        kept_keys([], [key])
+        KeptKeyFlags(keep_annotations=(key,)).keys()
     assert str(of_label.value).startswith(f"--keep-label {key}: {error}")
     assert str(of_annotation.value).startswith(f"--keep-annotation {key}: {error}")
     assert str(of_label.value).endswith("Write a key alone, such as team or example.com/team")
@@ -43,7 +43,7 @@ def test_a_key_that_no_object_can_have_is_refused(key: str, error: str) -> None:
 def test_the_prefix_of_a_label_is_in_lower_case() -> None:
     """As on the server; that of an annotation need not be."""
     with pytest.raises(UsageError, match="prefix part a lowercase RFC 1123 subdomain"):
-        kept_keys(["Example.com/team"], [])
+        KeptKeyFlags(keep_labels=("Example.com/team",)).keys()
 
 
 def test_a_scan_with_a_bad_key_does_not_start(assay: Assay) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.application import commands
-from scanner.cli.scanning.method import command_line
+from scanner.cli.application import build_commands
+from scanner.cli.scanning.command_line import mask_command_line
 from scanner.model.json import as_list, dig
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 
 Write = Callable[[str, str], Path]
 CANARY = "hunter2-canary"
-PARAMETERS = commands().commands["scan"].params  # type: ignore[attr-defined]
+PARAMETERS = build_commands().commands["scan"].params  # type: ignore[attr-defined]
 
 
 def test_the_report_has_the_method(assay: Assay, write: Write) -> None:
@@ -57,7 +57,7 @@ def test_the_report_has_the_kinds_without_a_policy(assay: Assay, write: Write) -
 )
 def test_a_value_that_is_shown_has_no_passwords(value: str, expected: str) -> None:
     """Users, paths and addresses stay readable."""
-    assert ("assay", "scan", f"--context={expected}") == command_line(["scan", f"--context={value}"], PARAMETERS)
+    assert ("assay", "scan", f"--context={expected}") == mask_command_line(["scan", f"--context={value}"], PARAMETERS)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_a_value_that_is_shown_has_no_passwords(value: str, expected: str) -> No
 )
 def test_a_command_line_shows_values_by_the_classes_of_their_flags(typed: list[str], shown: list[str]) -> None:
     """What is no known flag and no value of one is withheld."""
-    assert ("assay", "scan", *shown) == command_line(["scan", *typed], PARAMETERS)
+    assert ("assay", "scan", *shown) == mask_command_line(["scan", *typed], PARAMETERS)

@@ -9,11 +9,11 @@ import pytest
 
 from scanner.cluster.files.manifests import read_documents
 from scanner.cluster.requests.credentials import load_credentials
-from scanner.config.file import file_at
-from scanner.config.setting import Form, Setting
+from scanner.config.file import read_file
+from scanner.config.setting import Setting, ValueType
 from scanner.documents.controls import read_frameworks
 from scanner.documents.fleet import read_fleet
-from scanner.documents.waivers import read_waivers, waivers_of_config_maps
+from scanner.documents.waivers import read_config_map_waivers, read_waivers
 from scanner.errors import AssayError
 from scanner.model.population import DEFAULT_KEYS
 from scanner.model.waiver import LabelledConfigMap
@@ -55,9 +55,9 @@ SPOILED = {
     "a number for a context": f"current-context: a\ncontexts: {{a: {CANARY}}}\nclusters: [{CANARY}]\nusers: 7\n",
 }
 SETTINGS = (
-    Setting("quiet", "--quiet", Form.BOOLEAN),
-    Setting("qps", "--qps", Form.NUMBER, least=0, most=5),
-    Setting("chunkSize", "--chunk-size", Form.INTEGER, least=1),
+    Setting("quiet", "--quiet", ValueType.BOOLEAN),
+    Setting("qps", "--qps", ValueType.NUMBER, least=0, most=5),
+    Setting("chunkSize", "--chunk-size", ValueType.INTEGER, least=1),
     Setting("failOn", "--fail-on", many=True, choices=("new", "deny")),
     Setting("output", "--output", choices=("table", "json")),
     Setting("db", "--db"),
@@ -85,13 +85,13 @@ def _from(path: Path) -> None:
 
 
 def _config(path: Path) -> None:
-    for error in file_at(path, SETTINGS).errors:
+    for error in read_file(path, SETTINGS).errors:
         raise error
 
 
 def _config_map(path: Path) -> None:
     data = LabelledConfigMap("assay", "waivers", {"a.yaml": path.read_text()})
-    for fault in waivers_of_config_maps([data], "assay", DEFAULT_KEYS).faults:
+    for fault in read_config_map_waivers([data], "assay", DEFAULT_KEYS).faults:
         raise AssayError(fault)
 
 

@@ -157,6 +157,7 @@ def test_an_incomplete_scan_names_what_it_did_not_check(assay: Assay, shop: Writ
     assert "broken.yaml" in got.data["coverageLost"]["items"][0]["where"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [400, 404, 302])
 def test_a_failing_receiver_changes_no_exit_code(assay: Assay, shop: Write, server: Receiver, status: int) -> None:
     """The warning has the reason, and neither the path of the URL nor the key."""
@@ -383,6 +384,7 @@ histories = st.lists(
 )
 
 
+@pytest.mark.long
 @given(histories)
 @with_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_notifications_add_up_to_what_changed(

@@ -21,6 +21,8 @@ from tests.command import Ran
 from tests.notify.gateway import Gateway, gateway
 from tests.notify.receiver import Receiver, receiver
 
+pytestmark = pytest.mark.long
+
 GATEWAY = "gateway-own-p4ssword"
 GATEWAY_PATH = "gateway-own-p4th"
 HOOK_PATH = "hook-own-p4th"

@@ -18,7 +18,7 @@ from scanner.report import FORMATS
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_trouble import kubeconfig
-from tests.command import ASSAY, SECONDS, environment
+from tests.command import ASSAY, SECONDS, assay_here, environment
 from tests.command import assay as assay_process
 
 Write = Callable[[str, str], Path]
@@ -120,33 +120,33 @@ def test_a_closed_standard_input_is_named(home: Path, cluster: Path) -> None:
         "--push-metrics https://127.0.0.1:1 --push-metrics-token-file",
     ],
 )
-def test_a_named_pipe_does_not_make_a_command_wait(home: Path, cluster: Path, flags: str) -> None:
+def test_a_named_pipe_does_not_make_a_command_wait(home: Path, cluster: Path, assay: Assay, flags: str) -> None:
     """The error names the pipe."""
     os.mkfifo(home / "pipe")
-    ran = shell(home, f"assay scan --from {cluster} -q {flags} pipe")
+    ran = assay("scan", "--from", cluster, "-q", *flags.split(), "pipe")
 
-    assert 2 == ran.returncode, ran.stderr
+    assert 2 == ran.code, ran.stderr
     assert "pipe" in ran.stderr
     assert 1 == len(ran.stderr.splitlines())
 
 
-def test_a_named_pipe_among_the_objects_is_a_gap(home: Path, cluster: Path) -> None:
+def test_a_named_pipe_among_the_objects_is_a_gap(home: Path, cluster: Path, assay: Assay) -> None:
     """The other files are scanned."""
     os.mkfifo(home / cluster / "pipe.yaml")
-    ran = shell(home, f"assay scan --from {cluster} -q")
+    ran = assay("scan", "--from", cluster, "-q")
 
-    assert 3 == ran.returncode
+    assert 3 == ran.code
     assert (
         "pipe.yaml: cannot be read: it is a named pipe; name a regular file, or give - to read standard input"
-        in ran.stdout
+        in ran.stdout.decode()
     )
 
 
-def test_a_report_does_not_replace_the_top_folder(home: Path, cluster: Path) -> None:
+def test_a_report_does_not_replace_the_top_folder(cluster: Path, assay: Assay) -> None:
     """The tree below it is not read."""
-    ran = shell(home, f"assay scan --from {cluster} -q --html /")
+    ran = assay("scan", "--from", cluster, "-q", "--html", "/")
 
-    assert 2 == ran.returncode
+    assert 2 == ran.code
     assert ran.stderr.startswith("assay: Will not replace /: ")
 
 
@@ -268,7 +268,7 @@ def test_shells_complete_commands_and_flags(home: Path, words: str, completed: l
     """The script that --show-completion prints reads the completions from the command."""
     variables = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
-    ran = assay_process(home=home, variables=variables)
+    ran = assay_here(home=home, variables=variables)
 
     assert completed == ran.stdout.decode().split()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.terminal.program import program
+from scanner.cli.terminal.program import find_program
 
 Put = Callable[[str], Path]
 
@@ -37,7 +37,7 @@ def search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("search")
 def test_a_program_on_path_has_its_name(put: Put) -> None:
     """As the user types it."""
-    assert "assay" == program(str(put("bin/assay")))
+    assert "assay" == find_program(str(put("bin/assay")))
 
 
 @pytest.mark.usefixtures("search")
@@ -46,7 +46,7 @@ def test_a_program_elsewhere_has_its_path(put: Put) -> None:
     put("bin/assay")
     put(".venv/bin/assay")
 
-    assert ".venv/bin/assay" == program(".venv/bin/assay")
+    assert ".venv/bin/assay" == find_program(".venv/bin/assay")
 
 
 @pytest.mark.usefixtures("search")
@@ -54,7 +54,7 @@ def test_a_path_is_quoted(put: Put) -> None:
     """For a shell."""
     path = put("my tools/assay")
 
-    assert f"'{path}'" == program(str(path))
+    assert f"'{path}'" == find_program(str(path))
 
 
 @pytest.mark.usefixtures("search")
@@ -62,17 +62,17 @@ def test_a_program_in_the_working_directory_has_a_slash(put: Put) -> None:
     """A shell would look for the name alone on PATH."""
     put("assay")
 
-    assert "./assay" == program("assay")
+    assert "./assay" == find_program("assay")
 
 
 @pytest.mark.usefixtures("search")
 def test_a_plugin_of_kubectl_is_a_command_of_kubectl(put: Put) -> None:
     """Without kubectl on PATH the program itself is named."""
     plugin = str(put("bin/kubectl-assay"))
-    alone = program(plugin)
+    alone = find_program(plugin)
     put("bin/kubectl")
 
-    assert ("kubectl-assay", "kubectl assay") == (alone, program(plugin))
+    assert ("kubectl-assay", "kubectl assay") == (alone, find_program(plugin))
 
 
 @pytest.mark.usefixtures("search")
@@ -82,10 +82,10 @@ def test_a_module_has_its_interpreter(put: Put, typed: str, shown: str) -> None:
     put("bin/python3")
     module = "somewhere/scanner/__main__.py"
 
-    assert f"{shown} -m scanner" == program(module, [typed, "-m", "scanner", "scan"])
+    assert f"{shown} -m scanner" == find_program(module, [typed, "-m", "scanner", "scan"])
 
 
 @pytest.mark.usefixtures("search")
 def test_another_program_that_runs_the_command_has_the_usual_name() -> None:
     """Its own name is no command of Assay."""
-    assert "assay" == program("/usr/bin/pytest")
+    assert "assay" == find_program("/usr/bin/pytest")

@@ -181,6 +181,7 @@ def test_a_token_comes_from_a_file_or_the_environment(
     assert f"Bearer {TOKEN}" == pushed.authorization
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("user", [f"me:{TOKEN}@", f"{TOKEN}@", f":{TOKEN}@"])
 def test_credentials_are_nowhere_but_in_the_request(
     assay: Assay, shop: str, server: Gateway, home: Path, monkeypatch: pytest.MonkeyPatch, user: str

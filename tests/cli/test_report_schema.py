@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from scanner.model.json import Json
@@ -13,6 +14,8 @@ from tests.cli.conftest import EXAMPLES, Assay
 from tests.cli.test_explain import Write
 from tests.cli.test_waivers import waiver
 from tests.report.test_json import SCHEMA, strict
+
+pytestmark = pytest.mark.long
 
 FLAGS = (
     *(part for folder in ("policies", "policies-mutating", "policies-kyverno") for part in ("-f", EXAMPLES / folder)),

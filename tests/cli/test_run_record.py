@@ -21,7 +21,7 @@ Write = Callable[[str, str], Path]
 def last_run() -> Run:
     """The newest run."""
     with open_reader("assay.db") as reader:
-        return reader.runs(1)[0].run
+        return reader.list_runs(1)[0].run
 
 
 @pytest.fixture

@@ -89,6 +89,7 @@ def test_a_folder_with_other_files_is_not_overwritten(assay: Assay, cluster: Pat
     assert "thesis.txt" in ran.stderr.splitlines()[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "left"),
     [
@@ -131,6 +132,7 @@ def test_standard_input_is_a_file_too(home: Path, cluster: Path) -> None:
     assert "stdin" == dig(ran.report, "provenance", "cluster", "name")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("assumed", "actions"),
     [("graceful-shutdown", "Deny"), ("graceful-shutdown=Warn", "Warn"), ("graceful-shutdown=audit", "Audit")],
@@ -148,6 +150,7 @@ def test_an_unbound_policy_can_be_previewed(assay: Assay, assumed: str, actions:
     assert "assumed:graceful-shutdown" == dig(as_list(ran.report["findings"])[0], "binding")
 
 
+@pytest.mark.long
 def test_scans_of_one_name_share_a_history(assay: Assay, write: Write) -> None:
     """With --cluster-name two folders are two states of one cluster; without it they are two clusters."""
     for state in ("monday", "tuesday"):

@@ -162,21 +162,13 @@ def test_colours(home: Path, cluster: Path, variables: dict[str, str], flags: tu
     assert coloured == ("\x1b[1;30;43m INCOMPLETE" in output)
 
 
-def test_a_pipe_is_never_wrapped(home: Path, cluster: Path) -> None:
+def test_a_pipe_is_never_wrapped(assay: Assay, cluster: Path) -> None:
     """Each row is one line, without escapes."""
-    ran = subprocess.run(
-        [ASSAY, "scan", "--from", cluster, "-q"],
-        cwd=home,
-        env=environment(home, {"TERM": "xterm-256color"}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    printed = assay("scan", "--from", cluster, "-q").stdout.decode()
 
-    rows = [line for line in ran.stdout.splitlines() if line.startswith("p-")]
+    rows = [line for line in printed.splitlines() if line.startswith("p-")]
     assert 6 == len(rows)
-    assert "\x1b" not in ran.stdout
+    assert "\x1b" not in printed
     assert [] == [row for row in rows if "refused" not in row or "unowned" not in row]
 
 

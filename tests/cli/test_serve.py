@@ -18,11 +18,11 @@ import httpx2
 import pytest
 
 from scanner.cli.commands import catalog
-from scanner.cli.flags.access import assertion_of, oidc_of, public_url_of, session_key_of
+from scanner.cli.flags.access import AssertionFlags, OidcFlags, read_public_url, read_session_key
 from scanner.config.configuration import read
-from scanner.config.current import current, expectation
+from scanner.config.current import get_expectation, use_configuration
 from scanner.errors import UsageError
-from scanner.report.runs.document import Expectation
+from scanner.report.runs.document import RunExpectation
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment
@@ -106,7 +106,7 @@ def test_a_key_of_the_file_configures_access(assay: Assay, write: Write) -> None
 )
 def test_a_public_url_is_scheme_and_host(text: str, url: str) -> None:
     """Without a final slash."""
-    assert url == public_url_of(text)
+    assert url == read_public_url(text)
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_a_public_url_is_scheme_and_host(text: str, url: str) -> None:
 def test_other_public_urls_are_errors(text: str) -> None:
     """Pages have addresses of their own below it. The message does not repeat a URL, which may have a password."""
     with pytest.raises(UsageError, match="--public-url: write") as refused:
-        public_url_of(text)
+        read_public_url(text)
     assert "hunter2" not in str(refused.value)
 
 
 def test_the_settings_have_what_the_files_have(write: Write, home: Path) -> None:
     """Line ends do not belong to secrets; openid is always asked for."""
     secret, key = write("secret", "s3cret\n"), write("key", f"{'k' * 64}\n")
-    oidc = oidc_of("https://id.example.com", "assay", secret, ["a"], "roles", ["groups"])
+    oidc = OidcFlags("https://id.example.com", "assay", secret, ("a",), "roles", ["groups"]).settings()
     assert oidc is not None
     assert ("s3cret", ("openid", "groups"), "roles") == (oidc.client_secret, oidc.scopes, oidc.groups_claim)
     assert "s3cret" not in repr(oidc)
-    assert b"k" * 64 == session_key_of(key)
-    assert session_key_of(None) != session_key_of(None)
+    assert b"k" * 64 == read_session_key(key)
+    assert read_session_key(None) != read_session_key(None)
     keys = write("keys.json", json.dumps(key_set("first")))
-    assert assertion_of("X-Signed", str(keys), "proxy", "assay") is not None
+    assert AssertionFlags("X-Signed", str(keys), "proxy", "assay").settings() is not None
     assert home.is_dir()
 
 
@@ -205,17 +205,17 @@ def test_without_a_package_of_the_extra_the_command_names_the_extra(package: str
     ("written", "expected"),
     [
         ("{}", None),
-        ("{schedule: {cron: 17 2 * * *}}", Expectation("17 2 * * *", "Etc/UTC", timedelta(minutes=10))),
+        ("{schedule: {cron: 17 2 * * *}}", RunExpectation("17 2 * * *", "Etc/UTC", timedelta(minutes=10))),
         (
             "{schedule: {cron: '@daily', timeZone: Europe/Berlin, tolerance: 1h}}",
-            Expectation("@daily", "Europe/Berlin", timedelta(hours=1)),
+            RunExpectation("@daily", "Europe/Berlin", timedelta(hours=1)),
         ),
     ],
 )
 def test_the_pages_expect_scans_at_the_times_of_the_configuration(
-    write: Write, written: str, expected: Expectation | None
+    write: Write, written: str, expected: RunExpectation | None
 ) -> None:
     """With the time zone and the tolerance of `assay runs`."""
     path = write("assay.yaml", written)
-    with current(read(catalog.settings(), str(path), {}), ()):
-        assert expected == expectation()
+    with use_configuration(read(catalog.list_settings(), str(path), {}), ()):
+        assert expected == get_expectation()

@@ -69,5 +69,5 @@ def test_a_list_of_scans_imports_nothing_that_writes_or_compares(tmp_path: Path)
         pass
     modules = imported_by("scans", "--db", db)
 
-    assert "scanner.store.store" in modules
+    assert "scanner.store.reader" in modules
     assert [] == sorted(set(WRITING) & modules)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cli.commands.catalog import settings
+from scanner.cli.commands.catalog import list_settings
 from scanner.config.configuration import read
 from tests.cli.conftest import Assay
 
@@ -23,7 +23,7 @@ def test_a_token_is_printed_once(assay: Assay, write: Write) -> None:
     assert token not in ran.stderr
     [lines] = [part for part in ran.stderr.split("\n\n") if part.startswith("tokens:")]
     path = write("assay.yaml", lines)
-    [entry] = read(settings(), str(path), {}).tokens
+    [entry] = read(list_settings(), str(path), {}).tokens
     assert ("grafana", sha256(token.encode()).hexdigest(), "2027-03-31") == (
         entry.name,
         entry.digest,
@@ -35,7 +35,7 @@ def test_a_token_is_printed_once(assay: Assay, write: Write) -> None:
 def test_a_name_may_look_like_another_value(assay: Assay, write: Write, name: str) -> None:
     """The lines are quoted."""
     [lines] = [part for part in assay("token", "create", name).stderr.split("\n\n") if part.startswith("tokens:")]
-    [entry] = read(settings(), str(write("assay.yaml", lines)), {}).tokens
+    [entry] = read(list_settings(), str(write("assay.yaml", lines)), {}).tokens
     assert name == entry.name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.config.values import assumption, seconds
+from scanner.config.values import parse_assumption, parse_seconds
 from scanner.errors import UsageError
 
 
@@ -24,14 +24,14 @@ from scanner.errors import UsageError
 )
 def test_durations(text: str, expected: float | None) -> None:
     """Durations are read as kubectl reads them; 0 is no limit."""
-    assert expected == seconds(text)
+    assert expected == parse_seconds(text)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1d", "1s2", "nan", "inf", "1e3", "s", " 1"])
 def test_an_invalid_duration_is_a_usage_error(text: str) -> None:
     """The message has an example."""
     with pytest.raises(UsageError, match="write a duration such as 30, 30s"):
-        seconds(text)
+        parse_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_an_invalid_duration_is_a_usage_error(text: str) -> None:
 )
 def test_assumptions(text: str, expected: tuple[str, str]) -> None:
     """The default action is Deny, and actions may be in any case."""
-    assert expected == assumption(text)
+    assert expected == parse_assumption(text)

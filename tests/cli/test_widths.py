@@ -53,6 +53,7 @@ def run(assay: Assay, write: Write) -> Run:
     return ran
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_no_line_is_wider_than_the_terminal(
     run: Run, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -72,6 +73,7 @@ def letters(text: str) -> set[str]:
     return {word for word in text.split() if word.isalnum() and len(word) < 16}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["policies", "findings", "problems", "waivers", "scans"])
 def test_a_pipe_has_every_text_in_whole(run: Run, name: str) -> None:
     """Each row of a list is one line, and no name is cut."""

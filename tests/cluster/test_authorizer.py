@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from scanner.cel import Answer, Question, Subject
+from scanner.cel import AuthorizerAnswer, AuthorizerSubject, Question
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import AuthorizerFailed, ClusterError
 from tests.cluster.server import FakeApi, Reply
 
 SELF = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-BOB = Subject("bob", ("dev",), "u-1", (("scopes", ("a",)),))
+BOB = AuthorizerSubject("bob", ("dev",), "u-1", (("scopes", ("a",)),))
 DELETE_PODS = Question(BOB, verb="delete", version="*", resource="pods", namespace="shop", name="web")
 YES = Reply({"status": {"allowed": True}}, 201)
 
@@ -24,7 +24,7 @@ def review_response(**status: Any) -> Reply:
     return Reply({"kind": "SubjectAccessReview", "status": status}, 201)
 
 
-def answered(api: FakeApi, cluster: LiveCluster, reply: Reply, question: Question = DELETE_PODS) -> Answer:
+def answered(api: FakeApi, cluster: LiveCluster, reply: Reply, question: Question = DELETE_PODS) -> AuthorizerAnswer:
     """The authorizer's answer, if reviews are allowed and the server sends this reply."""
     api.says(SELF, YES)
     api.says(REVIEWS, reply)
@@ -55,14 +55,14 @@ def test_a_failing_server_is_no_refusal(api: FakeApi, cluster: LiveCluster, repl
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ({"allowed": True, "reason": "RBAC: allowed"}, Answer(allowed=True, reason="RBAC: allowed")),
-        ({"allowed": False}, Answer(allowed=False)),
-        ({"allowed": False, "denied": True, "reason": "no"}, Answer(allowed=False, reason="no")),
-        ({"allowed": False, "evaluationError": "oops"}, Answer(allowed=False, error="oops")),
+        ({"allowed": True, "reason": "RBAC: allowed"}, AuthorizerAnswer(allowed=True, reason="RBAC: allowed")),
+        ({"allowed": False}, AuthorizerAnswer(allowed=False)),
+        ({"allowed": False, "denied": True, "reason": "no"}, AuthorizerAnswer(allowed=False, reason="no")),
+        ({"allowed": False, "evaluationError": "oops"}, AuthorizerAnswer(allowed=False, error="oops")),
     ],
 )
 def test_answers_are_the_authorizers(
-    api: FakeApi, cluster: LiveCluster, status: dict[str, Any], expected: Answer
+    api: FakeApi, cluster: LiveCluster, status: dict[str, Any], expected: AuthorizerAnswer
 ) -> None:
     """The answer has the decision, the reason, and the error of a denial."""
     assert expected == answered(api, cluster, review_response(**status))
@@ -137,10 +137,12 @@ def test_the_review_has_the_whole_question(
 
 def test_a_token_in_the_extra_info_of_the_user_is_not_repeated(api: FakeApi, cluster: LiveCluster) -> None:
     """The review has sent it; another value of the user stays in the reason."""
-    carol = Subject("carol", (), "u-2", (("session-token", ("hidden-own-token",)), ("scopes", ("view-only",))))
+    carol = AuthorizerSubject(
+        "carol", (), "u-2", (("session-token", ("hidden-own-token",)), ("scopes", ("view-only",)))
+    )
     question = Question(carol, verb="get", version="*", resource="pods", namespace="shop", name="web")
     reply = review_response(
         allowed=False, reason="hidden-own-token has view-only", evaluationError="not hidden-own-token"
     )
-    expected = Answer(allowed=False, reason="[redacted] has view-only", error="not [redacted]")
+    expected = AuthorizerAnswer(allowed=False, reason="[redacted] has view-only", error="not [redacted]")
     assert expected == answered(api, cluster, reply, question)

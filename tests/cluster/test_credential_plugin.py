@@ -62,6 +62,7 @@ NEITHER = "printed no credentials: a token, or a client certificate and its key"
 SLEEPS = "sleep 1000"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "why"),
     [

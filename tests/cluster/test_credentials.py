@@ -11,7 +11,7 @@ import pytest
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import AssayError, ClusterError, UsageError
 from scanner.model.json import JsonObject
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 from tests.cluster.test_live import PODS, names
 
@@ -221,7 +221,7 @@ def test_a_token_that_no_header_can_carry_is_refused(api: FakeApi, tmp_path: Pat
 )
 def test_a_server_is_named_without_credentials(url: str) -> None:
     """The URL in a message has no user and no password."""
-    shown = without_password(url)
+    shown = remove_password(url)
 
     assert "host:6443" in shown
     assert "ARY" not in shown

@@ -10,13 +10,13 @@ from scanner.cluster.definitions import (
     BrokenDefinition,
     builtin_kinds,
     builtin_version,
-    definition_of,
-    in_registration_order,
     is_definition,
-    version_order,
+    rank_version,
+    read_definition,
+    sort_by_registration,
 )
 from scanner.cluster.live.cluster import LiveCluster
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, conversion_of, custom_schemas, versions_of
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, find_conversion, read_custom_schemas, read_versions
 from scanner.model.resource import Kind
 from scanner.mutate.versions import is_builtin
 from tests.cluster.server import FakeApi, Reply, refusal
@@ -63,13 +63,13 @@ def test_the_served_versions_are_kinds_and_the_preferred_one_is_first() -> None:
     document = definition(
         version("v1beta1"), version("v1", served=False, storage=True), version("v2"), version("v2"), version("v2alpha1")
     )
-    assert ["v2", "v1beta1", "v2alpha1"] == [kind.version for kind in definition_of(document).kinds]
+    assert ["v2", "v1beta1", "v2alpha1"] == [kind.version for kind in read_definition(document).kinds]
 
 
 @pytest.mark.parametrize(("scope", "namespaced"), [("Namespaced", True), ("Cluster", False)])
 def test_the_scope_of_a_definition_is_that_of_its_kinds(scope: str, *, namespaced: bool) -> None:
     """Group, kind and plural are those of the definition, too."""
-    (kind,) = definition_of(definition(version("v1"), scope=scope)).kinds
+    (kind,) = read_definition(definition(version("v1"), scope=scope)).kinds
     assert Kind("shop.example", "v1", "Cog", "cogs", namespaced) == kind
 
 
@@ -95,7 +95,7 @@ def test_the_scope_of_a_definition_is_that_of_its_kinds(scope: str, *, namespace
 def test_a_definition_that_defines_no_kind_names_the_field(spec: dict[str, Any], why: str) -> None:
     """As the API server would refuse it."""
     with pytest.raises(BrokenDefinition) as caught:
-        definition_of(definition(version("v1"), **spec))
+        read_definition(definition(version("v1"), **spec))
     assert why == str(caught.value)
 
 
@@ -103,7 +103,7 @@ def test_a_definition_that_defines_no_kind_names_the_field(spec: dict[str, Any],
 def test_a_definition_without_a_spec_is_broken(document: dict[str, Any]) -> None:
     """The first required field is named."""
     with pytest.raises(BrokenDefinition, match=r"spec\.group: Required value"):
-        definition_of(document)
+        read_definition(document)
 
 
 @pytest.mark.parametrize(
@@ -122,14 +122,14 @@ def test_a_definition_without_a_spec_is_broken(document: dict[str, Any]) -> None
 )
 def test_versions_have_the_order_of_kubernetes(versions: list[str], expected: list[str]) -> None:
     """Stable before beta before alpha, higher numbers first, other names last by the alphabet."""
-    assert expected == sorted(versions, key=version_order)
+    assert expected == sorted(versions, key=rank_version)
 
 
 def test_kinds_are_registered_by_group_and_preferred_version() -> None:
     """Each once."""
     kinds = [COGS, Kind("a.example", "v1", "Zed", "zeds", namespaced=True), Kind(*_fields("v2")), COGS]
     assert [("a.example", "v1"), ("shop.example", "v2"), ("shop.example", "v1")] == [
-        (kind.group, kind.version) for kind in in_registration_order(kinds)
+        (kind.group, kind.version) for kind in sort_by_registration(kinds)
     ]
 
 
@@ -139,7 +139,7 @@ def _fields(name: str) -> tuple[str, str, str, str, bool]:
 
 def test_the_stored_version_has_its_schema() -> None:
     """It says how an object is stored, whichever version is requested."""
-    versions = versions_of(
+    versions = read_versions(
         definition(version("v1"), version("v2", storage=True, schema=NEW), version("v3", served=False))
     )
     assert versions
@@ -152,7 +152,7 @@ def test_the_stored_version_has_its_schema() -> None:
 )
 def test_a_definition_without_a_stored_version_has_no_versions(document: dict[str, Any]) -> None:
     """Nothing is known about its conversions."""
-    assert versions_of(document) is None
+    assert read_versions(document) is None
 
 
 def test_every_version_has_the_schema_and_the_subresources_of_its_own() -> None:
@@ -160,7 +160,7 @@ def test_every_version_has_the_schema_and_the_subresources_of_its_own() -> None:
     document = definition(
         version("v1", schema=OLD, subresources={"status": {}}), version("v2", served=False, storage=True, schema=NEW)
     )
-    schemas = custom_schemas(document)
+    schemas = read_custom_schemas(document)
     customs = {name: schema.custom for (_, name, _), schema in schemas.items()}
 
     assert {"v1": (OLD, True), "v2": (NEW, False)} == {
@@ -172,7 +172,7 @@ def test_every_version_has_the_schema_and_the_subresources_of_its_own() -> None:
 @pytest.mark.parametrize("schema", [None, {}, {"openAPIV3Schema": None}, {"openAPIV3Schema": []}, "text"])
 def test_a_version_without_a_schema_has_an_empty_one(schema: Any) -> None:
     """A definition in files may lack what the API requires."""
-    (read,) = custom_schemas(definition({**version("v1", storage=True), "schema": schema})).values()
+    (read,) = read_custom_schemas(definition({**version("v1", storage=True), "schema": schema})).values()
     assert read.custom
     assert {} == read.custom.schema
 
@@ -191,8 +191,8 @@ def test_a_version_without_a_schema_has_an_empty_one(schema: Any) -> None:
 def test_only_the_strategy_none_changes_the_apiversion_alone(conversion: dict[str, Any], expected: str) -> None:
     """It is the default of the API."""
     document = definition(version("v1", storage=True), **conversion)
-    schemas = KnownSchemas(custom_schemas(document))
-    assert (expected, expected) == (conversion_of(versions_of(document)), schemas.conversion(COGS))
+    schemas = KnownSchemas(read_custom_schemas(document))
+    assert (expected, expected) == (find_conversion(read_versions(document)), schemas.conversion(COGS))
 
 
 def test_a_kind_without_a_definition_is_converted_by_a_server() -> None:

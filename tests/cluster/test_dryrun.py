@@ -164,7 +164,7 @@ def test_kinds_of_other_servers_are_foreign(api: FakeApi, dry_runs: DryRuns) -> 
     ]
     api.says(SERVICES, Reply({"items": items}))
 
-    assert [True, False, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, PODS)]
+    assert [True, False, False] == [dry_runs.is_foreign(kind) for kind in (METRICS, GIZMOS, PODS)]
     assert 1 == len(api.requests_for(SERVICES))
 
 
@@ -172,7 +172,7 @@ def test_without_the_list_only_builtin_kinds_are_known(api: FakeApi, dry_runs: D
     """All other kinds count as foreign, because their server may ignore dry runs."""
     api.says(SERVICES, refusal(403, "no"))
 
-    assert [True, True, False] == [dry_runs.foreign(kind) for kind in (METRICS, GIZMOS, DEPLOYMENTS)]
+    assert [True, True, False] == [dry_runs.is_foreign(kind) for kind in (METRICS, GIZMOS, DEPLOYMENTS)]
 
 
 def test_nothing_but_dry_runs_writes() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.requests.exchange import addresses_of
+from scanner.cluster.requests.exchange import resolve_addresses
 from scanner.cluster.requests.limits import Deadline
-from scanner.cluster.requests.session import AnswerTooLarge, Session, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, NoResponse
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi, Reply
 
@@ -75,16 +75,16 @@ DRIPS = {
 }
 
 
-def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> Session:
+def session(api: FakeApi, folder: Path, server: str, **cluster: Json) -> ApiSession:
     """A client with a very short deadline."""
     config = api.kubeconfig(folder, None, server=server, **cluster)
-    return Session(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
+    return ApiSession(kubeconfig=config, request_timeout=SOON, sleep=lambda _: None)
 
 
-def seconds_until_given_up(client: Session) -> float:
+def seconds_until_given_up(client: ApiSession) -> float:
     """The seconds until a request without a response fails."""
     started = time.monotonic()
-    with pytest.raises(Unanswered, match=LATE):
+    with pytest.raises(NoResponse, match=LATE):
         client.get("/version", attempts=1)
     return time.monotonic() - started
 
@@ -130,7 +130,7 @@ def test_a_server_behind_a_proxy_has_what_the_proxy_left(api: FakeApi, tmp_path:
 
 def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path: Path) -> None:
     """The deadline of an earlier request does not affect a later one."""
-    client = Session(kubeconfig=api.kubeconfig(tmp_path), request_timeout=5)
+    client = ApiSession(kubeconfig=api.kubeconfig(tmp_path), request_timeout=5)
     api.says("/version", Reply({"n": 1}, hang=0.5), Reply({"n": 2}, hang=0.5))
     assert [1, 2] == [client.get("/version").body()["n"] for _ in range(2)]
 
@@ -138,7 +138,7 @@ def test_a_connection_that_is_used_again_has_all_its_time(api: FakeApi, tmp_path
 @pytest.mark.parametrize("size", [64 << 20, (64 << 20) + 1])
 def test_an_answer_has_64_mib_at_most(api: FakeApi, tmp_path: Path, size: int) -> None:
     """A larger response fails, and is not requested again in the same size."""
-    client = Session(kubeconfig=api.kubeconfig(tmp_path), sleep=lambda _: None)
+    client = ApiSession(kubeconfig=api.kubeconfig(tmp_path), sleep=lambda _: None)
     api.says("/large", Reply(b" " * size))
     if size <= 64 << 20:
         assert size == len(client.get("/large").data)
@@ -157,7 +157,7 @@ def test_a_look_up_ends_with_the_deadline() -> None:
         return ()
 
     with pytest.raises(TimeoutError, match=r"looking up cluster\.example timed out"):
-        addresses_of("cluster.example", 443, Deadline(0.1), slow)
+        resolve_addresses("cluster.example", 443, Deadline(0.1), slow)
     over.set()
 
 
@@ -168,4 +168,4 @@ def test_a_failed_look_up_has_the_resolvers_error() -> None:
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     with pytest.raises(OSError, match="no such name"):
-        addresses_of("cluster.example", 443, Deadline(5), failing)
+        resolve_addresses("cluster.example", 443, Deadline(5), failing)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.cluster.files.field_lines import WantedLines, field_lines, has_lines
+from scanner.cluster.files.field_lines import WantedLines, find_field_lines, has_lines
 
 YAML = """\
 # two documents
@@ -43,7 +43,7 @@ items:
 def lines(file: Path, text: str, *paths: str, line: int = 1, items: tuple[int, ...] = ()) -> dict[str, int]:
     """The lines of the fields of one object in a file with a text."""
     file.write_text(text)
-    [found] = field_lines(file, [WantedLines(line, items, paths)])
+    [found] = find_field_lines(file, [WantedLines(line, items, paths)])
     return dict(found)
 
 
@@ -98,7 +98,7 @@ def test_json_has_lines(tmp_path: Path, indent: int | str) -> None:
 
 def test_a_file_that_is_gone_has_the_lines_of_its_documents(tmp_path: Path) -> None:
     """A scan that has read a file does not fail when the file is removed."""
-    [found] = field_lines(tmp_path / "gone.yaml", [WantedLines(7, (), ("spec.replicas",))])
+    [found] = find_field_lines(tmp_path / "gone.yaml", [WantedLines(7, (), ("spec.replicas",))])
 
     assert {"": 7} == found
 

@@ -152,7 +152,7 @@ def test_namespaces_that_only_objects_name_are_implied(snapshot: Snapshot) -> No
     """Implied namespaces exist, and are no objects to evaluate."""
     pods = [an_object("v1", "Pod", namespace=namespace) for namespace in ("b", "a", "prod")]
     cluster = snapshot(*pods, an_object("v1", "Pod", "x"), an_object("v1", "Namespace", "prod"))
-    assert (("a", "b", "default"), ["prod"]) == (cluster.implied_namespaces(), names(cluster.pages(NAMESPACES)))
+    assert (("a", "b", "default"), ["prod"]) == (cluster.list_implied_namespaces(), names(cluster.pages(NAMESPACES)))
 
 
 def test_the_first_of_equal_names_counts(snapshot: Snapshot, tmp_path: Path) -> None:

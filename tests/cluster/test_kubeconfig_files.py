@@ -16,7 +16,7 @@ import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.requests.credentials import load_credentials
-from scanner.cluster.requests.transport import pool_for
+from scanner.cluster.requests.transport import make_pool
 from scanner.errors import AssayError, ClusterError
 from scanner.model.json import Json
 from tests.cluster.server import FakeApi
@@ -36,7 +36,7 @@ def test_the_token_of_an_openid_provider_is_used(api: FakeApi, tmp_path: Path, c
     """A token that has not expired needs no request to the provider."""
     user: Json = {"name": "oidc", "config": {"id-token": _jwt(claims), "idp-issuer-url": api.url}}
     credentials = load_credentials(api.kubeconfig(tmp_path, {"auth-provider": user}), "")
-    assert (f"Bearer {_jwt(claims)}", []) == (credentials.authorization(), api.requests)
+    assert (f"Bearer {_jwt(claims)}", []) == (credentials.get_authorization(), api.requests)
 
 
 def test_an_expired_token_of_an_openid_provider_is_not_renewed(api: FakeApi, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_any_token_of_an_openid_provider_is_a_token_or_one_sentence(api: FakeApi
     """Nothing in it is an internal error."""
     user: Json = {"name": "oidc", "config": {"id-token": _jwt(claims)}}
     with suppress(ClusterError):
-        assert load_credentials(api.kubeconfig(tmp_path, {"auth-provider": user}), "").authorization()
+        assert load_credentials(api.kubeconfig(tmp_path, {"auth-provider": user}), "").get_authorization()
 
 
 def pipe(path: Path) -> None:
@@ -242,4 +242,4 @@ def test_any_kubeconfig_is_credentials_or_one_sentence(api: FakeApi, tmp_path: P
     for _ in range(150):
         path.write_text(json.dumps(spoiled(document, chance)))
         with suppress(AssayError):
-            pool_for(load_credentials(str(path), "", seconds=SECONDS))
+            make_pool(load_credentials(str(path), "", seconds=SECONDS))

@@ -14,9 +14,9 @@ from scanner.cluster.requests.limits import (
     Deadline,
     RateLimiter,
     TimeLimit,
-    after_failure,
-    pause_before,
-    retries,
+    compute_pause,
+    count_failure,
+    make_retry,
 )
 
 
@@ -70,10 +70,10 @@ def test_without_a_rate_there_is_no_wait() -> None:
 
 def test_pauses_grow_and_end() -> None:
     """The first retry is immediate, the next follow after growing, jittered pauses, and their number is limited."""
-    retry, pauses = retries(), []
-    while (more := after_failure(retry)) is not None:
+    retry, pauses = make_retry(), []
+    while (more := count_failure(retry)) is not None:
         retry = more
-        pauses.append(pause_before(retry))
+        pauses.append(compute_pause(retry))
     assert ATTEMPTS - 1 == len(pauses)
     assert 0 == pauses[0]
     assert all(later > earlier for earlier, later in pairwise(pauses))
@@ -82,19 +82,19 @@ def test_pauses_grow_and_end() -> None:
 
 def test_jitter_keeps_many_clients_apart() -> None:
     """Two clients that fail at one moment retry at different moments."""
-    retry = after_failure(retries())
+    retry = count_failure(make_retry())
     assert retry is not None
-    retry = after_failure(retry)
+    retry = count_failure(retry)
     assert retry is not None
-    assert len({pause_before(retry) for _ in range(20)}) > 15
+    assert len({compute_pause(retry) for _ in range(20)}) > 15
 
 
 def test_a_timeout_uses_more_attempts() -> None:
     """Two attempts may time out, because each may take the user's whole timeout."""
-    retry = after_failure(retries(), late=True)
+    retry = count_failure(make_retry(), late=True)
     assert retry is not None
-    assert after_failure(retry, late=True) is None
-    assert after_failure(retry) is not None
+    assert count_failure(retry, late=True) is None
+    assert count_failure(retry) is not None
 
 
 JUNK = [
@@ -117,9 +117,9 @@ JUNK = [
 )
 def test_the_server_may_set_the_pause(header: str, low: float, high: float) -> None:
     """Retry-After is limited; an invalid value counts as absent."""
-    retry = after_failure(retries())
+    retry = count_failure(make_retry())
     assert retry is not None
-    assert low <= pause_before(retry, header) <= high
+    assert low <= compute_pause(retry, header) <= high
 
 
 def test_a_deadline_does_not_wait() -> None:
@@ -127,30 +127,30 @@ def test_a_deadline_does_not_wait() -> None:
     clock = Clock()
     deadline = Deadline(10, clock=clock)
     clock.sleep(4)
-    assert 6 == deadline.left
+    assert 6 == deadline.seconds_left
     clock.sleep(100)
-    assert (0, math.inf) == (deadline.left, Deadline(clock=clock).left)
+    assert (0, math.inf) == (deadline.seconds_left, Deadline(clock=clock).seconds_left)
 
 
 def test_a_time_limit_runs_only_during_requests() -> None:
     """The time between two requests does not count."""
     clock = Clock()
     time_limit = TimeLimit(10, clock=clock)
-    with time_limit.running():
+    with time_limit.count_time():
         clock.sleep(4)
-        assert 6 == time_limit.left
+        assert 6 == time_limit.seconds_left
     clock.sleep(100)
-    assert 6 == time_limit.left
-    with time_limit.running():
+    assert 6 == time_limit.seconds_left
+    with time_limit.count_time():
         clock.sleep(100)
-        assert 0 == time_limit.left
-    assert 0 == time_limit.left
+        assert 0 == time_limit.seconds_left
+    assert 0 == time_limit.seconds_left
 
 
 def test_a_time_limit_of_zero_never_ends() -> None:
     """--kind-timeout 0 sets no limit."""
     clock = Clock()
     time_limit = TimeLimit(clock=clock)
-    with time_limit.running():
+    with time_limit.count_time():
         clock.sleep(1e9)
-    assert math.inf == time_limit.left
+    assert math.inf == time_limit.seconds_left

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
-from scanner.cluster.live.lists import envelope
+from scanner.cluster.live.lists import read_envelope
 from scanner.errors import ListFailed, UsageError
 from scanner.model.resource import Kind, Page
 from tests.cluster.server import FakeApi, Reply, listing, refusal
@@ -406,7 +406,7 @@ def test_an_object_cannot_pass_for_the_end_of_the_list() -> None:
     fake = b'],"kind":"AList","metadata":{"continue":"evil"}}'
     item = orjson.dumps({"metadata": {"name": "a", "namespace": "b"}, "data": {"x": fake.decode()}})
     body = b'{"apiVersion":"x.io/v1","items":[%b],"kind":"WidgetList","metadata":{"continue":"good"}}\n' % item
-    page = envelope(body, WIDGETS)
+    page = read_envelope(body, WIDGETS)
     assert page is not None
     assert ("x.io/v1", "WidgetList", "good", 1, ()) == (
         page.api_version,
@@ -421,6 +421,6 @@ def test_an_object_may_nest_deeply() -> None:
     """An object may have the depth that the server allows; its content is decoded later."""
     deep = b"[" * 5000 + b"]" * 5000
     item = b'{"metadata":{"name":"a","namespace":"b"},"spec":%b}' % deep
-    page = envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
+    page = read_envelope(b'{"kind":"WidgetList","apiVersion":"x.io/v1","metadata":{},"items":[%b]}' % item, WIDGETS)
     assert page is not None
     assert (1, ()) == (page.count, page.faults)

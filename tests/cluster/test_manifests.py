@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from scanner.cluster.files.manifests import Document, read_documents
+from scanner.cluster.files.manifests import FileDocument, read_documents
 from scanner.errors import UsageError
 from scanner.model.json import Json
 from scanner.model.outcome import GapKind
@@ -28,7 +28,7 @@ def written(folder: Path, text: str, name: str = "file.yaml") -> Path:
     return path
 
 
-def names(documents: tuple[Document, ...]) -> list[Json]:
+def names(documents: tuple[FileDocument, ...]) -> list[Json]:
     """The names of documents."""
     return [document.body["metadata"]["name"] for document in documents]  # type: ignore[index, call-overload]
 

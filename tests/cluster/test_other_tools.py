@@ -97,7 +97,9 @@ def test_a_manifest_is_read_under_any_name(folder: Folder) -> None:
     )
 
     assert [] == outside(cluster)
-    assert [("v1", "Node"), ("v1", "Pod")] == sorted((place.group or "v1", place.kind) for place in cluster.places())
+    assert [("v1", "Node"), ("v1", "Pod")] == sorted(
+        (place.group or "v1", place.kind) for place in cluster.list_places()
+    )
 
 
 def test_templates_of_a_chart_are_named_and_other_manifests_of_it_are_read(folder: Folder) -> None:
@@ -117,7 +119,7 @@ def test_templates_of_a_chart_are_named_and_other_manifests_of_it_are_read(folde
         ("helmTemplate", "web/templates/deployment.yaml"),
         ("helmValues", "web/values.yaml, document 1"),
     ] == outside(cluster)
-    assert (["a", "b"], ()) == (sorted(place.name for place in cluster.places()), cluster.discover().gaps)
+    assert (["a", "b"], ()) == (sorted(place.name for place in cluster.list_places()), cluster.discover().gaps)
 
 
 def test_patches_and_data_of_a_kustomization_are_named(folder: Folder) -> None:
@@ -166,6 +168,6 @@ def test_objects_with_generated_names_are_read_under_different_names(folder: Fol
     text = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: job-}\n"
     cluster = folder(**{"a.yaml": f"{text}---\n{text}", "b.yaml": text.replace("job-", "x" * 70)})
 
-    names = sorted(place.name for place in cluster.places())
+    names = sorted(place.name for place in cluster.list_places())
     assert (["job-xxxxb", "job-xxxxx", "x" * 63], ()) == (names, cluster.discover().gaps)
     assert [True] == [note.startswith("3 objects have a generateName") for note in cluster.discover().notes]

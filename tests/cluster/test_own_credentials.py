@@ -15,8 +15,8 @@ import pytest
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.requests.credentials import Credentials
-from scanner.cluster.requests.session import Session, Unanswered
-from scanner.cluster.requests.simple_kubeconfig import Settings
+from scanner.cluster.requests.session import ApiSession, NoResponse
+from scanner.cluster.requests.simple_kubeconfig import ClientSettings
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
@@ -148,12 +148,12 @@ def test_headers_and_a_line_that_is_no_status_do_not_repeat_the_token(api: FakeA
     api.serve = lambda request: Reply(
         {}, headers={"Warning": f'299 - "{dict(request.headers)}"', "Retry-After": CANARY}
     )
-    session = Session(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}), sleep=lambda _: None)
+    session = ApiSession(kubeconfig=api.kubeconfig(tmp_path, {"token": CANARY}), sleep=lambda _: None)
     answer = session.get("/version")
     assert ("", "[redacted]", True) == (_leaked(str(answer.warnings)), answer.retry_after, bool(answer.warnings))
 
     api.serve = lambda _: Reply({}, status=f"{CANARY} 200")  # type: ignore[arg-type]
-    with pytest.raises(Unanswered) as refused:
+    with pytest.raises(NoResponse) as refused:
         session.get("/version", attempts=1)
     assert "" == _leaked(str(refused.value))
 
@@ -194,10 +194,10 @@ def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
         path = FakeApi("https://cluster.invalid" if tunnel else f"http://{place}").kubeconfig(
             tmp_path, {"token": CANARY}, **through
         )
-        session = Session(kubeconfig=path, sleep=lambda _: None)
+        session = ApiSession(kubeconfig=path, sleep=lambda _: None)
         try:
             told = session.get("/version", attempts=1).message()
-        except Unanswered as error:
+        except NoResponse as error:
             told = str(error)
         thread.join()
     assert told
@@ -207,7 +207,7 @@ def test_an_answer_that_is_no_http_does_not_repeat_the_credentials(
 def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path) -> None:
     """Both: a proxy may answer with an earlier request."""
     path = Path(api.kubeconfig(tmp_path, {"token": f"first-{CANARY}"}))
-    session = Session(kubeconfig=str(path), sleep=lambda _: None)
+    session = ApiSession(kubeconfig=str(path), sleep=lambda _: None)
     path.write_text(path.read_text().replace("first-", "second-"))
     api.says("/version", refusal(401, "expired"), refusal(409, f"first-{CANARY} and second-{CANARY}"))
     assert "[redacted] and [redacted]" == session.get("/version").message()
@@ -216,11 +216,11 @@ def test_a_token_that_was_renewed_is_masked_as_well(api: FakeApi, tmp_path: Path
 def test_the_key_of_a_certificate_in_a_file_is_a_secret(tmp_path: Path) -> None:
     """No request has it, but a program before the server may."""
     (tmp_path / "key.pem").write_text(KEY)
-    settings = Settings(
+    settings = ClientSettings(
         "https://cluster.example", key_file=str(tmp_path / "key.pem"), cert_file=str(tmp_path / "crt.pem")
     )
-    secrets = OwnSecrets(*Credentials("shop", settings).secrets())
-    assert "key [redacted] [redacted]" == secrets.masked(" ".join(["key", *KEY.splitlines()[1:3]]))
+    secrets = OwnSecrets(*Credentials("shop", settings).list_secrets())
+    assert "key [redacted] [redacted]" == secrets.mask(" ".join(["key", *KEY.splitlines()[1:3]]))
 
 
 def test_an_object_keeps_a_token_of_this_user(api: FakeApi, tmp_path: Path) -> None:

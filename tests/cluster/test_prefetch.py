@@ -9,24 +9,24 @@ from itertools import islice
 
 import pytest
 
-from scanner.cluster.live.prefetch import Prefetcher, Wanted
+from scanner.cluster.live.prefetch import Prefetcher, WantedList
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind, Page
 
 KINDS = [Kind("", "v1", f"Kind{number}", f"kind{number}s", namespaced=True) for number in range(6)]
-WANTED = [Wanted(kind) for kind in KINDS]
+WANTED = [WantedList(kind) for kind in KINDS]
 
 
 class Source:
     """Lists of three pages each, with a record of the requested lists and pages."""
 
     def __init__(self, broken: Kind | None = None) -> None:
-        self.begun: list[Wanted] = []
+        self.begun: list[WantedList] = []
         self.made: list[tuple[str, int]] = []
         self.threads: set[threading.Thread] = set()
         self._broken = broken
 
-    def begin(self, wanted: Wanted) -> Iterator[Page]:
+    def begin(self, wanted: WantedList) -> Iterator[Page]:
         self.begun.append(wanted)
         return self._pages(wanted.kind)
 
@@ -47,7 +47,7 @@ class Slow:
         self.threads: set[threading.Thread] = set()
         self._trouble = trouble
 
-    def begin(self, wanted: Wanted) -> Iterator[Page]:
+    def begin(self, wanted: WantedList) -> Iterator[Page]:
         self.threads.add(threading.current_thread())
         self.asked.set()
         self.answer.wait(10)
@@ -181,7 +181,7 @@ def test_while_it_is_paused_no_thread_runs(taken: int) -> None:
     ahead.expect(WANTED)
     first = ahead.pages(WANTED[0])
     pages = [(page.kind.kind, page.number) for page in islice(first, taken)]
-    with ahead.paused():
+    with ahead.pause():
         made = len(source.made)
         assert not any(thread.is_alive() for thread in source.threads)
     assert len(source.made) >= made
@@ -198,7 +198,7 @@ def test_a_pause_waits_for_stopped_lists() -> None:
     assert slow.asked.wait(10)
     ahead.expect(())
     threading.Timer(0.05, slow.answer.set).start()
-    with ahead.paused():
+    with ahead.pause():
         assert slow.answer.is_set()
         assert not any(thread.is_alive() for thread in slow.threads)
 
@@ -210,7 +210,7 @@ def test_a_failure_that_came_while_paused_reaches_the_reader() -> None:
     ahead.expect(WANTED[:1])
     assert slow.asked.wait(10)
     threading.Timer(0.05, slow.answer.set).start()
-    with ahead.paused():
+    with ahead.pause():
         pass
     with pytest.raises(ListFailed, match="it broke off"):
         next(ahead.pages(WANTED[0]))
@@ -242,5 +242,5 @@ def test_a_pause_that_waits_for_a_request_beats() -> None:
     ahead.while_waiting(slow.answer.set)
     ahead.expect(WANTED[:1])
     slow.asked.wait(10)
-    with ahead.paused():
+    with ahead.pause():
         assert slow.answer.is_set()

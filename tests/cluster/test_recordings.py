@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from scanner.cluster.definitions import builtin_kinds, definition_of
+from scanner.cluster.definitions import builtin_kinds, read_definition
 from scanner.cluster.live.cluster import LiveCluster
-from scanner.cluster.live.discovery import aggregated_kinds, legacy_kinds
+from scanner.cluster.live.discovery import read_aggregated_kinds, read_legacy_kinds
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
@@ -53,10 +53,12 @@ def test_the_shipped_table_is_what_a_server_serves(api: FakeApi, cluster: LiveCl
 def test_both_forms_of_discovery_have_the_same_kinds() -> None:
     """The older documents have the same kinds in the same order."""
     recording = recorded("discovery")
-    modern = [kind for answer in recording["aggregated"] for kind in aggregated_kinds(answer["body"]).kinds]
+    modern = [kind for answer in recording["aggregated"] for kind in read_aggregated_kinds(answer["body"]).kinds]
     for answer in recording["legacy"][2:]:
         name = answer["body"]["groupVersion"]
-        assert {kind for kind in modern if kind.api_version == name} == set(legacy_kinds(name, answer["body"]).kinds)
+        assert {kind for kind in modern if kind.api_version == name} == set(
+            read_legacy_kinds(name, answer["body"]).kinds
+        )
 
 
 def test_a_paged_list_is_read_to_its_end(api: FakeApi, cluster: LiveCluster) -> None:
@@ -87,6 +89,6 @@ def test_refusals_are_understood(api: FakeApi, cluster: LiveCluster, answer: str
 def test_definitions_serve_the_discovered_kinds() -> None:
     """The kinds of the recorded custom resource definitions are those that the same server served."""
     groups = recorded("discovery")["aggregated"][1]["body"]
-    served = {kind for kind in aggregated_kinds(groups).kinds if kind.group.endswith(".example.com")}
+    served = {kind for kind in read_aggregated_kinds(groups).kinds if kind.group.endswith(".example.com")}
     definitions = recorded("lists")["crd_list"]["body"]["items"]
-    assert served == {kind for item in definitions for kind in definition_of(item).kinds}
+    assert served == {kind for item in definitions for kind in read_definition(item).kinds}

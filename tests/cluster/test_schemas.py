@@ -12,7 +12,7 @@ from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
-from scanner.mutate.openapi import schemas_of
+from scanner.mutate.openapi import read_schemas
 
 SHIPPED = KnownSchemas(builtin_schemas())
 POD = Kind("", "v1", "Pod", "pods", namespaced=True)
@@ -85,7 +85,7 @@ def test_a_document_without_schemas_gives_none() -> None:
     """A response that is no OpenAPI document gives no schemas."""
     documents: list[Any] = [{}, {"components": {}}, {"components": {"schemas": {"x": {"type": "object"}}}}]
 
-    assert [{}, {}, {}] == [schemas_of(document, builtin=False) for document in documents]
+    assert [{}, {}, {}] == [read_schemas(document, builtin=False) for document in documents]
 
 
 def test_a_schema_may_refer_to_itself() -> None:
@@ -96,6 +96,6 @@ def test_a_schema_may_refer_to_itself() -> None:
         "properties": {"children": {"type": "array", "items": reference}},
         "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Tree"}],
     }
-    schema = schemas_of({"components": {"schemas": {"tree": tree}}}, builtin=False)["g", "v1", "Tree"]
+    schema = read_schemas({"components": {"schemas": {"tree": tree}}}, builtin=False)["g", "v1", "Tree"]
 
     assert schema.resolve(schema.root).name == "tree"

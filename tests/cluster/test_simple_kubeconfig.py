@@ -14,7 +14,12 @@ from kubernetes import client, config
 
 from scanner.cluster.requests import simple_kubeconfig
 from scanner.cluster.requests.credentials import load_credentials
-from scanner.cluster.requests.simple_kubeconfig import Entries, Settings, plain_account, simple_settings
+from scanner.cluster.requests.simple_kubeconfig import (
+    ClientSettings,
+    Entries,
+    read_service_account,
+    read_simple_settings,
+)
 from scanner.model.json import Json, JsonObject
 from tests.cluster.server import FakeApi, Reply
 from tests.cluster.test_credentials import credential, plugin
@@ -46,10 +51,10 @@ def kubeconfig(tmp_path: Path, without_kubeconfig: Callable[[str, str], None]) -
     return written
 
 
-def loaded(path: Path) -> Settings:
+def loaded(path: Path) -> ClientSettings:
     """The settings that were made from a kubeconfig without the official client."""
     settings = load_credentials(str(path), "").configuration
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, ClientSettings)
     return settings
 
 
@@ -108,7 +113,7 @@ def test_an_embedded_authority_needs_no_file(kubeconfig: Callable[..., Path]) ->
 )
 def test_what_is_not_plain_is_left_to_the_official_client(cluster: dict[str, Json], user: dict[str, Json]) -> None:
     """These are proxies, passwords, embedded keys, and missing or unusual values."""
-    assert simple_settings(Entries({}, {"cluster": cluster}, {"user": user})) is None
+    assert read_simple_settings(Entries({}, {"cluster": cluster}, {"user": user})) is None
 
 
 def test_a_proxy_in_the_environment_is_left_to_the_official_client(
@@ -116,7 +121,7 @@ def test_a_proxy_in_the_environment_is_left_to_the_official_client(
 ) -> None:
     """The official client decides for which hosts a proxy applies."""
     without_kubeconfig("HTTPS_PROXY", "http://proxy.example")
-    assert simple_settings(Entries({}, {"cluster": SERVER}, {"user": {"token": "t"}})) is None
+    assert read_simple_settings(Entries({}, {"cluster": SERVER}, {"user": {"token": "t"}})) is None
 
 
 def test_a_pods_account_is_read_again_every_minute(
@@ -127,12 +132,12 @@ def test_a_pods_account_is_read_again_every_minute(
     (tmp_path / "token").write_text("first")
     without_kubeconfig("KUBERNETES_SERVICE_HOST", "fd00::1")
     without_kubeconfig("KUBERNETES_SERVICE_PORT", "443")
-    settings = plain_account(tmp_path)
+    settings = read_service_account(tmp_path)
     assert settings is not None
     assert ("https://[fd00::1]:443", "Bearer first") == (settings.host, settings.api_key["BearerToken"])
     (tmp_path / "token").write_text("second")
     moments = iter([0.0, 59.0, 61.0, 61.0])
-    refresh = simple_kubeconfig.rereading(tmp_path / "token", lambda: next(moments))
+    refresh = simple_kubeconfig.make_token_hook(tmp_path / "token", lambda: next(moments))
     refresh(settings)
     assert "Bearer first" == settings.api_key["BearerToken"]
     refresh(settings)
@@ -162,12 +167,16 @@ def test_entries_of_several_files_need_no_official_client(
     first.write_text(json.dumps({"clusters": [{"name": "shop", "cluster": {"server": "https://first.example"}}]}))
     without_kubeconfig("KUBECONFIG", f"{first}:{kubeconfig(SERVER, {'token': 't'})}")
     settings = load_credentials("", "").configuration
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, ClientSettings)
     assert ("https://first.example", {"BearerToken": "Bearer t"}) == (settings.host, settings.api_key)
 
 
 def test_settings_stand_for_a_configuration(kubeconfig: Callable[..., Path]) -> None:
     """Settings have the attributes of the official client's configuration."""
     credentials = load_credentials(str(kubeconfig(SERVER, {"token": "t0ken", "as": "jane"})), "")
-    assert isinstance(credentials.configuration, Settings)
-    assert ("shop", "Bearer t0ken", "jane") == (credentials.cluster, credentials.authorization(), credentials.as_user)
+    assert isinstance(credentials.configuration, ClientSettings)
+    assert ("shop", "Bearer t0ken", "jane") == (
+        credentials.cluster,
+        credentials.get_authorization(),
+        credentials.as_user,
+    )

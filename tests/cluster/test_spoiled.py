@@ -43,6 +43,8 @@ from tests.cluster.served import (
 from tests.cluster.server import FakeApi, Reply, Spoil, serving
 from tests.thorough import examples
 
+pytestmark = pytest.mark.long
+
 OBJECTS, PAGE = 6, 2
 MiB = 1 << 20
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -276,7 +278,7 @@ def scan(api: FakeApi, folder: Path, store: SqlStore, name: str) -> int:
 def still_open(database: Path) -> int:
     """The number of findings that no scan has resolved."""
     with open_store(f"sqlite:///{database}") as store:
-        newest = store.latest()
+        newest = store.latest_scan()
         assert newest is not None
         return OBJECTS - sum(stored_scan.resolved for stored_scan in store.scans())
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from scanner.cluster.files.streams import pieces
-from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
+from scanner.cluster.files.streams import read_pieces
+from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
 
 SCALARS: list[tuple[str, Json]] = [
@@ -74,7 +74,7 @@ def test_a_scalar_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
 )
 def test_a_scalar_that_json_or_its_tag_cannot_hold_is_refused(text: str, why: str) -> None:
     """The document is refused, and the reason names the place."""
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(MalformedDocument) as refused:
         load(f"\na: {text}")
     assert (why, 2, 4) == (refused.value.problem, refused.value.line, refused.value.column)
 
@@ -99,7 +99,7 @@ def test_keys_become_strings(key: str, text: str) -> None:
 )
 def test_keys_that_json_cannot_have_are_refused(text: str) -> None:
     """Null, collections and integers beyond int64 are no keys."""
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedDocument):
         load(text)
 
 
@@ -148,7 +148,7 @@ def test_a_document_reads_as_kubectl_reads_it(text: str, value: Json) -> None:
 )
 def test_a_malformed_document_names_its_line(text: str, problem: str, line: int) -> None:
     """The message is the parser's, the line is that of the file."""
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(MalformedDocument) as refused:
         load(text, line_offset=10)
     assert (problem, line + 10) == (refused.value.problem, refused.value.line)
 
@@ -157,7 +157,7 @@ def test_an_alias_bomb_is_refused() -> None:
     """Nine levels of nine aliases each would be a hundred million values."""
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
-    with pytest.raises(Malformed, match="document contains excessive aliasing"):
+    with pytest.raises(MalformedDocument, match="document contains excessive aliasing"):
         load("\n".join(levels))
 
 
@@ -171,7 +171,7 @@ def test_ordinary_use_of_aliases_is_no_bomb() -> None:
 def test_nesting_has_a_limit(opening: str, closing: str) -> None:
     """A document that could not be written again is refused at any depth."""
     assert load(opening * MAX_DEPTH + closing * MAX_DEPTH) is not None
-    with pytest.raises(Malformed, match=f"nested deeper than {MAX_DEPTH} levels"):
+    with pytest.raises(MalformedDocument, match=f"nested deeper than {MAX_DEPTH} levels"):
         load(opening * 100_000)
 
 
@@ -198,7 +198,7 @@ STREAMS: list[tuple[str, list[Json]]] = [
 @pytest.mark.parametrize(("text", "values"), STREAMS)
 def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
     """Empty documents do not count; JSON keeps the difference between 1 and 1.0."""
-    read = list(pieces(text.encode()))
+    read = list(read_pieces(text.encode()))
     assert (json.dumps(values), list(range(1, len(values) + 1))) == (
         json.dumps([piece.value for piece in read]),
         [piece.number for piece in read],
@@ -224,7 +224,7 @@ def test_a_stream_falls_into_documents(text: str, values: list[Json]) -> None:
 )
 def test_a_document_that_cannot_be_read_does_not_end_the_stream(data: bytes, faults: list[str]) -> None:
     """Each piece is read or has a reason, and the following pieces are read."""
-    faults_found = [piece.fault for piece in pieces(data)]
+    faults_found = [piece.fault for piece in read_pieces(data)]
     assert len(faults) == len(faults_found)
     assert all(
         fault in fault_found and bool(fault) == bool(fault_found)

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from scanner.config.combinations import Excludes, Given, Needs, Source, left_out
+from scanner.config.combinations import Excludes, Requires, SourcedValue, ValueSource, find_left_out
 from scanner.errors import UsageError
 
-FLAG, ENVIRONMENT, FILE = Source.FLAG, Source.ENVIRONMENT, Source.FILE
+FLAG, ENVIRONMENT, FILE = ValueSource.FLAG, ValueSource.ENVIRONMENT, ValueSource.FILE
 RULES = (
     Excludes("--from", ("--context", "--as"), "files are no cluster"),
-    Needs("--version", "--from", "a cluster has its own"),
-    Needs("--as-group", "--as", belongs=True),
-    Needs("--baseline", "--gate", values=("new",)),
+    Requires("--version", "--from", "a cluster has its own"),
+    Requires("--as-group", "--as", belongs=True),
+    Requires("--baseline", "--gate", values=("new",)),
 )
 
 
-def given(sources: Mapping[str, Source], values: Mapping[str, object] | None = None) -> dict[str, Given]:
+def given(sources: Mapping[str, ValueSource], values: Mapping[str, object] | None = None) -> dict[str, SourcedValue]:
     """Values of these sources, named after their flags."""
-    return {flag: Given((values or {}).get(flag, "x"), source, flag) for flag, source in sources.items()}
+    return {flag: SourcedValue((values or {}).get(flag, "x"), source, flag) for flag, source in sources.items()}
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def given(sources: Mapping[str, Source], values: Mapping[str, object] | None = N
         ({"--context": FILE}, set()),
     ],
 )
-def test_a_higher_source_leaves_out_lower_values(sources: Mapping[str, Source], removed: set[str]) -> None:
+def test_a_higher_source_leaves_out_lower_values(sources: Mapping[str, ValueSource], removed: set[str]) -> None:
     """What needs a value that is left out is left out, too, and so are details of another user."""
-    assert removed == left_out(given(sources), RULES)
+    assert removed == find_left_out(given(sources), RULES)
 
 
 @pytest.mark.parametrize("source", [FLAG, ENVIRONMENT, FILE])
@@ -53,17 +53,17 @@ def test_a_higher_source_leaves_out_lower_values(sources: Mapping[str, Source], 
         (("--baseline",), "--baseline needs --gate new"),
     ],
 )
-def test_values_of_one_source_conflict(source: Source, flags: tuple[str, ...], message: str) -> None:
+def test_values_of_one_source_conflict(source: ValueSource, flags: tuple[str, ...], message: str) -> None:
     """Variables and keys are as strict as flags."""
     with pytest.raises(UsageError) as error:
-        left_out(given(dict.fromkeys(flags, source)), RULES)
+        find_left_out(given(dict.fromkeys(flags, source)), RULES)
     assert message == str(error.value)
 
 
 def test_a_lower_value_does_not_help_against_a_conflict() -> None:
     """The two flags conflict, whatever the file has."""
     with pytest.raises(UsageError, match="--from cannot be combined with --context: "):
-        left_out(given({"--from": FLAG, "--context": FLAG, "--as": FILE}), RULES)
+        find_left_out(given({"--from": FLAG, "--context": FLAG, "--as": FILE}), RULES)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_a_lower_value_does_not_help_against_a_conflict() -> None:
     [(FLAG, FILE, {"--baseline"}), (ENVIRONMENT, FILE, {"--baseline"})],
 )
 def test_another_value_of_a_higher_source_leaves_out_what_needs_the_former(
-    gate: Source, baseline: Source, removed: set[str]
+    gate: ValueSource, baseline: ValueSource, removed: set[str]
 ) -> None:
     """The command line asks for another gate than the one that the baseline of the file is for."""
     values = given({"--gate": gate, "--baseline": baseline}, {"--gate": ("deny",)})
-    assert removed == left_out(values, RULES)
+    assert removed == find_left_out(values, RULES)
 
 
 def test_a_default_that_is_given_excludes_nothing() -> None:
     """A variable that turns a flag off is no conflict, and what needs the flag is left out."""
-    off = {"--from": Given(None, ENVIRONMENT, "ASSAY_FROM", is_default=True)}
-    assert frozenset() == left_out(off | given({"--context": FILE}), RULES)
-    assert {"--version"} == left_out(off | given({"--version": FILE}), RULES)
+    off = {"--from": SourcedValue(None, ENVIRONMENT, "ASSAY_FROM", is_default=True)}
+    assert frozenset() == find_left_out(off | given({"--context": FILE}), RULES)
+    assert {"--version"} == find_left_out(off | given({"--version": FILE}), RULES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.config.environment import is_foreign, unknown, variables
+from scanner.config.environment import is_foreign, report_unknown, select_variables
 
 OF_A_SERVICE = [
     "ASSAY_SERVICE_HOST",
@@ -30,13 +30,13 @@ OF_A_SERVICE = [
 def test_variables_of_services_and_tests_set_nothing(name: str) -> None:
     """Kubernetes names them after Services: assay, assay-db."""
     assert is_foreign(name)
-    assert {} == variables({name: "tcp://10.0.0.1:80"})
+    assert {} == select_variables({name: "tcp://10.0.0.1:80"})
 
 
 @pytest.mark.parametrize("name", ["ASSAY_EXPORT", "ASSAY_REPORT", "ASSAY_PORTS", "ASSAY_PORT_80_XYZ", "ASSAY_TESTS"])
 def test_similar_variables_are_ours(name: str) -> None:
     """A misspelled variable is not taken for one of a Service."""
-    assert {name: "x"} == variables({name: "x", "PATH": "/bin"})
+    assert {name: "x"} == select_variables({name: "x", "PATH": "/bin"})
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_similar_variables_are_ours(name: str) -> None:
 )
 def test_an_unknown_variable_is_an_error_with_the_nearest_name(name: str, hint: str) -> None:
     """Its value is not shown."""
-    [error] = unknown([name, "ASSAY_DEBUG"], ["ASSAY_OUTPUT", "ASSAY_DB"])
+    [error] = report_unknown([name, "ASSAY_DEBUG"], ["ASSAY_OUTPUT", "ASSAY_DB"])
     assert f"the environment variable {name} is unknown: unset it, or correct its name. {hint}" == str(error)

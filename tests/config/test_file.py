@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scanner.config.configuration import errors, read
-from scanner.config.file import file_at, find
-from scanner.config.setting import FileKey, Form, Setting
+from scanner.config.configuration import list_errors, read
+from scanner.config.file import find_file, read_file
+from scanner.config.setting import FileKey, Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
 from scanner.posture.owners import OwnerKey
@@ -20,7 +20,7 @@ from scanner.posture.severity import DescriptionOverride, Severity
 SETTINGS = (
     Setting("db", "--db"),
     Setting("failOn", "--fail-on", many=True, choices=("new", "deny")),
-    Setting("chunkSize", "--chunk-size", Form.INTEGER, least=1, default=500),
+    Setting("chunkSize", "--chunk-size", ValueType.INTEGER, least=1, default=500),
     Setting("schedule.cron", "--expect"),
     Setting("schedule.timeZone", "--time-zone"),
 )
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 def problems(file: Path, environment: Mapping[str, str] | None = None) -> list[str]:
     """Every error, with the name of the file alone."""
-    found = errors(SETTINGS, str(file), environment or {})
+    found = list_errors(SETTINGS, str(file), environment or {})
     return [str(error).replace(f"{file.parent}/", "") for error in found]
 
 
@@ -55,7 +55,7 @@ def test_one_file_is_found(tmp_path: Path, named: str, variable: str, present: t
         if folder in present:
             (tmp_path / path).touch()
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "home"), **({"ASSAY_CONFIG": variable} if variable else {})}
-    found = find(named, environment, tmp_path / "here")
+    found = find_file(named, environment, tmp_path / "here")
     assert expected == (None if found is None else str(found).removeprefix(f"{tmp_path}/"))
 
 
@@ -63,13 +63,13 @@ def test_the_configuration_of_the_user_is_below_home(tmp_path: Path) -> None:
     """~/.config is the default of XDG_CONFIG_HOME."""
     (tmp_path / ".config/assay").mkdir(parents=True)
     (tmp_path / ".config/assay/assay.yaml").touch()
-    assert tmp_path / ".config/assay/assay.yaml" == find("", {"HOME": str(tmp_path)}, tmp_path)
+    assert tmp_path / ".config/assay/assay.yaml" == find_file("", {"HOME": str(tmp_path)}, tmp_path)
 
 
 def test_an_empty_variable_names_no_file(tmp_path: Path) -> None:
     """A script that forgets the name must not scan without its configuration."""
     with pytest.raises(UsageError, match="ASSAY_CONFIG is empty: name a file, or unset the variable"):
-        find("", {"ASSAY_CONFIG": ""}, tmp_path)
+        find_file("", {"ASSAY_CONFIG": ""}, tmp_path)
 
 
 def test_a_variable_comes_before_the_file(file: Path) -> None:
@@ -138,24 +138,24 @@ def test_a_hostile_file_is_an_error(file: Path, content: bytes, expected: str) -
 def test_a_path_without_a_file_is_an_error(tmp_path: Path, name: str, message: str) -> None:
     """Standard input is for manifests and policies."""
     with pytest.raises(UsageError, match=message):
-        file_at(Path(name) if name == "-" else tmp_path / name, SETTINGS)
+        read_file(Path(name) if name == "-" else tmp_path / name, SETTINGS)
 
 
 @pytest.mark.parametrize("content", ["", "# nothing\n", "---\n"])
 def test_an_empty_file_has_defaults(file: Path, content: str) -> None:
     """A file with comments alone is what `config init` begins with."""
     file.write_text(content)
-    assert {} == file_at(file, SETTINGS).values
+    assert {} == read_file(file, SETTINGS).values
 
 
 def test_the_digest_covers_no_secret(file: Path) -> None:
     """Two files that differ in a password have one digest: nobody can test guesses with it."""
     file.write_text("db: postgresql://bob:hunter2@db/assay\n")
-    first = file_at(file, SETTINGS).digest
+    first = read_file(file, SETTINGS).digest
     file.write_text("db: postgresql://bob:swordfish@db/assay # a comment\n")
-    assert first == file_at(file, SETTINGS).digest
+    assert first == read_file(file, SETTINGS).digest
     file.write_text("db: postgresql://bob:swordfish@other/assay\n")
-    assert first != file_at(file, SETTINGS).digest
+    assert first != read_file(file, SETTINGS).digest
 
 
 def test_posture_has_keys_without_a_flag(file: Path) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from scanner.cli.commands.catalog import settings
-from scanner.config.masking import SHOWING, Showing, shown_document
+from scanner.cli.commands.catalog import list_settings
+from scanner.config.masking import SHOWING, Visibility, mask_document
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.model.json import Json, as_object, dig
 
@@ -16,7 +16,7 @@ CANARY = "hunter2-canary"
 
 def keys() -> Iterator[str]:
     """Every key of the file, and every field of the objects in it."""
-    yield from (setting.key for setting in settings())
+    yield from (setting.key for setting in list_settings())
     for each in UNFLAGGED_KEYS:
         fields = as_object(dig(each.schema, "items", "properties"))
         yield from (f"{each.key}.{field}" for field in fields) if fields else (each.key,)
@@ -30,7 +30,7 @@ def test_every_key_has_a_class() -> None:
 def test_a_key_without_a_class_is_withheld() -> None:
     """Text, number and truth alike, and in objects as well."""
     value: Json = {"new": [CANARY, 7, True], "db": {"name": CANARY}}
-    assert {"new": ["[redacted]"] * 3, "db": {"name": "[redacted]"}} == shown_document(value)
+    assert {"new": ["[redacted]"] * 3, "db": {"name": "[redacted]"}} == mask_document(value)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_key_without_a_class_is_withheld() -> None:
 )
 def test_a_value_is_shown_by_its_class(key: str, written: Json, shown: Json) -> None:
     """What stays helps to find a mistake."""
-    assert shown == shown_document(written, key)
+    assert shown == mask_document(written, key)
 
 
 def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
@@ -75,9 +75,9 @@ def test_objects_of_the_file_are_shown_by_the_classes_of_their_fields() -> None:
     assert {
         "notifications": [{"name": "a", "url": "https://h", "keyFile": "/k", "note": "[redacted]"}],
         "tokens": [{"name": "grafana", "sha256": "[redacted]", "expires": "2027-01-01"}],
-    } == shown_document(document)
+    } == mask_document(document)
 
 
 def test_each_class_has_a_key() -> None:
     """A class that nothing has is no class."""
-    assert set(Showing) == set(SHOWING.values())
+    assert set(Visibility) == set(SHOWING.values())

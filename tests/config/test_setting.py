@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.config.setting import Form, Plain, Setting, from_node, from_text, variable_of
+from scanner.config.setting import Plain, Setting, ValueType, make_variable, parse_node, parse_text
 from scanner.documents.composer import compose
 from scanner.errors import UsageError
 
 GATES = Setting("failOn", "--fail-on", many=True, choices=("new", "deny"))
 FILTERS = Setting("filters", "--filters", many=True)
-QUIET = Setting("quiet", "--quiet", Form.BOOLEAN)
-SIZE = Setting("chunkSize", "--chunk-size", Form.INTEGER, least=1, most=100)
-QPS = Setting("qps", "--qps", Form.NUMBER, least=0)
+QUIET = Setting("quiet", "--quiet", ValueType.BOOLEAN)
+SIZE = Setting("chunkSize", "--chunk-size", ValueType.INTEGER, least=1, most=100)
+QPS = Setting("qps", "--qps", ValueType.NUMBER, least=0)
 NAME = Setting("name", "--name")
 
 
@@ -22,7 +22,7 @@ NAME = Setting("name", "--name")
 )
 def test_a_variable_follows_from_its_key(key: str, variable: str) -> None:
     """Capitals and dots separate words."""
-    assert variable == variable_of(key)
+    assert variable == make_variable(key)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_variable_follows_from_its_key(key: str, variable: str) -> None:
 )
 def test_a_variable_has_a_value(setting: Setting, text: str, value: Plain) -> None:
     """Commas separate items, except inside of brackets and where the flag has one value."""
-    assert value == from_text(setting, text)
+    assert value == parse_text(setting, text)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_variable_has_a_value(setting: Setting, text: str, value: Plain) -> No
 def test_a_variable_with_another_value_is_an_error(setting: Setting, text: str, message: str) -> None:
     """The message names the variable."""
     with pytest.raises(UsageError) as error:
-        from_text(setting, text)
+        parse_text(setting, text)
     assert message == str(error.value)
 
 
@@ -82,7 +82,7 @@ def test_a_variable_with_another_value_is_an_error(setting: Setting, text: str, 
 def test_a_key_has_a_value(setting: Setting, text: str, value: Plain) -> None:
     """The file has values of YAML."""
     [node] = compose(f"key: {text}".encode(), "a.yaml")
-    assert value == from_node(setting, node.entries()["key"])
+    assert value == parse_node(setting, node.entries()["key"])
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_a_key_with_another_value_is_an_error(setting: Setting, text: str, messa
     """The message has file, line and column. `1.30` without quotes would be 1.3."""
     [node] = compose(f"key: {text}".encode(), "a.yaml")
     with pytest.raises(UsageError) as error:
-        from_node(setting, node.entries()["key"])
+        parse_node(setting, node.entries()["key"])
     assert message == str(error.value)

@@ -9,7 +9,7 @@ from typing import Any
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import Variables
-from scanner.admission.request import Request, request_map
+from scanner.admission.request import Request, make_request_map
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -57,7 +57,7 @@ def compiled(case: Any) -> tuple[str, cel.Program | None, CompiledPolicy]:
     environment = cel.Environment()
     for name, expression in policy.variables.items():
         result = expression.program.result_type if expression.program else cel.DYN
-        environment = environment.with_variable(name, result)
+        environment = environment.add_variable(name, result)
     try:
         return "", cel.compile(case["expr"], environment), policy
     except cel.CompileError as error:
@@ -74,17 +74,17 @@ def activation_for(document: Any) -> dict[str, object]:
     """Return the inputs of the expressions as at their recording."""
     resource = resource_of(DEPLOYMENT, document)
     request = Request("CREATE", DEPLOYMENT, DEPLOYMENT, resource, resource.namespace, NAMESPACE, CONTROLLER)
-    mapped = {**request_map(request), "dryRun": False}
+    mapped = {**make_request_map(request), "dryRun": False}
     return {"object": document, "oldObject": None, "request": mapped, "namespaceObject": NAMESPACE}
 
 
 def _evaluated(
     program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object], text: str
 ) -> dict[str, object]:
-    metered = policy.activation(activation, metered=True)
+    metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.take_unpaid_cost() if isinstance(variables, Variables) else 0)
     if isinstance(measured.outcome, cel.EvaluationError):
         return {"error": f"expression '{text}' resulted in error: {measured.outcome}", "cost": cost}
     return {"type": cel.type_name(measured.outcome), "value": measured.outcome, "cost": cost}

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.operations import Node, Operation, apply, same
-from scanner.policies.mutating.evaluator import refusal
+from scanner.mutate.operations import Node, PatchOperation, apply, is_same_json
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.conformance.cases import RECORDED, Result
 from tests.conformance.policies import ADMIN, AllowAdmin
 
@@ -26,7 +26,7 @@ SPROCKET = Kind("mu.example.com", "v1", "Sprocket", "sprockets", namespaced=True
 def schemas() -> KnownSchemas:
     """Return the shipped schemas, and those of the custom kind of the cases."""
     definition = json.loads((RECORDED / "sprocket.json").read_text(encoding="utf-8"))
-    return KnownSchemas({**builtin_schemas(), **custom_schemas(definition)})
+    return KnownSchemas({**builtin_schemas(), **read_custom_schemas(definition)})
 
 
 def compare_mutations(data: Any) -> Iterator[Result]:
@@ -69,11 +69,14 @@ def actual(invocation_results: tuple[InvocationResult, ...], before: Any) -> dic
         for check_result in invocation_result.check_results:
             match check_result.outcome:
                 case Errored(would_deny=True) as error:
-                    text = error.message if error.code == 500 else refusal(invocation_result.invocation, error)
+                    text = error.message if error.code == 500 else write_refusal(invocation_result.invocation, error)
                     return {"denied": {"code": error.code, "reason": error.reason, "message": text}}
                 case WouldChange(patch=patch):
                     after = apply(
-                        [Operation(operation.op, operation.path, cast("Node", operation.value)) for operation in patch],
+                        [
+                            PatchOperation(operation.op, operation.path, cast("Node", operation.value))
+                            for operation in patch
+                        ],
                         after,
                     )
                 case _:
@@ -103,7 +106,7 @@ def agrees(ours: Any, theirs: Any, before: Any) -> bool:
     if isinstance(ours, list) and isinstance(theirs, list):
         partners = _partners(ours, before if isinstance(before, list) else [])
         return len(ours) == len(theirs) and all(map(agrees, ours, theirs, partners))
-    return same(ours, theirs)
+    return is_same_json(ours, theirs)
 
 
 def _partners(elements: list[Any], before: list[Any]) -> list[Any]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from scanner.api import Auditor, InvalidManifest, InvocationResult
-from scanner.cel import Answer, Question
-from scanner.cluster.definitions import builtin_kinds, definition_of
+from scanner.cel import AuthorizerAnswer, Question
+from scanner.cluster.definitions import builtin_kinds, read_definition
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind, Errored, Passed, Violated
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
@@ -53,14 +53,14 @@ class RecordedAuditor(Auditor):
 class AllowAdmin:
     """The authorizer of the recordings: the admin may do everything, others nothing."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """Allow the admin, and deny every other subject."""
-        return Answer(allowed=question.subject.username == ADMIN.username)
+        return AuthorizerAnswer(allowed=question.subject.username == ADMIN.username)
 
 
 def compare_policies(data: Any) -> Iterator[Result]:
     """Yield the results of each object: every failure of every policy for a CREATE."""
-    definitions = [definition_of(document) for document in data.get("definitions", ())]
+    definitions = [read_definition(document) for document in data.get("definitions", ())]
     kinds = [kind for definition in definitions for kind in definition.kinds]
     auditor = RecordedAuditor(
         policies=data["policies"],

@@ -10,7 +10,7 @@ import pytest
 
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject, as_text, dig
-from scanner.mutate.defaulting import defaulted
+from scanner.mutate.defaulting import set_defaults
 from scanner.mutate.schema import Schema
 from tests.conformance.cases import load, parameters
 
@@ -32,6 +32,6 @@ def stored_objects(data: Any) -> Iterator[tuple[Schema, JsonObject]]:
 @pytest.mark.parametrize("path", parameters("costs", "matching", "mutations", "policies"))
 def test_recorded_objects_have_their_defaults(path: Path) -> None:
     """Setting the defaults of an object that a server stored gives back the very same object."""
-    completed = [(document, defaulted(schema, document)) for schema, document in stored_objects(load(path))]
+    completed = [(document, set_defaults(schema, document)) for schema, document in stored_objects(load(path))]
     assert AT_LEAST < len(completed)
     assert [] == [document for document, after in completed if after is not document]

@@ -18,12 +18,12 @@ import pytest
 
 from scanner.api import Auditor, InvocationResult, KyvernoContext
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.resource import Kind, resource_of
-from scanner.mutate.operations import same
+from scanner.mutate.operations import is_same_json
 from scanner.policies.kyverno.configuration import DEFAULT
 from scanner.policies.kyverno.libraries import NoClusterData
-from scanner.policies.mutating.together import answers, invocations
+from scanner.policies.mutating.together import list_invocations, try_orders
 from tests import server_words
 from tests.conformance.cases import folder, load
 from tests.conformance.mutations import actual
@@ -92,7 +92,7 @@ def auditor(policies: list[Any], bindings: list[Any] | None = None, version: str
         bindings=[binding(policy["metadata"]["name"]) for policy in policies] if bindings is None else bindings,
         kinds=KINDS,
         kubernetes_version=version,
-        schemas=KnownSchemas({**builtin_schemas(), **custom_schemas(definition())}),
+        schemas=KnownSchemas({**builtin_schemas(), **read_custom_schemas(definition())}),
     )
 
 
@@ -141,7 +141,7 @@ def answer_of(before: Any, invocation_results: tuple[InvocationResult, ...]) -> 
 
 def differences(before: Any, after: Any, path: str) -> Iterator[list[str]]:
     """Yield path, value before and value after of each change, by path."""
-    if same(before, after):
+    if is_same_json(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for name in sorted(before.keys() | after.keys()):
@@ -171,14 +171,14 @@ def labels_made(policies: list[Any], document: Any) -> set[frozenset[str]]:
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    resource, context = resource_of(kind, document), mutating_auditor.context.on(("UPDATE",))
+    resource, context = resource_of(kind, document), mutating_auditor.context.replace_operations(("UPDATE",))
     asked_of = [
         (bound, invocation)
         for bound in mutating_auditor.bound
-        for invocation in invocations(bound, resource, kind, context)
+        for invocation in list_invocations(bound, resource, kind, context)
     ]
     given = document["metadata"]["labels"].items()
-    results: list[Any] = [answer.after for answer in answers(asked_of)]
+    results: list[Any] = [answer.after for answer in try_orders(asked_of)]
     return {
         frozenset(f"{name}={text}" for name, text in result["metadata"]["labels"].items() - given) for result in results
     }

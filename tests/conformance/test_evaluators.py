@@ -13,7 +13,7 @@ import pytest
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
-from scanner.admission.request import Request, filtered_namespace, request_map
+from scanner.admission.request import Request, filter_namespace, make_request_map
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.policies.manifest import read_policy
@@ -72,8 +72,8 @@ def inputs_of(document: JsonObject, namespace: JsonObject) -> dict[str, object]:
     kind = Kind(group, version, name, f"{name.lower()}s", namespaced=bool(dig(document, "metadata", "namespace")))
     resource = resource_of(kind, as_object(document))
     request = Request("CREATE", kind, kind, resource, resource.namespace, namespace, ADMIN)
-    filtered = filtered_namespace(namespace)
-    return {"object": document, "oldObject": None, "request": request_map(request), "namespaceObject": filtered}
+    filtered = filter_namespace(namespace)
+    return {"object": document, "oldObject": None, "request": make_request_map(request), "namespaceObject": filtered}
 
 
 EVALUATIONS: dict[str, Callable[[Any], Iterator[Evaluation]]] = {
@@ -91,13 +91,14 @@ class Part:
 
     number: ClassVar[int]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("path", parameters(*EVALUATIONS))
     def test_the_evaluators_agree_on_every_recorded_case(self, path: Path) -> None:
         """Values, error texts and the inputs that are read are equal: variables of the policy, questions to the authorizer."""
         agreement = Agreement()
         data = part_of(load(path), self.number)
         for program, policy, base in EVALUATIONS[path.name.removesuffix(".json.gz")](data):
-            agreement.differences += differences(program, policy.activation, base, agreement)
+            agreement.differences += differences(program, policy.make_activation, base, agreement)
         assert [] == agreement.differences
         assert agreement.pairs > 0
 
@@ -122,7 +123,7 @@ def answer(
     evaluate: Callable[[Mapping[str, object]], cel.Value], policy: CompiledPolicy, base: Mapping[str, object]
 ) -> object:
     """The value or the error of an evaluation."""
-    activation, _ = recording_activation(policy.activation, base)
+    activation, _ = recording_activation(policy.make_activation, base)
     try:
         return tagged(evaluate(activation))
     except cel.EvaluationError as error:

@@ -19,6 +19,7 @@ class Part:
 
     number: ClassVar[int]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("path", parameters(*COMPARISONS))
     def test_no_recorded_verdict_is_lost(self, path: Path, tmp_path: Path) -> None:
         """The score of a part reaches its floor."""

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.config.values import seconds
+from scanner.config.values import parse_seconds
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.scans.scan import SILENCE
 from scanner.policies.language import LANGUAGES
-from scanner.posture.workloads import usual_controllers
+from scanner.posture.workloads import list_usual_controllers
 from tests.deploy.programs import BASE, base
 
 MANIFESTS = base()
@@ -123,7 +123,7 @@ def test_every_kind_above_pods_is_granted() -> None:
     plurals = {
         (group, plural)
         for group, _, kind, plural, _ in table["kinds"]
-        if (group, kind) in usual_controllers([("", "Pod")])
+        if (group, kind) in list_usual_controllers([("", "Pod")])
     }
     assert plurals <= granted()
 
@@ -189,7 +189,7 @@ def test_memory_and_processors_are_limited() -> None:
 
 def test_the_deadline_agrees_with_the_time_limit_of_a_kind() -> None:
     """Kubernetes ends no scan whose lists are within their time limit, and whose heartbeat is not old."""
-    limit = seconds(as_text(configuration()["kindTimeout"])) or 0
+    limit = parse_seconds(as_text(configuration()["kindTimeout"])) or 0
     deadline = dig(manifest("CronJob"), "spec", "jobTemplate", "spec", "activeDeadlineSeconds")
     assert isinstance(deadline, int)
     assert 0 < limit <= deadline - SILENCE

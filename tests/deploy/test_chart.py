@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from scanner import __version__
-from scanner.cli.commands.catalog import settings
-from scanner.config.schema import schema_of
+from scanner.cli.commands.catalog import list_settings
+from scanner.config.schema import make_schema
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scripts.generate_chart_readme import PAGE, page, values
 from tests.deploy.matrix import EVERYTHING, FLEET, MATRIX, RULES, SCRAPED, SERVE
@@ -54,7 +54,7 @@ def test_no_pod_gets_variables_of_services(case: JsonObject) -> None:
 @ROUND
 def test_the_configuration_has_known_keys_alone(case: JsonObject) -> None:
     """Every key of assay.yaml is one of its schema."""
-    assert set(configuration(rendered(case))) <= set(as_object(schema_of(settings())["properties"]))
+    assert set(configuration(rendered(case))) <= set(as_object(make_schema(list_settings())["properties"]))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import re
 import jsonschema
 import pytest
 
-from scanner.cli.commands.catalog import settings
-from scanner.config.file import file_at
+from scanner.cli.commands.catalog import list_settings
+from scanner.config.file import read_file
 from scanner.documents.composer import compose
 from scripts.generate_configuration import PAGE, SCHEMA, page, schema
 from tests.docs.pages import ROOT
@@ -33,7 +33,7 @@ def test_an_example_is_valid(example: str, tmp_path_factory: pytest.TempPathFact
     """For Assay and for an editor."""
     path = tmp_path_factory.mktemp("example") / "assay.yaml"
     path.write_text(example)
-    assert () == file_at(path, settings()).errors
+    assert () == read_file(path, list_settings()).errors
     [document] = compose(example.encode(), "example")
     jsonschema.Draft202012Validator(json.loads(schema())).validate(document.json())
 

@@ -123,6 +123,7 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
+@pytest.mark.long
 def test_a_docstring_names_the_errors_that_its_function_raises() -> None:
     """Every docstring has the verb and every error, or one above it that is narrower than AssayError."""
     missing = {function.place: unnamed(function, scanner()) for function in raising(scanner())}

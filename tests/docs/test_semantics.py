@@ -13,12 +13,12 @@ from scanner import cel
 from scanner.cel import (
     AUTHORIZATION,
     Authorizer,
+    AuthorizerSubject,
     CompileError,
     Environment,
     EvaluationError,
-    Subject,
     Timestamp,
-    for_patches,
+    allow_patches,
 )
 from scanner.policies.kyverno import libraries as kyverno
 from tests.cel.measuring import Refusing
@@ -47,7 +47,7 @@ def _examples() -> list[Example]:
 
 def _activation() -> dict[str, object]:
     text = (PAGES / "README.md").read_text().split("```yaml\n")[1].split("```")[0]
-    decider = Authorizer(Refusing(), Subject("jane", ()))
+    decider = Authorizer(Refusing(), AuthorizerSubject("jane", ()))
     check = decider.request_resource(group="apps", resource="deployments", namespace="team-1")
     documents: dict[str, object] = yaml.safe_load(text)
     values = kyverno.library_values(kyverno.NoClusterData(), Timestamp(0))
@@ -60,7 +60,7 @@ MODES = {
     "": ENVIRONMENT,
     "1.37": Environment(version=(1, 37)).extend(AUTHORIZATION),
     "1.31": Environment(version=(1, 31)).extend(AUTHORIZATION),
-    "patch": for_patches(ENVIRONMENT),
+    "patch": allow_patches(ENVIRONMENT),
     "kyverno": kyverno.environment(namespaced=False),
 }
 

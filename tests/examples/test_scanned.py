@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from tests.command import assay_here
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "examples" / "README.md").read_text()
-ASSAY = Path(sys.executable).with_name("assay")
 RECORDED = json.loads(Path(__file__).with_name("verdicts.json").read_text())
 STATES = ("before", "after")
 POLICIES = ("policies", "policies-mutating", "policies-kyverno")
@@ -37,11 +35,6 @@ class Ran:
     folder: Path
 
 
-def assay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in the root of the repository."""
-    return subprocess.run([ASSAY, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-
-
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     """Both states, scanned one after the other into one database, as the README shows it."""
@@ -50,12 +43,13 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
 
 
 def _scanned(state: str, folder: Path) -> Ran:
-    done = assay(
+    done = assay_here(
         *("scan", "-q", "-o", "json", "--from", f"examples/cluster/{state}"),
         *(argument for name in POLICIES for argument in ("-f", f"examples/{name}")),
         *("--cluster-name", "shop", "--db", folder / "assay.db", "--html", folder / state),
+        home=ROOT,
     )
-    return Ran(done.returncode, json.loads(done.stdout), folder / state)
+    return Ran(done.code, done.report, folder / state)
 
 
 def findings(ran: Ran, language: str) -> list[Json]:
@@ -192,10 +186,11 @@ def test_markup_stays_text_in_every_page(ran: dict[str, Ran]) -> None:
 
 def test_an_unbound_policy_can_be_previewed(tmp_path: Path) -> None:
     """The command of the README, with the findings that a binding would bring."""
-    done = assay(
+    done = assay_here(
         *("scan", "-q", "-o", "json", "--from", "examples/cluster/after", "-f", "examples/policies-unbound"),
         *("--assume-bound", "graceful-shutdown=Warn", "--db", tmp_path / "preview.db"),
+        home=ROOT,
     )
-    verdicts = {_verdict(item) for item in as_list(json.loads(done.stdout)["findings"])}
+    verdicts = {_verdict(item) for item in as_list(done.report["findings"])}
     assert "the pod gets less than 10 seconds to shut down" in {item[5] for item in verdicts if item[4] == "checkout"}
     assert "no readiness probe: wiki" in {item[5] for item in verdicts if item[4] == "wiki"}

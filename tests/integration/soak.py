@@ -28,7 +28,7 @@ import urllib3
 
 from scanner.model.json import JsonObject
 from scanner.store import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.command import ASSAY, environment
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.made import binding, labelled, namespace, policy
@@ -121,7 +121,7 @@ class Soak:
         """Prune all scans but the newest ones, as on the day after the oldest of these."""
         newest = rows(self.url, f"SELECT started_at FROM scans ORDER BY number DESC LIMIT {KEPT}")
         oldest = datetime.fromisoformat(str(newest[-1]["started_at"]))
-        prune(self.url, Rule(days=1), oldest + timedelta(days=1))
+        prune(self.url, RetentionRule(days=1), oldest + timedelta(days=1))
 
     def figures(self, memory: float, seconds: float) -> Figures:
         """The figures after a scan."""

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor
-from scanner.cel import Answer
+from scanner.cel import AuthorizerAnswer
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, Violated
-from scanner.policies.mutating.evaluator import refusal
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.integration.apiserver import ApiServer
 from tests.integration.made import binding, labelled, policy
 from tests.integration.manifests import Violation, apply, dry_run, dry_run_create, violations, wait_until_enforced
@@ -122,9 +122,9 @@ def verdict_of_assay(document: JsonObject, name: str, spec: JsonObject) -> list[
 class AllowAll:
     """The authorizer of an administrator."""
 
-    def decide(self, question: object) -> Answer:
+    def decide(self, question: object) -> AuthorizerAnswer:
         del question
-        return Answer(allowed=True)
+        return AuthorizerAnswer(allowed=True)
 
 
 def config_map(name: str) -> JsonObject:
@@ -211,7 +211,7 @@ def predicted_refusal(document: JsonObject, policy_and_binding: list[JsonObject]
     (invocation_result,) = auditor.evaluate(document, operation="CREATE")
     outcomes = (check_result.outcome for check_result in invocation_result.check_results)
     errors = (outcome for outcome in outcomes if isinstance(outcome, Errored))
-    return next((refusal(invocation_result.invocation, error) for error in errors), "")
+    return next((write_refusal(invocation_result.invocation, error) for error in errors), "")
 
 
 def wait_until_mutated(server: ApiServer, document: JsonObject) -> None:

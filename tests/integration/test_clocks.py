@@ -25,7 +25,7 @@ def test_the_clock_of_the_api_server_dates_a_scan_of_a_machine_that_is_behind(
     with open_store(str(tmp_path / "assay.db")) as store:
         behind = run(cluster, store, Options(), scan_id="behind", clock=lambda: datetime.now(UTC) - LATE)
         right = run(cluster, store, Options(), scan_id="right", clock=lambda: datetime.now(UTC))
-        methods = [store.record(scan.id).method for scan in (behind, right)]
+        methods = [store.read_scan(scan.id).method for scan in (behind, right)]
 
     assert SOON > abs(datetime.now(UTC) - behind.started_at)
     assert behind.finished_at

@@ -12,7 +12,7 @@ from scanner.api import UserInfo
 from scanner.model.json import JsonObject, as_object
 from scanner.model.resource import Kind
 from scanner.mutate.versions import convert
-from scanner.policies.plan import families
+from scanner.policies.plan import group_families
 from tests.integration.fuzz.case import Case
 from tests.integration.fuzz.compare import compared, outcome_of
 from tests.integration.fuzz.manifests import binding_named, policy_named
@@ -39,7 +39,7 @@ def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 def several(stage: Stage) -> list[tuple[Kind, ...]]:
     """The kinds that the server serves in several versions, without those that no policy matches."""
-    return [family for family in families(stage.kinds) if len(family) > 1 and family[0].group != GROUP]
+    return [family for family in group_families(stage.kinds) if len(family) > 1 and family[0].group != GROUP]
 
 
 def kind_of(stage: Stage, stored: Stored) -> Kind:

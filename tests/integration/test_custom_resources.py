@@ -20,10 +20,10 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind
-from scanner.mutate.difference import difference
-from scanner.mutate.operations import Operation, apply
+from scanner.mutate.difference import find_changes
+from scanner.mutate.operations import PatchOperation, apply
 from scanner.mutate.schema import Schemas
-from scanner.policies.mutating.evaluator import refusal
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.manifests import apply as store
 from tests.mutate.test_custom import SPEC
@@ -176,9 +176,9 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
     (invocation_result,) = invocation_results
     outcome = invocation_result.check_results[0].outcome
     if isinstance(outcome, Errored):
-        return outcome.message if outcome.code == 500 else refusal(invocation_result.invocation, outcome)
+        return outcome.message if outcome.code == 500 else write_refusal(invocation_result.invocation, outcome)
     changes = outcome.patch if isinstance(outcome, WouldChange) else ()
-    operations = [Operation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
+    operations = [PatchOperation(change.op, change.path, change.value) for change in changes]  # type: ignore[arg-type]
     changed: Any = apply(operations, document)  # type: ignore[arg-type]
     return changed  # type: ignore[no-any-return]
 
@@ -186,7 +186,7 @@ def _outcome(invocation_results: tuple[InvocationResult, ...], document: JsonObj
 def _is_same(ours: JsonObject | str, theirs: JsonObject | str) -> bool:
     if isinstance(ours, str) or isinstance(theirs, str):
         return ours == theirs
-    return not difference(_plain(ours), _plain(theirs))
+    return not find_changes(_plain(ours), _plain(theirs))
 
 
 def _plain(document: JsonObject) -> Any:

@@ -17,8 +17,8 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.schema import Schemas
-from scanner.mutate.storing import requested
-from scanner.policies.mutating.together import answers, invocations
+from scanner.mutate.storing import read_request
+from scanner.policies.mutating.together import list_invocations, try_orders
 from tests.cli.conftest import Assay
 from tests.integration import mutations
 from tests.integration.apiserver import ApiServer, running
@@ -148,16 +148,16 @@ def predicted(stage: Stage, name: str) -> set[str]:
         kubernetes_version="1.36",
     )
     new, old = stage.versions
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({old}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({old}))
     schema = stage.schemas.schema(new)
     assert schema
-    resource = resource_of(new, requested(schema, stage.cog(name)))
+    resource = resource_of(new, read_request(schema, stage.cog(name)))
     acting = [
         (policy, invocation_result)
         for policy in auditor.bound
-        for invocation_result in invocations(policy, resource, new, context)
+        for invocation_result in list_invocations(policy, resource, new, context)
     ]
-    return {answer.refused or shown(answer.after) for answer in answers(acting)}
+    return {answer.refusal or shown(answer.after) for answer in try_orders(acting)}
 
 
 def shown(document: JsonObject) -> str:

@@ -76,21 +76,21 @@ class Recorder:
         """See Store."""
         self._store.begin(replace(start, tool_version=self._assay or start.tool_version))
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         """See Store."""
-        return self._store.packed(result)
+        return self._store.pack(result)
 
     def beat(self, scan_id: str) -> None:
         """See Store."""
         self._store.beat(scan_id)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         """See Store."""
-        self._store.page(scan_id, result)
+        self._store.write_page(scan_id, result)
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """See Store."""
-        self._store.controllers(scan_id, kind, objects)
+        self._store.write_controllers(scan_id, kind, objects)
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         """See Store."""
@@ -153,7 +153,7 @@ class Player:
         scope = Scope(namespaces=(step.flags["namespace"],) if step.flags else ())
         name = f"step-{step.step}"
         run(cluster, store, Options(scope), scan_id=name, clock=lambda: next(moments, step.at))
-        record = history.store.record(name)
+        record = history.store.read_scan(name)
         history.records[step.step], history.logs[step.step] = record, log_of(record)
 
 
@@ -168,13 +168,13 @@ def refusal(store: SqlStore, identity: ClusterIdentity) -> str:
 
 def log_of(record: StoredScan) -> list[str]:
     """What a scan recorded, in the form of the expected log."""
-    names = {each.stored.problem: each.stored.finding.outcome.message for each in record.by_problem()}
+    names = {each.stored.problem: each.stored.finding.outcome.message for each in record.findings_by_problem()}
     lines = [f"scan {record.scan.state}, {record.unchecked} unchecked"]
     lines += [f"finding {line}" for stored in record.findings() if (line := finding_line(stored))]
-    lines += [f"finding {finding_line(stored)}" for stored in record.resolved()]
+    lines += [f"finding {finding_line(stored)}" for stored in record.resolved_findings()]
     lines += [
         f"problem {line}"
-        for problem in problems(record.by_problem())
+        for problem in problems(record.findings_by_problem())
         if (line := problem_line(problem, names[problem.id]))
     ]
     return sorted(lines)
@@ -243,7 +243,7 @@ def test_no_problem_is_new_twice_or_reopened_while_it_is_open(history: History) 
     """Counted over all scans, whatever the log of each of them is."""
     known: dict[str, str] = {}
     for step in STEPS:
-        for problem in problems(history.records[step.step].by_problem()):
+        for problem in problems(history.records[step.step].findings_by_problem()):
             before = known.get(problem.id, "")
             expected = {"": "new", "resolved": "reopened"}.get(before, "open")
             assert problem.status in {expected, "resolved"}, (step.title, before, problem)
@@ -263,7 +263,7 @@ def test_first_seen_never_moves(history: History) -> None:
         record = history.records[step.step]
         for stored in record.findings():
             assert stored.first_seen == first.setdefault(stored.id, first.get(stored.continues, stored.first_seen))
-        for problem in problems(record.by_problem()):
+        for problem in problems(record.findings_by_problem()):
             assert problem.first_seen == first.setdefault(problem.id, problem.first_seen)
 
 
@@ -278,7 +278,7 @@ def test_opened_at_is_the_beginning_of_the_episode(history: History) -> None:
             elif stored.status != "open":
                 opened[stored.id] = step.at
             assert opened[stored.id] == stored.opened_at
-        for problem in problems(record.by_problem()):
+        for problem in problems(record.findings_by_problem()):
             if problem.status in {"new", "reopened"}:
                 opened[problem.id] = step.at
             assert opened[problem.id] == problem.opened_at
@@ -286,7 +286,7 @@ def test_opened_at_is_the_beginning_of_the_episode(history: History) -> None:
 
 def test_a_report_of_a_day_stays_as_it_was(history: History) -> None:
     """After 40 scans, each record says what it said when its scan had ended."""
-    again = {step.step: log_of(history.store.record(f"step-{step.step}")) for step in STEPS}
+    again = {step.step: log_of(history.store.read_scan(f"step-{step.step}")) for step in STEPS}
     assert history.logs == again
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from scanner.audit.population import examined
+from scanner.audit.population import record_object
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import as_list, as_object
 from scanner.model.population import DEFAULT_KEYS, Workload
 from scanner.model.resource import METADATA_ONLY, Kind, resource_of
 from scanner.model.scans.scan import Scope
 from scanner.posture.workloads import Workloads
-from scanner.scan.intermediates import IntermediateNote, IntermediatePage, IntermediateStep, intermediate_pages
+from scanner.scan.intermediates import IntermediateNote, IntermediatePage, IntermediateStep, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from tests.integration.apiserver import running
 from tests.integration.controlled import Filled
@@ -43,12 +43,12 @@ def listed(filled: Filled, user: str, scope: Scope) -> tuple[dict[str, Workload]
     items = [
         as_object(item) for page in cluster.pages(PODS) for item in as_list(as_object(orjson.loads(page.data))["items"])
     ]
-    pods = [examined(resource_of(PODS, item), DEFAULT_KEYS) for item in items]
-    steps = list(intermediate_pages(listing, [pod.controller for pod in pods if pod.controller], [PODS], served))
+    pods = [record_object(resource_of(PODS, item), DEFAULT_KEYS) for item in items]
+    steps = list(list_intermediate_pages(listing, [pod.controller for pod in pods if pod.controller], [PODS], served))
     workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in served})
     for record in (record for step in steps if isinstance(step, IntermediatePage) for record in step.objects):
         workloads.add(record)
-    return {pod.name: workloads.of(pod) for pod in pods}, steps
+    return {pod.name: workloads.find(pod) for pod in pods}, steps
 
 
 def notes(steps: list[IntermediateStep]) -> list[str]:

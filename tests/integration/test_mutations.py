@@ -20,9 +20,9 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.model.json import JsonObject, as_object, as_text, dig
 from scanner.model.outcome import Errored, WouldChange
 from scanner.model.resource import Kind, UserInfo
-from scanner.mutate.operations import Operation, apply, same
+from scanner.mutate.operations import PatchOperation, apply, is_same_json
 from scanner.mutate.schema import Schemas
-from scanner.policies.mutating.evaluator import refusal
+from scanner.policies.mutating.evaluator import write_refusal
 from tests.conformance.mutations import agrees
 from tests.integration import examples, mutations
 from tests.integration.apiserver import ApiServer, running
@@ -89,7 +89,7 @@ def _wait_until_mutating(server: ApiServer, probe: JsonObject) -> None:
 
 
 def _untouched(answer: Answer, before: JsonObject) -> bool:
-    return answer.status == 200 and same(_compared(as_object(answer.body)), _compared(before))
+    return answer.status == 200 and is_same_json(_compared(as_object(answer.body)), _compared(before))
 
 
 @pytest.mark.parametrize("name", sorted(mutations.POLICIES))
@@ -129,7 +129,7 @@ def _as_predicted(invocation_results: tuple[InvocationResult, ...], document: Js
     return (
         not [*_refusals(invocation_results)]
         and agrees(predicted, made, before)
-        and same(made, before) is same(predicted, before)
+        and is_same_json(made, before) is is_same_json(predicted, before)
     )
 
 
@@ -138,7 +138,7 @@ def _refusals(invocation_results: tuple[InvocationResult, ...]) -> Iterator[str]
         for check_result in invocation_result.check_results:
             if isinstance(check_result.outcome, Errored) and check_result.outcome.would_deny:
                 yield check_result.outcome.message
-                yield refusal(invocation_result.invocation, check_result.outcome)
+                yield write_refusal(invocation_result.invocation, check_result.outcome)
 
 
 def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObject) -> JsonObject:
@@ -147,7 +147,7 @@ def _after(invocation_results: tuple[InvocationResult, ...], document: JsonObjec
         for check_result in invocation_result.check_results:
             if isinstance(check_result.outcome, WouldChange):
                 patch = check_result.outcome.patch
-                mutated = apply([Operation(step.op, step.path, step.value) for step in patch], mutated)  # type: ignore[arg-type]
+                mutated = apply([PatchOperation(step.op, step.path, step.value) for step in patch], mutated)  # type: ignore[arg-type]
     return as_object(mutated)
 
 

@@ -217,12 +217,13 @@ def test_a_finding_is_explained_with_its_workload(limited: Scanned, scanned: Sca
     } == lines
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("fixture", ["scanned", "limited"])
 def test_every_outcome_can_be_computed_from_the_stored_objects(fixture: str, request: pytest.FixtureRequest) -> None:
     """Matched objects without those not evaluated and those of findings pass, for every check of every language."""
     ran, database = request.getfixturevalue(fixture)
     with open_reader(f"sqlite:///{database}") as store:
-        record = store.record(str(dig(ran.report, "provenance", "scanId")))
+        record = store.read_scan(str(dig(ran.report, "provenance", "scanId")))
         assert counted(record) == recomputed(record)
         assert sum(line.objects for line in record.coverage) == len(list(record.population()))
         policies_by_outcome: dict[OutcomeName, set[str]] = {}

@@ -14,11 +14,11 @@ from pathlib import Path
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from scanner.mutate.decoding import strictly_decoded
-from scanner.mutate.difference import difference
-from scanner.mutate.operations import Operation, apply
-from scanner.mutate.registry import between_passes, stored
-from scanner.mutate.walk import within, without
+from scanner.mutate.decoding import decode_strictly
+from scanner.mutate.difference import find_changes
+from scanner.mutate.operations import PatchOperation, apply
+from scanner.mutate.registry import prepare_second_pass, store_update
+from scanner.mutate.walk import apply_within, drop_members
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.storable import STORABLE
 
@@ -33,7 +33,7 @@ NEEDED = ("namespaces/default", "namespaces/kube-system")
 EXPLAINED = ("timeAdded", "targetCPUUtilizationPercentage")
 """Members that the server fills with the time of the request, and one that it stores otherwise when a mutation removes it.
 
-`converted_into` has the rule: after a mutation the request's own object keeps its metric; the mutation fuzz holds it.
+`convert_into` has the rule: after a mutation the request's own object keeps its metric; the mutation fuzz holds it.
 """
 
 
@@ -82,14 +82,17 @@ def group_version_kind(document: JsonObject) -> tuple[str, str, str]:
     return group, version, as_text(document["kind"])
 
 
-def edits(live: JsonObject) -> Iterator[Operation]:
+def edits(live: JsonObject) -> Iterator[PatchOperation]:
     """Every member removed or emptied, but those that say which object it is."""
     for path, value in members(
-        without(within("metadata", lambda metadata: without(metadata, *IDENTITY))(live), "apiVersion", "kind"), ""
+        drop_members(
+            apply_within("metadata", lambda metadata: drop_members(metadata, *IDENTITY))(live), "apiVersion", "kind"
+        ),
+        "",
     ):
-        yield Operation("remove", path)
+        yield PatchOperation("remove", path)
         empty = type(value)() if isinstance(value, dict | list | str | int) else None
-        yield Operation("replace", path, empty)
+        yield PatchOperation("replace", path, empty)
 
 
 def members(value: Json, path: str) -> Iterator[tuple[str, Json]]:
@@ -101,16 +104,18 @@ def members(value: Json, path: str) -> Iterator[tuple[str, Json]]:
         yield from members(member, place)
 
 
-def text_of(edit: Operation, live: JsonObject, edited: JsonObject, answer: JsonObject) -> str:
+def text_of(edit: PatchOperation, live: JsonObject, edited: JsonObject, answer: JsonObject) -> str:
     """The differences as text, empty when there are none."""
     schema = builtin_schemas()[group_version_kind(live)]
-    ours = comparable(stored(schema, live, between_passes(schema, live, strictly_decoded(schema, edited, live))))
-    changes = difference(ours, comparable(answer))  # type: ignore[arg-type]
+    ours = comparable(
+        store_update(schema, live, prepare_second_pass(schema, live, decode_strictly(schema, edited, live)))
+    )
+    changes = find_changes(ours, comparable(answer))  # type: ignore[arg-type]
     return f"{live['kind']} {edit.op} {edit.path}: {changes}" if changes else ""
 
 
 def comparable(document: JsonObject) -> JsonObject:
     """A document without what every write counts or dates."""
-    annotations = without(as_object(dig(document, "metadata", "annotations")), COUNTER)
-    metadata = without(as_object(document["metadata"]), "annotations", *BOOKKEEPING)
+    annotations = drop_members(as_object(dig(document, "metadata", "annotations")), COUNTER)
+    metadata = drop_members(as_object(document["metadata"]), "annotations", *BOOKKEEPING)
     return {**document, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.model.missing_right import MissingRight, missing_right
+from scanner.model.missing_right import MissingRight, parse_missing_right
 
 RIGHT = MissingRight("list", "configmaps", "settings", "system:serviceaccount:audit:reader")
 
@@ -24,7 +24,7 @@ def test_the_sentence_names_the_right_twice() -> None:
 @pytest.mark.parametrize("after", ["", ", or pass --skip-kind configmaps to record the gap on purpose."])
 def test_a_right_is_read_back_from_the_reason_of_a_gap(right: MissingRight, before: str, after: str) -> None:
     """The reason may have a clause before the sentence, and a second remedy after it."""
-    assert right == missing_right(f"{before}{right}{after}")
+    assert right == parse_missing_right(f"{before}{right}{after}")
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_a_right_is_read_back_from_the_reason_of_a_gap(right: MissingRight, befo
 )
 def test_another_reason_names_no_right(why: str) -> None:
     """A sentence that a server writes into its message is no right of the scan."""
-    assert None is missing_right(why)
+    assert None is parse_missing_right(why)

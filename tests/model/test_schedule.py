@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.errors import UsageError
-from scanner.model.schedule import Schedule, schedule_of
+from scanner.model.schedule import Schedule, parse_schedule
 
 RECORDED = json.loads((Path(__file__).parents[1] / "schedules" / "recorded.json").read_text("utf-8"))
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -27,7 +27,7 @@ def times(schedule: Schedule, after: datetime, count: int) -> list[str]:
     """The next times of a schedule, as RFC 3339."""
     found: list[str] = []
     moment: datetime | None = after
-    while len(found) < count and moment is not None and (moment := schedule.after(moment)):
+    while len(found) < count and moment is not None and (moment := schedule.find_next(moment)):
         found.append(f"{moment:%Y-%m-%dT%H:%M:%SZ}")
     return found
 
@@ -43,7 +43,7 @@ def test_times_are_those_of_the_controller(zone: str, cases: list[dict[str, Any]
     """Also where clocks change at midnight, or by half an hour."""
     expected = {(case["schedule"], case["after"]): case["times"] for case in cases}
     actual = {
-        (text, after): times(schedule_of(text, ZoneInfo(zone)), datetime.fromisoformat(after), 4)
+        (text, after): times(parse_schedule(text, ZoneInfo(zone)), datetime.fromisoformat(after), 4)
         for text, after in expected
     }
     assert expected == actual
@@ -53,7 +53,7 @@ def test_times_are_those_of_the_controller(zone: str, cases: list[dict[str, Any]
 def test_what_a_cronjob_may_not_have_is_an_error(text: str) -> None:
     """The message names the schedule, and shows a valid one."""
     with pytest.raises(UsageError, match=r"^schedule .*Example: '17 2"):
-        schedule_of(text, BERLIN)
+        parse_schedule(text, BERLIN)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_a_cronjob_may_not_have_is_an_error(text: str) -> None:
 def test_a_schedule_without_expected_times_has_a_remedy(text: str, remedy: str) -> None:
     """Kubernetes denies zones in a schedule; @every counts from the creation of the CronJob."""
     with pytest.raises(UsageError, match=remedy):
-        schedule_of(text, BERLIN)
+        parse_schedule(text, BERLIN)
 
 
 def test_a_skipped_time_does_not_occur() -> None:
@@ -75,7 +75,7 @@ def test_a_skipped_time_does_not_occur() -> None:
     before = datetime(2026, 3, 27, 12, tzinfo=UTC)
 
     expected = ["2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"]
-    assert expected == times(schedule_of("30 2 * * *", BERLIN), before, 2)
+    assert expected == times(parse_schedule("30 2 * * *", BERLIN), before, 2)
 
 
 def test_a_repeated_time_occurs_twice() -> None:
@@ -83,20 +83,20 @@ def test_a_repeated_time_occurs_twice() -> None:
     before = datetime(2026, 10, 24, 12, tzinfo=UTC)
 
     expected = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"]
-    assert expected == times(schedule_of("30 2 * * *", BERLIN), before, 3)
+    assert expected == times(parse_schedule("30 2 * * *", BERLIN), before, 3)
 
 
 def test_bounds_are_included() -> None:
     """Times at the start and at the end of a period belong to the period."""
     start = datetime(2026, 11, 1, 2, 17, tzinfo=UTC)
-    found = schedule_of("17 2 * * *", ZoneInfo("UTC")).between(start, start + timedelta(days=2))
+    found = parse_schedule("17 2 * * *", ZoneInfo("UTC")).list_times(start, start + timedelta(days=2))
 
     assert [start + timedelta(days=day) for day in range(3)] == list(found)
 
 
 def test_a_day_that_never_comes_has_no_time() -> None:
     """The search ends."""
-    assert schedule_of("0 0 30 2 *", BERLIN).after(datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert parse_schedule("0 0 30 2 *", BERLIN).find_next(datetime(2026, 1, 1, tzinfo=UTC)) is None
 
 
 @given(
@@ -105,8 +105,8 @@ def test_a_day_that_never_comes_has_no_time() -> None:
 )
 def test_times_increase_and_begin_a_minute(text: str, moment: datetime) -> None:
     """Each time is later than the one before, and in Berlin its minute is in the schedule."""
-    schedule = schedule_of(text, BERLIN)
-    found = list(islice(schedule.between(moment, moment + timedelta(days=70)), 20))
+    schedule = parse_schedule(text, BERLIN)
+    found = list(islice(schedule.list_times(moment, moment + timedelta(days=70)), 20))
 
     assert sorted(set(found)) == found
     assert all(
@@ -119,4 +119,4 @@ def test_a_day_that_a_zone_left_out_does_not_stop_the_search() -> None:
     """Samoa had no 30 December 2011; the search of the controller's library does not end there."""
     before = datetime(2011, 12, 29, 8, tzinfo=UTC)
 
-    assert ["2011-12-30T10:00:00Z"] == times(schedule_of("0 0 31 12 *", ZoneInfo("Pacific/Apia")), before, 1)
+    assert ["2011-12-30T10:00:00Z"] == times(parse_schedule("0 0 31 12 *", ZoneInfo("Pacific/Apia")), before, 1)

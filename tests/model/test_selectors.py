@@ -6,7 +6,7 @@ import pytest
 
 from scanner.errors import ConfigurationError
 from scanner.model.json import Json
-from scanner.model.selector import EVERYTHING, Requirement, Selector, selector_of
+from scanner.model.selector import EVERYTHING, Requirement, Selector, parse_selector
 
 
 def selector_with(operator: str, *values: str) -> Selector:
@@ -40,19 +40,21 @@ def test_only_negative_operators_select_an_absent_label(
 
 def test_all_requirements_count() -> None:
     """A selector matches if every requirement of matchLabels and matchExpressions matches."""
-    selector = selector_of({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]})
+    selector = parse_selector({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]})
     assert [True, False, False] == [selector.matches(labels) for labels in ({"a": "1", "b": ""}, {"a": "1"}, {"b": ""})]
 
 
 @pytest.mark.parametrize("value", [None, {}, {"matchLabels": {}}, {"matchLabels": None, "matchExpressions": []}])
 def test_empty_selectors_select_everything(value: Json) -> None:
     """The default of the API is an empty selector."""
-    assert selector_of(value).empty
+    assert parse_selector(value).empty
 
 
 def test_reading_does_not_depend_on_the_order_of_labels() -> None:
     """Two selectors with the same requirements are equal."""
-    assert selector_of({"matchLabels": {"a": "1", "b": "2"}}) == selector_of({"matchLabels": {"b": "2", "a": "1"}})
+    assert parse_selector({"matchLabels": {"a": "1", "b": "2"}}) == parse_selector(
+        {"matchLabels": {"b": "2", "a": "1"}}
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from scanner.model.json import Json
-from scanner.mutate.difference import difference
-from scanner.mutate.openapi import schemas_of
-from scanner.mutate.storing import mutated, stored
+from scanner.mutate.difference import find_changes
+from scanner.mutate.openapi import read_schemas
+from scanner.mutate.storing import read_mutated, store_update
 
 KIND = {"group": "g", "version": "v1", "kind": "Flunder"}
 DOCUMENT: Any = {
@@ -32,7 +32,7 @@ DOCUMENT: Any = {
         }
     }
 }
-FLUNDER = schemas_of(DOCUMENT, builtin=False)["g", "v1", "Flunder"]
+FLUNDER = read_schemas(DOCUMENT, builtin=False)["g", "v1", "Flunder"]
 STORED: Any = {"apiVersion": "g/v1", "kind": "Flunder", "metadata": {"name": "f", "uid": "u"}, "spec": {"size": 3}}
 
 
@@ -47,8 +47,8 @@ STORED: Any = {"apiVersion": "g/v1", "kind": "Flunder", "metadata": {"name": "f"
 )
 def test_what_its_document_says_decides_what_is_left(spec: Json, expected: list[str]) -> None:
     """Unknown fields are removed, a default is restored, and server-set metadata stay."""
-    changed = mutated(FLUNDER, STORED, {**STORED, "metadata": {"name": "f", "uid": "other"}, "spec": spec})
-    stored_object: Any = stored(FLUNDER, STORED, changed)
+    changed = read_mutated(FLUNDER, STORED, {**STORED, "metadata": {"name": "f", "uid": "other"}, "spec": spec})
+    stored_object: Any = store_update(FLUNDER, STORED, changed)
 
     assert FLUNDER.custom is None
-    assert expected == [*map(str, difference(STORED, stored_object))]
+    assert expected == [*map(str, find_changes(STORED, stored_object))]

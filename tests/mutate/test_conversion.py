@@ -7,7 +7,7 @@ import pytest
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject
 from scanner.mutate.native import RequestFault
-from scanner.mutate.registry.conversion import reject_unconvertible, round_tripped
+from scanner.mutate.registry.conversion import convert_round_trip, reject_unconvertible
 
 DEFINITION = builtin_schemas()["apiextensions.k8s.io", "v1", "CustomResourceDefinition"]
 
@@ -39,6 +39,6 @@ def test_only_the_counter_of_a_daemon_set_is_read(document: JsonObject) -> None:
 def test_items_that_are_neither_schema_nor_list_are_dropped() -> None:
     """The items are null after decoding, and nil after the next conversion."""
     versions: list[JsonObject] = [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array", "items": None}}}]
-    definition = round_tripped(DEFINITION, {"spec": {"versions": versions}})
+    definition = convert_round_trip(DEFINITION, {"spec": {"versions": versions}})
 
     assert {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "array"}}}]}} == definition

@@ -8,14 +8,14 @@ import pytest
 
 from scanner import cel
 from scanner.cluster.schemas import builtin_schemas
-from scanner.mutate.unchanged import copied_lists, holds_copied
+from scanner.mutate.unchanged import find_copied_lists, make_copied_test
 
 PULL = "object.spec.containers.map(c, Object.spec.containers{name: c.name, imagePullPolicy: 'Always'})"
 
 
 def program(containers: str) -> cel.Program:
     """The expression of a mutation that writes these containers."""
-    environment = cel.for_patches(cel.Environment()).returning(cel.OBJECT)
+    environment = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
     return cel.compile(f"Object{{spec: Object.spec{{hostNetwork: true, containers: {containers}}}}}", environment)
 
 
@@ -26,7 +26,7 @@ def pod(*containers: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_list_and_the_copied_field_are_found() -> None:
     """The configuration reads nothing else."""
-    assert copied_lists(program(PULL).analysis.root) == {("spec", "containers"): "name"}
+    assert find_copied_lists(program(PULL).analysis.root) == {("spec", "containers"): "name"}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_list_and_the_copied_field_are_found() -> None:
 )
 def test_a_configuration_of_another_shape_has_no_such_lists(containers: str) -> None:
     """The configuration depends on the object in another way."""
-    assert copied_lists(program(containers).analysis.root) == {}
+    assert find_copied_lists(program(containers).analysis.root) == {}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_configuration_of_another_shape_has_no_such_lists(containers: str) -> 
 def test_an_object_holds_it_where_every_element_does(expected: bool, live: dict[str, Any]) -> None:  # noqa: FBT001
     """Each element has its own key, and the object holds the rest of the configuration."""
     written = program(PULL)
-    holds = holds_copied(builtin_schemas()["", "v1", "Pod"], written, copied_lists(written.analysis.root))
+    holds = make_copied_test(builtin_schemas()["", "v1", "Pod"], written, find_copied_lists(written.analysis.root))
 
     assert holds(live) is expected
 
@@ -75,6 +75,6 @@ def test_an_object_holds_it_where_every_element_does(expected: bool, live: dict[
 def test_what_has_no_key_is_tested_as_a_whole() -> None:
     """Elements that are merged by another field are computed for each object."""
     written = program("object.spec.containers.map(c, Object.spec.containers{image: c.image})")
-    holds = holds_copied(builtin_schemas()["", "v1", "Pod"], written, copied_lists(written.analysis.root))
+    holds = make_copied_test(builtin_schemas()["", "v1", "Pod"], written, find_copied_lists(written.analysis.root))
 
     assert not holds(pod({"name": "a", "image": "x"}))

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from scanner.cluster.schemas import custom_schemas
+from scanner.cluster.schemas import read_custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.mutate import custom
-from scanner.mutate.difference import difference
+from scanner.mutate.difference import find_changes
 from scanner.mutate.native import RequestFault
-from scanner.mutate.openapi import schemas_of
+from scanner.mutate.openapi import read_schemas
 from scanner.mutate.schema import Custom
-from scanner.mutate.storing import mutated, stored
+from scanner.mutate.storing import read_mutated, store_update
 
 TEXT: Json = {"type": "string"}
 DEEP: Json = {
@@ -70,7 +70,7 @@ DEFINITION: Any = {
         ],
     }
 }  # fmt: skip
-SCHEMAS = custom_schemas(DEFINITION)
+SCHEMAS = read_custom_schemas(DEFINITION)
 V1, V2 = SCHEMAS["example.com", "v1", "Thing"], SCHEMAS["example.com", "v2", "Thing"]
 
 
@@ -84,7 +84,7 @@ def left_of(**spec: Json) -> list[str]:
     """The changes of a mutation of the spec that remain after storage."""
     before = thing()
     after = thing({"size": 1, "may-default": "nd", **spec})
-    return [*map(str, difference(before, stored(V1, before, mutated(V1, before, after))))]  # type: ignore[arg-type]
+    return [*map(str, find_changes(before, store_update(V1, before, read_mutated(V1, before, after))))]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,9 @@ def test_what_a_patch_gives_is_pruned_and_defaulted(spec: dict[str, Json], expec
 def test_metadata_is_read_member_by_member(metadata: JsonObject, expected: Json) -> None:
     """A malformed member is dropped as a whole, and server-set members stay."""
     before = thing()
-    stored_object: Any = stored(V1, before, mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}}))
+    stored_object: Any = store_update(
+        V1, before, read_mutated(V1, before, {**before, "metadata": {"name": "t", **metadata}})
+    )
 
     assert ({"name": "t"} if expected is None else {"name": "t", "labels": expected}) == stored_object["metadata"]
 
@@ -142,14 +144,14 @@ def test_metadata_is_read_member_by_member(metadata: JsonObject, expected: Json)
 def test_a_status_that_is_a_subresource_is_not_changed(schema: Any, was: Json, expected: Json) -> None:
     """The next mutation reads the change, but the server never stores it."""
     before = thing(**({"status": was} if was else {}))
-    after = mutated(schema, before, {**before, "status": {"x": 2}})
+    after = read_mutated(schema, before, {**before, "status": {"x": 2}})
 
-    assert ({"x": 2}, expected) == (after["status"], stored(schema, before, after).get("status"))
+    assert ({"x": 2}, expected) == (after["status"], store_update(schema, before, after).get("status"))
 
 
 def test_an_unknown_field_is_there_until_the_object_is_stored() -> None:
     """The server prunes last, and sets defaults after every mutation."""
-    after: Any = mutated(V1, thing(), thing({"unknown": 1}))
+    after: Any = read_mutated(V1, thing(), thing({"unknown": 1}))
 
     assert {"unknown": 1, "size": 1, "may-default": "nd"} == after["spec"]
 
@@ -158,10 +160,10 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
     """The server sets the default in every request."""
     before = thing({"items": [{"b": "1"}, {"b": "2"}], "deep": {}})
     after = thing({"items": [{"b": "1"}, {"b": "3"}, {"b": "4"}], "deep": {}})
-    stored_object = stored(V1, before, mutated(V1, before, after))
+    stored_object = store_update(V1, before, read_mutated(V1, before, after))
 
     assert ['+ /spec/items/2: {"b": "4", "a": "A"}', '~ /spec/items/1/b: "2" → "3"'] == [
-        *map(str, difference(before, stored_object))  # type: ignore[arg-type]
+        *map(str, find_changes(before, stored_object))  # type: ignore[arg-type]
     ]
 
 
@@ -182,7 +184,7 @@ def test_what_a_file_leaves_out_is_no_change() -> None:
 def test_a_document_of_another_version_ends_the_request(document: JsonObject, expected: str) -> None:
     """A JSON patch can write any version."""
     with pytest.raises(RequestFault) as refused:
-        custom.decoded(None, document, thing(), str(thing()["apiVersion"]))
+        custom.decode_patched(None, document, thing(), str(thing()["apiVersion"]))
 
     assert f"Internal error occurred: {expected}" == str(refused.value)
 
@@ -203,7 +205,7 @@ def test_the_paths_of_a_server_show_which_status_is_a_subresource() -> None:
     }
     other: Json = {"type": "object", "x-kubernetes-group-version-kind": [{**kind, "kind": "Other"}]}
     path = "/apis/g/v1/namespaces/{namespace}/things/{name}/status"
-    schemas = schemas_of(
+    schemas = read_schemas(
         {
             "paths": {path: {"put": {"x-kubernetes-group-version-kind": kind}}},
             "components": {"schemas": {"thing": own, "other": other}},
@@ -235,7 +237,7 @@ def versions(**fields: tuple[Json, Json]) -> Custom:
             ],
         }
     }
-    found = custom_schemas(written)["example.com", "v1", "Thing"].custom
+    found = read_custom_schemas(written)["example.com", "v1", "Thing"].custom
     assert found is not None
     return found
 
@@ -256,4 +258,4 @@ def versions(**fields: tuple[Json, Json]) -> Custom:
 def test_a_value_that_is_not_stored_is_validated(value: Json, type_: str, expected: list[str]) -> None:
     """The version of the request has the field, the stored version has not."""
     custom_kind = versions(old=({"type": type_}, None), both=(TEXT, TEXT))
-    assert expected == [*custom.wrong_types(custom_kind, thing({"old": value, "both": 1}))]
+    assert expected == [*custom.list_wrong_types(custom_kind, thing({"old": value, "both": 1}))]

@@ -10,15 +10,15 @@ import pytest
 
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import JsonObject
-from scanner.mutate.decoding import converted, strictly_decoded
+from scanner.mutate.decoding import decode_configuration, decode_strictly
 from scanner.mutate.native import PatchFault, RequestFault
-from scanner.mutate.openapi import schemas_of
-from scanner.mutate.operations import Operation, apply, same
+from scanner.mutate.openapi import read_schemas
+from scanner.mutate.operations import PatchOperation, apply, is_same_json
 from scanner.mutate.schema import Schema
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "go_answers.json").read_text(encoding="utf-8"))
-WAYS = {"json": strictly_decoded, "merge": converted}
+WAYS = {"json": decode_strictly, "merge": decode_configuration}
 
 
 def schema_of(document: Any) -> Schema:
@@ -30,15 +30,15 @@ def schema_of(document: Any) -> Schema:
 def changed(document: Any, path: str, value: Any) -> Any:
     """The object with a value at a path, new or replaced."""
     try:
-        return apply([Operation("replace", path, value)], document)
+        return apply([PatchOperation("replace", path, value)], document)
     except PatchFault:
-        return apply([Operation("add", path, value)], document)
+        return apply([PatchOperation("add", path, value)], document)
 
 
 def without(document: Any, path: str) -> Any:
     """The object without the value at a path."""
     try:
-        return apply([Operation("remove", path)], document)
+        return apply([PatchOperation("remove", path)], document)
     except PatchFault:
         return document
 
@@ -54,7 +54,7 @@ def test_an_object_is_written_back_as_go_writes_it(row: Any) -> None:
     live, path = RECORDED["objects"][row["kind"]], row["path"]
     expected = changed(live, path, row["written"][0]) if row["written"] else without(live, path)
     decoded_object = WAYS[row["way"]](schema_of(live), changed(live, path, row["value"]), live)
-    assert same(expected, decoded_object)
+    assert is_same_json(expected, decoded_object)
 
 
 @pytest.mark.parametrize("row", rows("error"))
@@ -106,10 +106,10 @@ TEMPLATE = {
 )
 def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, value: Any, expected: Any) -> None:
     """The storage keeps no empty list; a stored struct shows the fields that its server writes."""
-    decoded_object: Any = strictly_decoded(schema_of(document), changed(document, path, value), document)
+    decoded_object: Any = decode_strictly(schema_of(document), changed(document, path, value), document)
     for step in path.split("/")[1:]:
         decoded_object = decoded_object[int(step)] if isinstance(decoded_object, list) else decoded_object[step]
-    assert same(expected, decoded_object)
+    assert is_same_json(expected, decoded_object)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_is_stored_differs_from_what_was_decoded(document: Any, path: str, 
 def test_an_object_stays_of_its_kind(kind: str, version: str, expected: str) -> None:
     """A patch that changes the kind ends the request."""
     with pytest.raises(RequestFault) as refused:
-        strictly_decoded(builtin_schemas()["", "v1", "Secret"], {**SECRET, "kind": kind, "apiVersion": version}, SECRET)
+        decode_strictly(builtin_schemas()["", "v1", "Secret"], {**SECRET, "kind": kind, "apiVersion": version}, SECRET)
     assert f"Internal error occurred: {expected}" == str(refused.value)
 
 
@@ -173,9 +173,9 @@ DOCUMENT: Any = {
 )
 def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any, expected: Any) -> None:
     """Fields that the Go types lack have their OpenAPI type: optional numbers and booleans are pointers."""
-    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    schema = read_schemas(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
     live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
-    decoded_object = strictly_decoded(schema, changed(live, path, value), live)
+    decoded_object = decode_strictly(schema, changed(live, path, value), live)
     assert expected == [member for name, member in decoded_object.items() if f"/{name}" == path]
 
 
@@ -193,8 +193,8 @@ def test_fields_of_a_newer_server_are_taken_by_its_schema(path: str, value: Any,
 )
 def test_what_an_older_or_newer_server_refuses(path: str, value: Any, expected: str) -> None:
     """The schema of the server has its fields, and the Go types of 1.36 do not matter."""
-    schema = schemas_of(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
+    schema = read_schemas(DOCUMENT, builtin=True)["", "v1", "ConfigMap"]
     live: Any = {"apiVersion": "v1", "kind": "ConfigMap", "needed": 1}
     with pytest.raises(RequestFault) as refused:
-        strictly_decoded(schema, changed(live, path, value), live)
+        decode_strictly(schema, changed(live, path, value), live)
     assert f"Internal error occurred: {expected}" == str(refused.value)

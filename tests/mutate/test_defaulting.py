@@ -8,9 +8,9 @@ import pytest
 
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import Json, JsonObject, dig
-from scanner.mutate.decoding import converted
-from scanner.mutate.defaulting import defaulted
-from scanner.mutate.defaulting.pods import pull_policy
+from scanner.mutate.decoding import decode_configuration
+from scanner.mutate.defaulting import set_defaults
+from scanner.mutate.defaulting.pods import choose_pull_policy
 from tests.integration.storable import STORABLE
 
 CONTAINER: JsonObject = {"name": "c", "image": "a:1"}
@@ -20,8 +20,8 @@ def with_defaults(document: JsonObject) -> JsonObject:
     """A document after its request was decoded."""
     group, _, version = str(document["apiVersion"]).rpartition("/")
     schema = builtin_schemas()[group, version, str(document["kind"])]
-    return defaulted(
-        schema, converted(schema, document, {"apiVersion": document["apiVersion"], "kind": document["kind"]})
+    return set_defaults(
+        schema, decode_configuration(schema, document, {"apiVersion": document["apiVersion"], "kind": document["kind"]})
     )
 
 
@@ -248,7 +248,7 @@ def test_a_pod_with_limits_of_its_own_requests_what_its_containers_do() -> None:
 )
 def test_the_tag_of_an_image_decides_when_it_is_pulled(image: str, expected: str) -> None:
     """The tag `latest`, explicit or implied, has Always; a text that is no reference has no tag."""
-    assert expected == pull_policy(image)
+    assert expected == choose_pull_policy(image)
 
 
 @pytest.mark.parametrize(
@@ -258,4 +258,4 @@ def test_an_object_with_its_defaults_is_left_as_it_is(document: JsonObject) -> N
     """An object with its defaults is returned as the same object."""
     complete = with_defaults(document)
     group, _, version = str(complete["apiVersion"]).rpartition("/")
-    assert complete is defaulted(builtin_schemas()[group, version, str(complete["kind"])], complete)
+    assert complete is set_defaults(builtin_schemas()[group, version, str(complete["kind"])], complete)

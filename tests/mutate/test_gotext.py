@@ -42,7 +42,7 @@ CONFIG_MAP = builtin_schemas()["", "v1", "ConfigMap"]
 )
 def test_go_prints_a_value_as_text_and_as_source(value: Any, text: str, source: str) -> None:
     """`%v` prints the text of a value, `%#v` its source."""
-    assert (text, source) == (native.text(value), native.source(value))
+    assert (text, source) == (native.write_value(value), native.write_source(value))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_go_prints_a_value_as_text_and_as_source(value: Any, text: str, source: 
 def test_what_is_no_text_is_shown_as_source(value: Any, expected: str) -> None:
     """The schema's error for a text prints the value with `%#v`."""
     shown = f".data.a: expected string, got &value.valueUnstructured{{Value:{expected}}}"
-    assert shown == merge.faults(CONFIG_MAP, {"data": {"a": value}})
+    assert shown == merge.find_faults(CONFIG_MAP, {"data": {"a": value}})
 
 
 def test_a_key_that_is_no_json_has_no_text() -> None:
@@ -67,4 +67,4 @@ def test_a_key_that_is_no_json_has_no_text() -> None:
     expected = (
         '.spec.ports[port={{undefined}},protocol="TCP"].port: expected numeric (int or float), got structpb.NullValue'
     )
-    assert expected == merge.faults(builtin_schemas()["", "v1", "Service"], {"spec": {"ports": [port]}})
+    assert expected == merge.find_faults(builtin_schemas()["", "v1", "Service"], {"spec": {"ports": [port]}})

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from scanner import cel
-from scanner.cluster.schemas import custom_schemas
+from scanner.cluster.schemas import read_custom_schemas
 from scanner.model.json import Json
 from scanner.mutate.native import PatchFault
-from scanner.mutate.origin import Data
-from scanner.mutate.patch import configured
+from scanner.mutate.origin import RequestData
+from scanner.mutate.patch import apply_configuration
 
 FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DEFINITION: Any = {
@@ -21,17 +21,17 @@ DEFINITION: Any = {
         "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"free": FREE}}}}],
     }
 }
-SCHEMA = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
-ENVIRONMENT = cel.for_patches(cel.Environment()).returning(cel.OBJECT)
+SCHEMA = read_custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
+ENVIRONMENT = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
 LIVE: Any = {"apiVersion": "example.com/v1", "kind": "Gadget", "free": {"xs": ["a", "b"]}}
 
 
 def free_of(text: str) -> Json:
     """The value of the field `a`, for which the schema has no type. Raises PatchFault."""
     program = cel.compile(f"Object{{free: {text}}}", ENVIRONMENT)
-    with cel.recording_lists() as made:
+    with cel.record_lists_anew() as made:
         value = program.evaluate({"object": LIVE})
-    changed: Any = configured(value, LIVE, SCHEMA, Data([LIVE], made=made))
+    changed: Any = apply_configuration(value, LIVE, SCHEMA, RequestData([LIVE], made=made))
     return changed["free"]["a"]  # type: ignore[no-any-return]
 
 
@@ -118,7 +118,7 @@ def test_how_often_an_expression_was_evaluated_makes_no_difference() -> None:
     """A generated function does not record the origin of lists, so it is not used here."""
     program = cel.compile("object.free.xs + ['z']", cel.Environment())
     evaluations = [(program.evaluate({"object": LIVE}), program.generate()) for _ in range(5)]
-    with cel.recording_lists() as made:
+    with cel.record_lists_anew() as made:
         value = program.evaluate({"object": LIVE})
 
     assert (["a", "b", "z"], cel.ListKind.JOINED) == (value, made.of(value))

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from scanner import cel
 from scanner.api import Auditor
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind
 from scanner.mutate.native import PatchFault
-from scanner.mutate.operations import same
-from scanner.mutate.origin import Data
-from scanner.mutate.patch import configured
+from scanner.mutate.operations import is_same_json
+from scanner.mutate.origin import RequestData
+from scanner.mutate.patch import apply_configuration
 from scanner.mutate.schema import Schema
-from scanner.mutate.storing import stored
+from scanner.mutate.storing import store_update
 from tests.scan.test_drift import binding, policy
 
 DEPLOYMENT = builtin_schemas()["apps", "v1", "Deployment"]
 SERVICE = builtin_schemas()["", "v1", "Service"]
-PATCHES = cel.for_patches(cel.Environment()).returning(cel.OBJECT)
+PATCHES = cel.allow_patches(cel.Environment()).require_results(cel.OBJECT)
 DEFINITION: JsonObject = {
     "spec": {
         "group": "example.com",
@@ -82,7 +82,7 @@ DEFINITION: JsonObject = {
         ],
     }
 }
-GADGET = custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
+GADGET = read_custom_schemas(DEFINITION)["example.com", "v1", "Gadget"]
 
 
 def gadget(**spec: Json) -> JsonObject:
@@ -94,7 +94,7 @@ def merged(expression: str, live: JsonObject, schema: Schema = GADGET) -> Any:
     """An object with the apply configuration of an expression merged in."""
     activation = {"object": live}
     value = cel.compile(expression, PATCHES).evaluate(activation)
-    return stored(schema, live, configured(value, live, schema, Data([live])))
+    return store_update(schema, live, apply_configuration(value, live, schema, RequestData([live])))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_merging_the_same_patch_again_changes_nothing(ours: list[str], theirs: l
     expression = f"Object{{spec: Object.spec{{parts: [{elements}], tags: {theirs}}}}}"
     once = merged(expression, gadget(parts=[{"name": name} for name in ours], tags=[*ours]))
 
-    assert same(once, merged(expression, once))
+    assert is_same_json(once, merged(expression, once))
 
 
 @given(NAMES, NAMES)
@@ -260,7 +260,7 @@ def test_before_1_34_an_element_needs_all_of_its_keys(rules: tuple[int, int], ex
         policies=[policy("keys", "Object{spec: Object.spec{multi: [Object.spec.multi{port: 80}]}}")],
         bindings=[binding("keys")],
         kinds=[Kind("example.com", "v1", "Thing", "gizmos", namespaced=True)],
-        schemas=KnownSchemas(custom_schemas(definition)),
+        schemas=KnownSchemas(read_custom_schemas(definition)),
         kubernetes_version=".".join(map(str, rules)),
     )
     stored_thing: JsonObject = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.mutate.native import CONNECTION_ENDS, PatchFault, RequestFault
-from scanner.mutate.operations import Node, Operation, TestFailed, apply
+from scanner.mutate.operations import Node, PatchOperation, TestFailed, apply
 
 DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "n": None}
 
@@ -13,26 +13,26 @@ DOCUMENT: Node = {"a": {"b": 1}, "l": [1, 2, 3], "s": "x", "a/b": 0, "m~n": 0, "
 @pytest.mark.parametrize(
     ("operation", "path", "expected"),
     [
-        (Operation("add", "/a/c", 2), "a", {"b": 1, "c": 2}),
-        (Operation("add", "/a/b", 2), "a", {"b": 2}),
-        (Operation("add", "/l/0", 0), "l", [0, 1, 2, 3]),
-        (Operation("add", "/l/3", 4), "l", [1, 2, 3, 4]),
-        (Operation("add", "/l/-", 4), "l", [1, 2, 3, 4]),
-        (Operation("add", "/l/-1", 4), "l", [1, 2, 3, 4]),
-        (Operation("add", "/l/-2", 4), "l", [1, 2, 4, 3]),
-        (Operation("add", "dropped/s", "y"), "s", "y"),
-        (Operation("add", "/s", given=False), "s", None),
-        (Operation("remove", "/l/-1"), "l", [1, 2]),
-        (Operation("replace", "/new", 1), "new", 1),
-        (Operation("replace", "/l/1", 9), "l", [1, 9, 3]),
-        (Operation("replace", "/a~1b", 9), "a/b", 9),
-        (Operation("replace", "/m~0n", 9), "m~n", 9),
-        (Operation("move", "/z", source="/s"), "z", "x"),
-        (Operation("copy", "/z", source="/absent"), "z", None),
-        (Operation("copy", "/z", source="/a"), "z", {"b": 1}),
+        (PatchOperation("add", "/a/c", 2), "a", {"b": 1, "c": 2}),
+        (PatchOperation("add", "/a/b", 2), "a", {"b": 2}),
+        (PatchOperation("add", "/l/0", 0), "l", [0, 1, 2, 3]),
+        (PatchOperation("add", "/l/3", 4), "l", [1, 2, 3, 4]),
+        (PatchOperation("add", "/l/-", 4), "l", [1, 2, 3, 4]),
+        (PatchOperation("add", "/l/-1", 4), "l", [1, 2, 3, 4]),
+        (PatchOperation("add", "/l/-2", 4), "l", [1, 2, 4, 3]),
+        (PatchOperation("add", "dropped/s", "y"), "s", "y"),
+        (PatchOperation("add", "/s", has_value=False), "s", None),
+        (PatchOperation("remove", "/l/-1"), "l", [1, 2]),
+        (PatchOperation("replace", "/new", 1), "new", 1),
+        (PatchOperation("replace", "/l/1", 9), "l", [1, 9, 3]),
+        (PatchOperation("replace", "/a~1b", 9), "a/b", 9),
+        (PatchOperation("replace", "/m~0n", 9), "m~n", 9),
+        (PatchOperation("move", "/z", source="/s"), "z", "x"),
+        (PatchOperation("copy", "/z", source="/absent"), "z", None),
+        (PatchOperation("copy", "/z", source="/a"), "z", {"b": 1}),
     ],
 )
-def test_operations_change_what_they_name(operation: Operation, path: str, expected: Node) -> None:
+def test_operations_change_what_they_name(operation: PatchOperation, path: str, expected: Node) -> None:
     """One operation changes the value at its path."""
     changed = apply([operation], DOCUMENT)
 
@@ -43,48 +43,63 @@ def test_operations_change_what_they_name(operation: Operation, path: str, expec
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (Operation("add", "/x/y", 1), 'add operation does not apply: doc is missing path: "/x/y": missing value'),
-        (Operation("add", "/n/y", 1), 'add operation does not apply: doc is missing path: "/n/y": missing value'),
-        (Operation("add", "/s/y", 1), 'add operation does not apply: doc is missing path: "/s/y": missing value'),
+        (PatchOperation("add", "/x/y", 1), 'add operation does not apply: doc is missing path: "/x/y": missing value'),
+        (PatchOperation("add", "/n/y", 1), 'add operation does not apply: doc is missing path: "/n/y": missing value'),
+        (PatchOperation("add", "/s/y", 1), 'add operation does not apply: doc is missing path: "/s/y": missing value'),
         (
-            Operation("add", "/l/5", 1),
+            PatchOperation("add", "/l/5", 1),
             "error in add for path: '/l/5': Unable to access invalid index: 5: invalid index referenced",
         ),
         (
-            Operation("add", "/l/x", 1),
+            PatchOperation("add", "/l/x", 1),
             "error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
         ),
-        (Operation("add", "nothing", 1), 'add operation does not apply: doc is missing path: "nothing": missing value'),
         (
-            Operation("remove", "/x"),
+            PatchOperation("add", "nothing", 1),
+            'add operation does not apply: doc is missing path: "nothing": missing value',
+        ),
+        (
+            PatchOperation("remove", "/x"),
             "error in remove for path: '/x': Unable to remove nonexistent key: x: missing value",
         ),
-        (Operation("remove", "/x/y"), 'remove operation does not apply: doc is missing path: "/x/y": missing value'),
         (
-            Operation("remove", "/l/9"),
+            PatchOperation("remove", "/x/y"),
+            'remove operation does not apply: doc is missing path: "/x/y": missing value',
+        ),
+        (
+            PatchOperation("remove", "/l/9"),
             "error in remove for path: '/l/9': Unable to access invalid index: 9: invalid index referenced",
         ),
-        (Operation("replace", "/x/y", 1), "replace operation does not apply: doc is missing path: /x/y: missing value"),
-        (Operation("replace", "/l/3", 1), "replace operation does not apply: doc is missing key: /l/3: missing value"),
-        (Operation("replace", "", 1), "replace operation value must be object or array: %!w(<nil>)"),
         (
-            Operation("move", "/z", source="/x/y"),
+            PatchOperation("replace", "/x/y", 1),
+            "replace operation does not apply: doc is missing path: /x/y: missing value",
+        ),
+        (
+            PatchOperation("replace", "/l/3", 1),
+            "replace operation does not apply: doc is missing key: /l/3: missing value",
+        ),
+        (PatchOperation("replace", "", 1), "replace operation value must be object or array: %!w(<nil>)"),
+        (
+            PatchOperation("move", "/z", source="/x/y"),
             "move operation does not apply: doc is missing from path: /x/y: missing value",
         ),
-        (Operation("move", "/z"), "move operation failed to decode from: operation, missing from field: missing value"),
         (
-            Operation("move", "/x/y", source="/s"),
+            PatchOperation("move", "/z"),
+            "move operation failed to decode from: operation, missing from field: missing value",
+        ),
+        (
+            PatchOperation("move", "/x/y", source="/s"),
             "move operation does not apply: doc is missing destination path: /x/y: missing value",
         ),
         (
-            Operation("copy", "/z", source="/x/y"),
+            PatchOperation("copy", "/z", source="/x/y"),
             "copy operation does not apply: doc is missing from path: /x/y: missing value",
         ),
-        (Operation("test", "/x/y", 1), "test operation does not apply: is missing path: /x/y: missing value"),
-        (Operation("frobnicate", "/s"), "Unexpected kind: frobnicate"),
+        (PatchOperation("test", "/x/y", 1), "test operation does not apply: is missing path: /x/y: missing value"),
+        (PatchOperation("frobnicate", "/s"), "Unexpected kind: frobnicate"),
     ],
 )
-def test_an_operation_that_does_not_apply_has_the_servers_error(operation: Operation, expected: str) -> None:
+def test_an_operation_that_does_not_apply_has_the_servers_error(operation: PatchOperation, expected: str) -> None:
     """A patch that does not apply has the error of the Go library."""
     with pytest.raises(PatchFault) as fault:
         apply([operation], DOCUMENT)
@@ -95,17 +110,17 @@ def test_an_operation_that_does_not_apply_has_the_servers_error(operation: Opera
 @pytest.mark.parametrize(
     ("operation", "holds"),
     [
-        (Operation("test", "/a", {"b": 1}), True),
-        (Operation("test", "/a/b", 1.0), True),
-        (Operation("test", "/a/b", value=True), False),
-        (Operation("test", "/a/b", "1"), False),
-        (Operation("test", "/absent", given=False), True),
-        (Operation("test", "/absent", None), False),
-        (Operation("test", "/l", [1, 2]), False),
-        (Operation("test", "", DOCUMENT), True),
+        (PatchOperation("test", "/a", {"b": 1}), True),
+        (PatchOperation("test", "/a/b", 1.0), True),
+        (PatchOperation("test", "/a/b", value=True), False),
+        (PatchOperation("test", "/a/b", "1"), False),
+        (PatchOperation("test", "/absent", has_value=False), True),
+        (PatchOperation("test", "/absent", None), False),
+        (PatchOperation("test", "/l", [1, 2]), False),
+        (PatchOperation("test", "", DOCUMENT), True),
     ],
 )
-def test_a_test_that_fails_leaves_the_object_alone(operation: Operation, holds: bool) -> None:  # noqa: FBT001 - a fact of the table
+def test_a_test_that_fails_leaves_the_object_alone(operation: PatchOperation, holds: bool) -> None:  # noqa: FBT001 - a fact of the table
     """A test compares values, not their text; a failing test is no fault."""
     try:
         apply([operation], DOCUMENT)
@@ -118,7 +133,7 @@ def test_a_test_that_fails_leaves_the_object_alone(operation: Operation, holds: 
 def test_the_document_itself_is_never_changed() -> None:
     """A patch changes a copy."""
     before: Node = {"a": {"b": [1]}}
-    apply([Operation("add", "/a/b/-", 2), Operation("remove", "/a")], before)
+    apply([PatchOperation("add", "/a/b/-", 2), PatchOperation("remove", "/a")], before)
 
     assert {"a": {"b": [1]}} == before
 
@@ -126,17 +141,17 @@ def test_the_document_itself_is_never_changed() -> None:
 @pytest.mark.parametrize(
     "operations",
     [
-        [Operation("replace", "", given=False)],
-        [Operation("test", "", given=False)],
-        [Operation("replace", ""), Operation("add", "/a", 1)],
-        [Operation("add", "/a"), Operation("add", "/a/b", 1)],
-        [Operation("add", "/a"), Operation("replace", "/a/b", 1)],
-        [Operation("add", "/a"), Operation("copy", "/z", source="/a"), Operation("add", "/z/b", 1)],
-        [Operation("add", "/l", [None]), Operation("test", "/l", [None])],
-        [Operation("test", "/l", [1, 2, None])],
+        [PatchOperation("replace", "", has_value=False)],
+        [PatchOperation("test", "", has_value=False)],
+        [PatchOperation("replace", ""), PatchOperation("add", "/a", 1)],
+        [PatchOperation("add", "/a"), PatchOperation("add", "/a/b", 1)],
+        [PatchOperation("add", "/a"), PatchOperation("replace", "/a/b", 1)],
+        [PatchOperation("add", "/a"), PatchOperation("copy", "/z", source="/a"), PatchOperation("add", "/z/b", 1)],
+        [PatchOperation("add", "/l", [None]), PatchOperation("test", "/l", [None])],
+        [PatchOperation("test", "/l", [1, 2, None])],
     ],
 )
-def test_a_patch_on_which_the_library_panics_ends_the_connection(operations: list[Operation]) -> None:
+def test_a_patch_on_which_the_library_panics_ends_the_connection(operations: list[PatchOperation]) -> None:
     """A value that is missing, a write into a null that the patch wrote, and a null inside a tested list."""
     with pytest.raises(RequestFault, match=CONNECTION_ENDS):
         apply(operations, DOCUMENT)
@@ -145,15 +160,15 @@ def test_a_patch_on_which_the_library_panics_ends_the_connection(operations: lis
 @pytest.mark.parametrize(
     ("operations", "expected"),
     [
-        ([Operation("replace", "")], None),
-        ([Operation("add", "/a"), Operation("test", "/a")], None),
-        ([Operation("add", "/a"), Operation("test", "/a", {})], None),
-        ([Operation("replace", ""), Operation("test", "", {})], None),
-        ([Operation("add", "/a"), Operation("move", "/l", source="/a"), Operation("test", "/l")], None),
+        ([PatchOperation("replace", "")], None),
+        ([PatchOperation("add", "/a"), PatchOperation("test", "/a")], None),
+        ([PatchOperation("add", "/a"), PatchOperation("test", "/a", {})], None),
+        ([PatchOperation("replace", ""), PatchOperation("test", "", {})], None),
+        ([PatchOperation("add", "/a"), PatchOperation("move", "/l", source="/a"), PatchOperation("test", "/l")], None),
     ],
 )
 def test_a_null_that_a_patch_wrote_is_read_as_an_empty_map_and_stays_null(
-    operations: list[Operation], expected: Node
+    operations: list[PatchOperation], expected: Node
 ) -> None:
     """The tests hold, and the document has null there."""
     changed = apply(operations, DOCUMENT)
@@ -164,13 +179,13 @@ def test_a_null_that_a_patch_wrote_is_read_as_an_empty_map_and_stays_null(
 def test_a_null_that_a_patch_wrote_is_a_value() -> None:
     """A test without a value fails on it, while it holds for a null of the document."""
     with pytest.raises(TestFailed):
-        apply([Operation("add", "/a"), Operation("test", "/a", given=False)], DOCUMENT)
+        apply([PatchOperation("add", "/a"), PatchOperation("test", "/a", has_value=False)], DOCUMENT)
 
 
 def test_the_copies_of_a_patch_have_a_limit() -> None:
     """The text has the bytes as Go writes them, in which a character that HTML reserves takes six."""
     document: Node = {"data": {"a": "<é\u2028"}}
-    copies = [Operation("copy", f"/data/a{number}", source="/data") for number in range(18)]
+    copies = [PatchOperation("copy", f"/data/a{number}", source="/data") for number in range(18)]
 
     with pytest.raises(PatchFault) as fault:
         apply(copies, document)

@@ -9,11 +9,11 @@ import pytest
 from scanner.cluster.schemas import builtin_schemas
 from scanner.model.json import Json
 from scanner.model.outcome import Change
-from scanner.mutate.decoding import strictly_decoded
-from scanner.mutate.difference import difference
-from scanner.mutate.goread import special
-from scanner.mutate.operations import Node, Operation, apply
-from scanner.mutate.storing import stored
+from scanner.mutate.decoding import decode_strictly
+from scanner.mutate.difference import find_changes
+from scanner.mutate.goread import read_special
+from scanner.mutate.operations import Node, PatchOperation, apply
+from scanner.mutate.storing import store_update
 
 POD = builtin_schemas()["", "v1", "Pod"]
 STORED: dict[str, Node] = {
@@ -37,11 +37,11 @@ STORED: dict[str, Node] = {
 }
 
 
-def left_of(*operations: Operation) -> tuple[Change, ...]:
+def left_of(*operations: PatchOperation) -> tuple[Change, ...]:
     """The changes of operations that remain in the stored Pod."""
     after: Any = apply(operations, STORED)
-    stored_object: Any = stored(POD, STORED, strictly_decoded(POD, after, STORED))
-    return difference(STORED, stored_object)
+    stored_object: Any = store_update(POD, STORED, decode_strictly(POD, after, STORED))
+    return find_changes(STORED, stored_object)
 
 
 CONTAINER = "/spec/containers/0"
@@ -50,26 +50,26 @@ CONTAINER = "/spec/containers/0"
 @pytest.mark.parametrize(
     "operation",
     [
-        Operation("replace", f"{CONTAINER}/resources/limits/memory", "1024Mi"),
-        Operation("replace", f"{CONTAINER}/resources/limits/cpu", "1000m"),
-        Operation("replace", f"{CONTAINER}/resources/limits/cpu", 1),
-        Operation("remove", "/spec/restartPolicy"),
-        Operation("remove", f"{CONTAINER}/imagePullPolicy"),
-        Operation(
+        PatchOperation("replace", f"{CONTAINER}/resources/limits/memory", "1024Mi"),
+        PatchOperation("replace", f"{CONTAINER}/resources/limits/cpu", "1000m"),
+        PatchOperation("replace", f"{CONTAINER}/resources/limits/cpu", 1),
+        PatchOperation("remove", "/spec/restartPolicy"),
+        PatchOperation("remove", f"{CONTAINER}/imagePullPolicy"),
+        PatchOperation(
             "replace", CONTAINER, {"name": "c", "image": "x:1", "resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}
         ),
-        Operation("add", "/spec/hostNetwork", value=False),
-        Operation("add", "/spec/securityContext", {}),
-        Operation("add", "/spec/nodeSelector", {}),
-        Operation("add", "/spec/tolerations", []),
-        Operation("add", "/spec/nodeName", ""),
-        Operation("add", "/spec/volumes", None),
-        Operation("replace", "/metadata/uid", "other"),
-        Operation("replace", "/status/phase", "Failed"),
-        Operation("remove", "/metadata/creationTimestamp"),
+        PatchOperation("add", "/spec/hostNetwork", value=False),
+        PatchOperation("add", "/spec/securityContext", {}),
+        PatchOperation("add", "/spec/nodeSelector", {}),
+        PatchOperation("add", "/spec/tolerations", []),
+        PatchOperation("add", "/spec/nodeName", ""),
+        PatchOperation("add", "/spec/volumes", None),
+        PatchOperation("replace", "/metadata/uid", "other"),
+        PatchOperation("replace", "/status/phase", "Failed"),
+        PatchOperation("remove", "/metadata/creationTimestamp"),
     ],
 )
-def test_what_only_restates_is_no_change(operation: Operation) -> None:
+def test_what_only_restates_is_no_change(operation: PatchOperation) -> None:
     """Equal quantities, empty values, defaults and server-set values stay as they were."""
     assert () == left_of(operation)
 
@@ -77,21 +77,21 @@ def test_what_only_restates_is_no_change(operation: Operation) -> None:
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (Operation("add", "/spec/hostNetwork", value=True), Change("add", "/spec/hostNetwork", value=True)),
-        (Operation("replace", "/spec/restartPolicy", "Never"), Change("replace", "/spec/restartPolicy", "Never")),
+        (PatchOperation("add", "/spec/hostNetwork", value=True), Change("add", "/spec/hostNetwork", value=True)),
+        (PatchOperation("replace", "/spec/restartPolicy", "Never"), Change("replace", "/spec/restartPolicy", "Never")),
         (
-            Operation("replace", f"{CONTAINER}/resources/limits/memory", "2048Mi"),
+            PatchOperation("replace", f"{CONTAINER}/resources/limits/memory", "2048Mi"),
             Change("replace", f"{CONTAINER}/resources/limits/memory", "2Gi"),
         ),
-        (Operation("replace", "/metadata/labels", None), Change("remove", "/metadata/labels")),
-        (Operation("add", "/metadata/labels/x", ""), Change("add", "/metadata/labels/x", "")),
+        (PatchOperation("replace", "/metadata/labels", None), Change("remove", "/metadata/labels")),
+        (PatchOperation("add", "/metadata/labels/x", ""), Change("add", "/metadata/labels/x", "")),
         (
-            Operation("add", "/spec/shareProcessNamespace", value=False),
+            PatchOperation("add", "/spec/shareProcessNamespace", value=False),
             Change("add", "/spec/shareProcessNamespace", value=False),
         ),
     ],
 )
-def test_what_the_server_keeps_is_a_change(operation: Operation, expected: Change) -> None:
+def test_what_the_server_keeps_is_a_change(operation: PatchOperation, expected: Change) -> None:
     """Different values stay, as the server writes them."""
     assert (expected,) == left_of(operation)
 
@@ -115,4 +115,4 @@ def test_what_the_server_keeps_is_a_change(operation: Operation, expected: Chang
 )
 def test_quantities_are_written_with_the_smallest_mantissa(written: Json, expected: str) -> None:
     """The canonical form keeps the family of the suffix."""
-    assert expected == special("Quantity", written)
+    assert expected == read_special("Quantity", written)

@@ -12,10 +12,10 @@ import pytest
 from scanner import cel
 from scanner.model.json import Json
 from scanner.mutate.native import PatchFault, RequestFault
-from scanner.mutate.origin import Data
-from scanner.mutate.patch import json_value
+from scanner.mutate.origin import RequestData
+from scanner.mutate.patch import convert_value
 
-ENVIRONMENT = cel.for_patches(cel.Environment())
+ENVIRONMENT = cel.allow_patches(cel.Environment())
 LIVE: Any = {"xs": ["x", "y"], "none": []}
 OBJECT = "Object.a{b: 1}"
 PREFIX = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
@@ -25,9 +25,9 @@ NUMBER = "json: error calling MarshalJSON for type *structpb.Value: proto:\u00a0
 def made(text: str) -> Json:
     """The JSON of an expression's value. Raises PatchFault."""
     program = cel.compile(text, ENVIRONMENT)
-    with cel.recording_lists() as notes:
+    with cel.record_lists_anew() as notes:
         value = program.evaluate({"object": LIVE})
-    document: Any = json_value(value, Data([LIVE], made=notes))
+    document: Any = convert_value(value, RequestData([LIVE], made=notes))
     return document  # type: ignore[no-any-return]
 
 

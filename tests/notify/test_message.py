@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.notify.message import body, message_id
+from scanner.notify.message import message_id, write_body
 from scanner.posture.notices import Notice
 from tests.posture.test_notices import GAP, POLICY, RESOLVED, difference, noticed, problem, route
 
@@ -19,7 +19,7 @@ HOSTILE = 'x"\\\n\x00\x1b[31m\x7f\u202eé\ud800'
 
 def read(notice: Notice) -> Any:
     """The document of a body, which the schema allows."""
-    document = json.loads(body(notice))
+    document = json.loads(write_body(notice))
     jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).validate(
         document
     )
@@ -68,7 +68,7 @@ def test_a_body_has_what_changed() -> None:
 def test_the_schema_describes_every_property() -> None:
     """Of a body with everything."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.Draft202012Validator(closed(SCHEMA)).validate(json.loads(body(full())))
+    jsonschema.Draft202012Validator(closed(SCHEMA)).validate(json.loads(write_body(full())))
 
 
 def test_a_complete_scan_checked_everything() -> None:
@@ -78,7 +78,7 @@ def test_a_complete_scan_checked_everything() -> None:
 
 def test_the_same_scans_give_the_same_body() -> None:
     """So that a second delivery is one of the same notification."""
-    assert body(full()) == body(full())
+    assert write_body(full()) == write_body(full())
     assert "20260301T060000Z-ab12cd_payments" == message_id("20260301T060000Z-ab12cd", "payments")
 
 
@@ -88,9 +88,9 @@ def test_hostile_texts_are_escapes() -> None:
         difference([problem("a", owner=HOSTILE, policy=HOSTILE)]), route(), gaps=(Gap(GapKind.LIST, HOSTILE, HOSTILE),)
     )
 
-    assert body(hostile).isascii()
-    assert body(hostile).decode().isprintable()
-    assert HOSTILE == json.loads(body(hostile))["data"]["owners"][0]["owner"]
+    assert write_body(hostile).isascii()
+    assert write_body(hostile).decode().isprintable()
+    assert HOSTILE == json.loads(write_body(hostile))["data"]["owners"][0]["owner"]
 
 
 def test_long_texts_are_cut() -> None:

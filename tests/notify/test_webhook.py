@@ -11,7 +11,7 @@ import pytest
 
 from scanner.errors import UsageError
 from scanner.notify.receiver_url import fault_of_url
-from scanner.notify.webhook import Delivery, Webhook, deliver, key_of, signature
+from scanner.notify.webhook import Delivery, Webhook, deliver, key_of, sign
 from tests.notify.receiver import SLOW, TORN, Receiver, receiver
 
 SECRET = "whsec_" + b64encode(b"k" * 32).decode()
@@ -42,7 +42,7 @@ def test_the_signature_is_that_of_the_specification() -> None:
     key = key_of("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")
     content = b'{"email":"test@example.com","username":"test_user"}'
 
-    assert "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=" == signature(
+    assert "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=" == sign(
         key, "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk", 1649367553, content
     )
 
@@ -159,7 +159,7 @@ def test_neither_key_nor_path_is_shown() -> None:
     """In a representation, as in a traceback."""
     webhook = delivery("https://hooks.example.com:8443").webhook
 
-    assert "https://hooks.example.com:8443" == webhook.shown
+    assert "https://hooks.example.com:8443" == webhook.origin
     assert HIDDEN not in repr(delivery("https://hooks.example.com"))
     assert "kkk" not in repr(webhook)
 

@@ -13,31 +13,31 @@ from hypothesis import strategies as st
 from scanner.admission.compiled import Expression
 from scanner.model.resource import Resource
 from scanner.model.scans.opinion import Opinion
-from scanner.opinion.comparison import Comparison, in_sample
-from scanner.opinion.engine import Answer
-from scanner.opinion.limits import LIMITS, limit_of, traits_of
+from scanner.opinion.comparison import EngineComparison, is_in_sample
+from scanner.opinion.engine import EngineAnswer
+from scanner.opinion.limits import LIMITS, find_limit, find_traits
 from scanner.opinion.process import Process
 from scanner.scan.options import Options
 from scanner.scan.run import run
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, policy, rule, thing
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, scanned
 
-TRUE = Answer("value", value=("bool", True))
-FALSE = Answer("value", value=("bool", False))
-ERROR = Answer("error", "no such key")
+TRUE = EngineAnswer("value", value=("bool", True))
+FALSE = EngineAnswer("value", value=("bool", False))
+ERROR = EngineAnswer("error", "no such key")
 
 
 class FixedEngine:
     """An engine that gives one answer to every expression, and records the expressions."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: EngineAnswer) -> None:
         self.answer = answer
         self.asked: list[str] = []
 
     def show(self, activation: Mapping[str, object], variables: frozenset[str]) -> None:
         """See Engine."""
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """See Engine."""
         self.asked.append(expression.text)
         return self.answer
@@ -50,7 +50,7 @@ def pod(number: int) -> Document:
 
 def opinion(engine: Any, *documents: Document, percent: float = 100.0) -> Opinion:
     """The opinion that a scan of documents in the namespace default records."""
-    comparison = Comparison(engine, "other 1.0", percent)
+    comparison = EngineComparison(engine, "other 1.0", percent)
     store = FakeStore()
     cluster = FakeCluster([namespace("default"), *documents])
     run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
@@ -91,7 +91,9 @@ def test_values_that_may_be_secret_are_not_shown() -> None:
     """The report shows only the types of texts and numbers."""
     with_variable = policy("p", variables=[{"name": "v", "expression": "object.data.key"}], matchConstraints=EVERYTHING)
     secret = thing(CONFIG_MAPS, "c", "default", data={"key": "hunter2"})
-    recorded = opinion(FixedEngine(Answer("value", value=("string", "hunter3"))), secret, with_variable, binding())
+    recorded = opinion(
+        FixedEngine(EngineAnswer("value", value=("string", "hunter3"))), secret, with_variable, binding()
+    )
     assert "a value of type string" == recorded.disagreements[0].ours
     assert "hunter" not in repr(recorded)
 
@@ -104,7 +106,7 @@ def test_verdicts_do_not_depend_on_it() -> None:
     documents = [namespace("default"), pod(1), policy("p", "false", "object.b == 1"), binding()]
     plain = scanned(FakeCluster(documents))
     store = FakeStore()
-    comparison = Comparison(FixedEngine(FALSE), "other", 100.0)
+    comparison = EngineComparison(FixedEngine(FALSE), "other", 100.0)
     run(FakeCluster(documents), store, Options(), scan_id="s1", clock=lambda: NOON, comparison=comparison)
     assert plain.pages == tuple(store.pages)
     assert plain.end == replace(store.ends[0], opinion=None)
@@ -113,7 +115,7 @@ def test_verdicts_do_not_depend_on_it() -> None:
 class Raising(FixedEngine):
     """An engine that raises an exception."""
 
-    def ask(self, expression: Expression) -> Answer:
+    def ask(self, expression: Expression) -> EngineAnswer:
         """Fail."""
         raise ValueError(expression.text)
 
@@ -128,36 +130,36 @@ def test_an_engine_with_a_fault_stops_nothing() -> None:
 def test_the_sample_follows_from_the_identity(number: int, percent: float) -> None:
     """An object is always or never in a sample, and in every larger sample."""
     resource = Resource(PODS, "default", f"p{number}", f"u{number}", "1", {})
-    chosen = in_sample(resource, percent)
-    assert chosen == in_sample(resource._replace(resource_version="2"), percent)
-    assert not chosen or in_sample(resource, min(100.0, percent + 1))
+    chosen = is_in_sample(resource, percent)
+    assert chosen == is_in_sample(resource._replace(resource_version="2"), percent)
+    assert not chosen or is_in_sample(resource, min(100.0, percent + 1))
 
 
 def test_the_sample_has_the_requested_size() -> None:
     """The size is approximate: identities are distributed evenly."""
-    chosen = sum(in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
+    chosen = sum(is_in_sample(Resource(PODS, "default", "p", f"u{number}", "1", {}), 10.0) for number in range(10_000))
     assert 900 < chosen < 1100
 
 
 @pytest.mark.parametrize(
     ("text", "ours", "theirs", "expected"),
     [
-        ("object.?a.orValue(true)", TRUE, Answer("refused"), "optionals"),
-        ("[1,].size() == 1", TRUE, Answer("refused"), "syntax"),
-        ("quantity('1').isGreaterThan(quantity('0'))", TRUE, Answer("error", "no such overload"), "libraries"),
-        ("object.a.all(i, x, x > 0)", TRUE, Answer("crash", "ValueError"), "macros"),
-        ("object.a == 1.0", TRUE, Answer("error", "found no matching overload for …"), "types apart"),
-        ("object.a.all(x, x > 0)", TRUE, Answer("crash", "TypeError"), "exceptions"),
+        ("object.?a.orValue(true)", TRUE, EngineAnswer("refused"), "optionals"),
+        ("[1,].size() == 1", TRUE, EngineAnswer("refused"), "syntax"),
+        ("quantity('1').isGreaterThan(quantity('0'))", TRUE, EngineAnswer("error", "no such overload"), "libraries"),
+        ("object.a.all(i, x, x > 0)", TRUE, EngineAnswer("crash", "ValueError"), "macros"),
+        ("object.a == 1.0", TRUE, EngineAnswer("error", "found no matching overload for …"), "types apart"),
+        ("object.a.all(x, x > 0)", TRUE, EngineAnswer("crash", "TypeError"), "exceptions"),
         ("string(object.a) == '1'", TRUE, FALSE, "conversions"),
-        ("object.a", TRUE, Answer("silent"), "silent"),
-        ("quantity('1')", Answer("unsayable", "x"), ERROR, "types"),
+        ("object.a", TRUE, EngineAnswer("silent"), "silent"),
+        ("quantity('1')", EngineAnswer("unsayable", "x"), ERROR, "types"),
         ("has(object.a.b)", ERROR, FALSE, None),
         ("object.a == 1", TRUE, FALSE, None),
     ],
 )
-def test_limits_are_no_disagreements(text: str, ours: Answer, theirs: Answer, expected: str | None) -> None:
+def test_limits_are_no_disagreements(text: str, ours: EngineAnswer, theirs: EngineAnswer, expected: str | None) -> None:
     """The features of the expression and the failure of the other engine decide."""
-    limit = limit_of(traits_of(text), ours, theirs)
+    limit = find_limit(find_traits(text), ours, theirs)
     assert expected == (limit.name if limit else None)
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
-from scanner.opinion.comparison import agree
-from scanner.opinion.engine import Answer, Ours
-from scanner.opinion.limits import limit_of, traits_of
+from scanner.opinion.comparison import answers_agree
+from scanner.opinion.engine import AssayEngine, EngineAnswer
+from scanner.opinion.limits import find_limit, find_traits
 from scanner.opinion.process import Process
 from tests.conformance.cases import RECORDED, load
 from tests.conformance.expressions import activation_for, compiled
@@ -42,13 +42,13 @@ WRONG = (
 
 
 @pytest.fixture(scope="module")
-def answers() -> list[tuple[str, Answer, Answer]]:
+def answers() -> list[tuple[str, EngineAnswer, EngineAnswer]]:
     """Each expression with the answers of both engines."""
     return list(_answers(load(PROBES)))
 
 
-def _answers(data: Any) -> Iterator[tuple[str, Answer, Answer]]:
-    ours = Ours()
+def _answers(data: Any) -> Iterator[tuple[str, EngineAnswer, EngineAnswer]]:
+    ours = AssayEngine()
     [activation] = map(activation_for, data["objects"])
     with Process() as theirs:
         for case in data["cases"]:
@@ -63,19 +63,19 @@ def _answers(data: Any) -> Iterator[tuple[str, Answer, Answer]]:
             yield case["expr"], ours.ask(expression), theirs.ask(expression)
 
 
-def test_the_limits_are_those_that_were_measured(answers: list[tuple[str, Answer, Answer]]) -> None:
+def test_the_limits_are_those_that_were_measured(answers: list[tuple[str, EngineAnswer, EngineAnswer]]) -> None:
     """The counts of each limit and of unexplained differences are those of the table."""
     assert Counter(LIMITS) == Counter(_sort(*answer) for answer in answers)
 
 
-def test_what_no_limit_explains_is_wrong(answers: list[tuple[str, Answer, Answer]]) -> None:
+def test_what_no_limit_explains_is_wrong(answers: list[tuple[str, EngineAnswer, EngineAnswer]]) -> None:
     """Kubernetes recorded another outcome."""
     disagreeing = {text for text, ours, theirs in answers if _sort(text, ours, theirs) == DISAGREE}
     assert set() == set(WRONG) - disagreeing
 
 
-def _sort(text: str, ours: Answer, theirs: Answer) -> str:
-    if agree(ours, theirs):
+def _sort(text: str, ours: EngineAnswer, theirs: EngineAnswer) -> str:
+    if answers_agree(ours, theirs):
         return "agree"
-    limit = limit_of(traits_of(text), ours, theirs)
+    limit = find_limit(find_traits(text), ours, theirs)
     return limit.name if limit else DISAGREE

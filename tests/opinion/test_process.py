@@ -12,7 +12,7 @@ from scanner import cel
 from scanner.admission.compiled import Expression
 from scanner.admission.cost_budget import Variables
 from scanner.cel import Environment
-from scanner.opinion.engine import Answer
+from scanner.opinion.engine import EngineAnswer
 from scanner.opinion.process import Process
 from tests.opinion.engines import BABBLES, DIES, HANGS, NEVER_BEGINS
 
@@ -36,19 +36,19 @@ def engine() -> Iterator[Process]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("object.spec.replicas", Answer("value", value=("int", "3"))),
-        ("object.spec.flag", Answer("value", value=("bool", True))),
-        ("object.spec.ratio", Answer("value", value=("double", "0.5"))),
-        ("object.spec.name + 'b'", Answer("value", value=("string", "ab"))),
-        ("object.spec.none", Answer("value", value=("null", None))),
-        ("object.spec.list.map(x, x + 1)", Answer("value", value=("list", [["int", "2"], ["int", "3"]]))),
-        ("{'a': 1u}", Answer("value", value=("map", [[["string", "a"], ["uint", "1"]]]))),
-        ("duration('1s')", Answer("value", value=("duration", "1000000000"))),
-        ("timestamp('1970-01-01T00:00:01Z')", Answer("value", value=("timestamp", "1000000000"))),
-        ("bytes('a')", Answer("value", value=("bytes", "61"))),
+        ("object.spec.replicas", EngineAnswer("value", value=("int", "3"))),
+        ("object.spec.flag", EngineAnswer("value", value=("bool", True))),
+        ("object.spec.ratio", EngineAnswer("value", value=("double", "0.5"))),
+        ("object.spec.name + 'b'", EngineAnswer("value", value=("string", "ab"))),
+        ("object.spec.none", EngineAnswer("value", value=("null", None))),
+        ("object.spec.list.map(x, x + 1)", EngineAnswer("value", value=("list", [["int", "2"], ["int", "3"]]))),
+        ("{'a': 1u}", EngineAnswer("value", value=("map", [[["string", "a"], ["uint", "1"]]]))),
+        ("duration('1s')", EngineAnswer("value", value=("duration", "1000000000"))),
+        ("timestamp('1970-01-01T00:00:01Z')", EngineAnswer("value", value=("timestamp", "1000000000"))),
+        ("bytes('a')", EngineAnswer("value", value=("bytes", "61"))),
     ],
 )
-def test_values_come_back_with_their_types(engine: Process, text: str, expected: Answer) -> None:
+def test_values_come_back_with_their_types(engine: Process, text: str, expected: EngineAnswer) -> None:
     """All types of CEL keep their type."""
     assert expected == engine.ask(expression(text))
 
@@ -64,19 +64,21 @@ def test_values_come_back_with_their_types(engine: Process, text: str, expected:
 def test_an_unsupported_expression_has_an_answer(engine: Process, text: str, kind: str) -> None:
     """A failure does not end the process, and the next expression is evaluated."""
     assert kind == engine.ask(expression(text)).kind
-    assert Answer("value", value=("bool", True)) == engine.ask(expression("object.spec.flag"))
+    assert EngineAnswer("value", value=("bool", True)) == engine.ask(expression("object.spec.flag"))
 
 
 def test_variables_are_shown() -> None:
     """Variables have values of the other engine's types."""
     variable = expression("object.spec.list")
-    environment = Environment().with_variable("v", cel.DYN)
+    environment = Environment().add_variable("v", cel.DYN)
     activation: dict[str, object] = {"object": OBJECT}
     activation["variables"] = Variables({"v": variable}, activation)
     text = "variables.v.size() == 2"
     with Process() as process:
         process.show(activation, frozenset({"v"}))
-        assert Answer("value", value=("bool", True)) == process.ask(Expression(text, cel.compile(text, environment)))
+        assert EngineAnswer("value", value=("bool", True)) == process.ask(
+            Expression(text, cel.compile(text, environment))
+        )
 
 
 @pytest.mark.parametrize("evil", [HANGS, DIES])
@@ -108,7 +110,7 @@ def test_memory_is_bounded() -> None:
     with Process(patience=10.0) as process:
         process.show({"object": {"big": "x" * 5_000_000}}, NOTHING)
         assert process.ask(expression(text)).kind in ("crash", "silent")
-        assert Answer("value", value=("bool", True)) == process.ask(expression("true"))
+        assert EngineAnswer("value", value=("bool", True)) == process.ask(expression("true"))
 
 
 def test_the_process_ends_with_the_scan() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from scanner import cel
 from scanner.cel.errors import CostExceeded, Interrupted
-from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.cel.functions.authorizer import Authorizer, AuthorizerAnswer, AuthorizerSubject, Question
 from scanner.cel.generation.fast import Refusal
 from tests.oracle import ours
 from tests.oracle.grammar import Generator
@@ -43,9 +43,9 @@ class _RecordingDecider:
     def __init__(self, read_inputs: set[str]) -> None:
         self._read_inputs = read_inputs
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self._read_inputs.add(f"asks {question}")
-        return Answer(allowed=False)
+        return AuthorizerAnswer(allowed=False)
 
 
 class _RecordingVariables(cel.Lazy):
@@ -70,7 +70,7 @@ class Agreement:
 
     pairs: int = 0
     fast: int = 0
-    fell_back: int = 0
+    count_fallback: int = 0
     only_closures: int = 0
     absorbing: int = 0
     refused: int = 0
@@ -90,7 +90,9 @@ def compare(seed: int, pairs: int) -> Agreement:
         except cel.CompileError:
             continue
         for document in documents:
-            agreement.differences += differences(program, policy.activation, ours.activation_of(document), agreement)
+            agreement.differences += differences(
+                program, policy.make_activation, ours.activation_of(document), agreement
+            )
     return agreement
 
 
@@ -120,7 +122,7 @@ def differences(
         yield f"{program.text}\n  {fault!r} in\n{program.python()}"
         return
     except Exception as error:  # noqa: BLE001 - the closures would decide
-        agreement.fell_back += 1
+        agreement.count_fallback += 1
         if exact.outcome["type"] != "error":
             agreement.causes[f"{type(error).__name__} {str(error)[:40]}"] += 1
         return
@@ -187,7 +189,7 @@ def _evaluation(
 def recording_activation(activate: _Activate, base: Mapping[str, object]) -> tuple[dict[str, object], set[str]]:
     """Return an activation that records the variables and questions that are read, and the record."""
     read_inputs: set[str] = set()
-    authorizer = Authorizer(_RecordingDecider(read_inputs), Subject("alice", ("system:authenticated",), "1"))
+    authorizer = Authorizer(_RecordingDecider(read_inputs), AuthorizerSubject("alice", ("system:authenticated",), "1"))
     resource = authorizer.request_resource(group="apps", resource="things", namespace="team-1", name="web")
     asking = {"authorizer": authorizer, "authorizer.requestResource": resource}
     activation = activate({**base, **asking})
@@ -209,7 +211,7 @@ def main() -> None:
     for cause, number in agreement.causes.most_common(10):
         sys.stdout.write(f"  {number} needless fallbacks: {cause}\n")
     sys.stdout.write(
-        f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.fell_back} "
+        f"seed={arguments.seed} pairs={agreement.pairs} fast={agreement.fast} fell_back={agreement.count_fallback} "
         f"only_closures={agreement.only_closures} absorbing={agreement.absorbing} refused={agreement.refused} "
         f"different={len(agreement.differences)}\n"
     )

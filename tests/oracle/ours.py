@@ -11,11 +11,11 @@ from typing import Any
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, compile_policy
 from scanner.admission.cost_budget import EXHAUSTED, RUNTIME, Variables
-from scanner.admission.request import Request, request_map
-from scanner.cel.functions.authorizer import Answer, Authorizer, Question, Subject
+from scanner.admission.request import Request, make_request_map
+from scanner.cel.functions.authorizer import Authorizer, AuthorizerAnswer, AuthorizerSubject, Question
 from scanner.cel.functions.quantity import Quantity
 from scanner.cel.types.type_system import Type
-from scanner.cel.values.times import printed
+from scanner.cel.values.times import print_timestamp
 from scanner.cel.values.values import Duration, KeyedMap, Message, Opaque, Optional, Struct, Timestamp, UInt
 from scanner.model.resource import Kind, UserInfo, resource_of
 from scanner.policies.manifest import read_policy
@@ -28,8 +28,8 @@ _UNKNOWN_COST = -1
 class Refusing:
     """A decider that allows nothing."""
 
-    def decide(self, question: Question) -> Answer:
-        return Answer(allowed=False)
+    def decide(self, question: Question) -> AuthorizerAnswer:
+        return AuthorizerAnswer(allowed=False)
 
 
 def reply(expression: str, variables: tuple[tuple[str, str], ...], objects: list[Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def compiled_with(expression: str, variables: tuple[tuple[str, str], ...]) -> tu
     environment = cel.Environment()
     for name, variable in policy.variables.items():
         result = variable.program.result_type if variable.program else cel.DYN
-        environment = environment.with_variable(name, result)
+        environment = environment.add_variable(name, result)
     return policy, cel.compile(expression, environment.extend(cel.AUTHORIZATION))
 
 
@@ -79,12 +79,12 @@ def activation_of(document: Any) -> dict[str, object]:
     info = UserInfo(user["username"], uid=user["uid"], groups=tuple(user["groups"]))
     resource = resource_of(kind, document or {"metadata": {"name": "web", "namespace": "team-1"}})
     request = Request("CREATE", kind, kind, resource, "team-1", NAMESPACE, info)
-    authorizer = Authorizer(Refusing(), Subject(info.username, info.groups, info.uid))
+    authorizer = Authorizer(Refusing(), AuthorizerSubject(info.username, info.groups, info.uid))
     named = {"namespace": "team-1", "name": "web"}
     return {
         "object": document,
         "oldObject": None,
-        "request": request_map(request),
+        "request": make_request_map(request),
         "namespaceObject": {key: NAMESPACE[key] for key in ("metadata", "spec", "status")},
         "authorizer": authorizer,
         "authorizer.requestResource": authorizer.request_resource(group="apps", resource="things", **named),
@@ -92,10 +92,10 @@ def activation_of(document: Any) -> dict[str, object]:
 
 
 def _outcome(program: cel.Program, policy: CompiledPolicy, activation: Mapping[str, object]) -> dict[str, Any]:
-    metered = policy.activation(activation, metered=True)
+    metered = policy.make_activation(activation, metered=True)
     measured = program.measure(metered)
     variables = metered["variables"]
-    cost = measured.cost + (variables.unpaid_cost() if isinstance(variables, Variables) else 0)
+    cost = measured.cost + (variables.take_unpaid_cost() if isinstance(variables, Variables) else 0)
     if cost > RUNTIME:
         return {"error": EXHAUSTED, "cost": _UNKNOWN_COST}
     if isinstance(measured.outcome, cel.EvaluationError):
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
         case bytes():
             return base64.b64encode(value).decode()
         case Timestamp():
-            return printed(value)
+            return print_timestamp(value)
         case Duration():
             return value.nanoseconds
         case list():

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.parity.answers import Denial, Response, aside_of, denial_of, speaker_of, unsendable, warning_of
+from scanner.parity.answers import (
+    Denial,
+    Response,
+    is_unsendable,
+    parse_warning,
+    read_denial,
+    read_unrelated,
+    write_warning,
+)
 
 DENIED = (
     "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'limit' with binding 'limit-prod' denied request: "
@@ -18,12 +26,12 @@ RBAC = 'pods is forbidden: User "guest" cannot create resource "pods" in API gro
 
 def test_a_refusal_names_policy_binding_and_reason() -> None:
     """The reason is all text after the prefix, line ends included."""
-    assert Denial("limit", "limit-prod", "failed expression: a\n&& b") == denial_of(Response(422, "Invalid", DENIED))
+    assert Denial("limit", "limit-prod", "failed expression: a\n&& b") == read_denial(Response(422, "Invalid", DENIED))
 
 
 def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
     """The bindings of such a policy are not evaluated."""
-    assert Denial("p", "", "failed to configure policy: no") == denial_of(Response(422, "Invalid", MISCONFIGURED))
+    assert Denial("p", "", "failed to configure policy: no") == read_denial(Response(422, "Invalid", MISCONFIGURED))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,7 @@ def test_a_policy_that_is_at_fault_itself_is_named_without_a_binding() -> None:
 )
 def test_responses_of_admission(response: Response) -> None:
     """An admitted write, a denial by a policy and an existing object show the decision of admission."""
-    assert aside_of(response, "CREATE", "pods") is None
+    assert read_unrelated(response, "CREATE", "pods") is None
 
 
 @pytest.mark.parametrize(
@@ -56,29 +64,29 @@ def test_responses_of_admission(response: Response) -> None:
 )
 def test_responses_without_admission(response: Response, operation: str, why: str) -> None:
     """Other responses are no verdict."""
-    aside = aside_of(response, operation, "pods")  # type: ignore[arg-type]
+    unrelated = read_unrelated(response, operation, "pods")  # type: ignore[arg-type]
 
-    assert aside is not None
-    assert (why, "") == (aside.why, aside.permission)
+    assert unrelated is not None
+    assert (why, "") == (unrelated.reason, unrelated.permission)
 
 
 def test_a_missing_right_is_named() -> None:
     """The response names the missing permission."""
-    aside = aside_of(Response(403, "Forbidden", RBAC), "CREATE", "pods")
+    unrelated = read_unrelated(Response(403, "Forbidden", RBAC), "CREATE", "pods")
 
-    assert aside is not None
-    assert ("create on pods", False) == (aside.permission, aside.stale)
+    assert unrelated is not None
+    assert ("create on pods", False) == (unrelated.permission, unrelated.stale)
 
 
 def test_an_object_that_exists_answers_an_update_with_a_conflict() -> None:
     """Only for a CREATE does an existing object mean an admitted write."""
-    assert aside_of(Response(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
+    assert read_unrelated(Response(409, "AlreadyExists", "exists"), "UPDATE", "pods") is not None
 
 
 def test_a_warning_names_policy_and_binding() -> None:
     """Warnings of another origin have no policy."""
-    assert ("p", "b") == speaker_of(warning_of("p", "b", "no"))
-    assert speaker_of("metadata.finalizers: prefer a domain-qualified name") is None
+    assert ("p", "b") == parse_warning(write_warning("p", "b", "no"))
+    assert parse_warning("metadata.finalizers: prefer a domain-qualified name") is None
 
 
 @pytest.mark.parametrize(
@@ -86,4 +94,4 @@ def test_a_warning_names_policy_and_binding() -> None:
 )
 def test_control_characters_keep_a_warning_from_being_sent(text: str, dropped: bool) -> None:  # noqa: FBT001 - data
     """A header cannot hold control characters of any alphabet."""
-    assert dropped == unsendable(warning_of("p", "b", text))
+    assert dropped == is_unsendable(write_warning("p", "b", text))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scanner.model.outcome import Check, CheckKind
-from scanner.parity.answers import Response, warning_of
-from scanner.parity.compare import DROPPED, OTHER_DENIAL, SILENCE, UNSENDABLE, Difference, compared
+from scanner.parity.answers import Response, write_warning
+from scanner.parity.compare import DROPPED, OTHER_DENIAL, SILENCE, UNSENDABLE, VerdictDifference, compare_verdicts
 from scanner.parity.verdicts import Verdict
 
 CHECK = Check(CheckKind.VALIDATION, 0, "e")
@@ -20,7 +20,7 @@ REFUSED = "pods \"w\" is forbidden: ValidatingAdmissionPolicy '{}' with binding 
 
 def warned(*texts: str, policy: str = "p", binding: str = "b") -> Response:
     """An admitted write with warnings."""
-    return Response(201, warnings=tuple(warning_of(policy, binding, text) for text in texts))
+    return Response(201, warnings=tuple(write_warning(policy, binding, text) for text in texts))
 
 
 def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Response:
@@ -30,28 +30,33 @@ def refused(policy: str = "d", binding: str = "e", text: str = "never") -> Respo
 
 def test_a_warning_agrees_with_a_failure() -> None:
     """The texts are equal."""
-    assert (1, []) == (compared([FAILS], warned("no")).agreed, compared([FAILS], warned("no")).differences)
+    assert (1, []) == (
+        compare_verdicts([FAILS], warned("no")).agreed,
+        compare_verdicts([FAILS], warned("no")).differences,
+    )
 
 
 def test_silence_agrees_with_a_pass() -> None:
     """This holds for a binding that would warn and for one that would deny."""
     assert (2, []) == (
-        compared([PASSES, LETS], Response(201)).agreed,
-        compared([PASSES, LETS], Response(201)).differences,
+        compare_verdicts([PASSES, LETS], Response(201)).agreed,
+        compare_verdicts([PASSES, LETS], Response(201)).differences,
     )
 
 
 def test_a_failure_that_the_server_does_not_see() -> None:
     """Admission evaluated the request, and returned no warning."""
-    assert [Difference("p", "b", "no", SILENCE)] == compared([FAILS], Response(201)).differences
-    assert [Difference("d", "e", "never", SILENCE)] == compared([DENIES], Response(409, "AlreadyExists")).differences
+    assert [VerdictDifference("p", "b", "no", SILENCE)] == compare_verdicts([FAILS], Response(201)).differences
+    assert [VerdictDifference("d", "e", "never", SILENCE)] == compare_verdicts(
+        [DENIES], Response(409, "AlreadyExists")
+    ).differences
 
 
 def test_a_failure_that_only_the_server_sees() -> None:
     """The difference replaces the pass."""
-    comparison = compared([PASSES], warned("no"))
+    comparison = compare_verdicts([PASSES], warned("no"))
 
-    assert (0, [Difference("p", "b", SILENCE, warning_of("p", "b", "no"))]) == (
+    assert (0, [VerdictDifference("p", "b", SILENCE, write_warning("p", "b", "no"))]) == (
         comparison.agreed,
         comparison.differences,
     )
@@ -59,19 +64,19 @@ def test_a_failure_that_only_the_server_sees() -> None:
 
 def test_another_text_is_two_differences() -> None:
     """Assay's text is missing, and the server's text is additional."""
-    assert 2 == len(compared([FAILS], warned("nope")).differences)
+    assert 2 == len(compare_verdicts([FAILS], warned("nope")).differences)
 
 
 def test_a_failure_of_a_policy_that_was_not_evaluated() -> None:
     """The server matches it, and Assay does not."""
-    comparison = compared([PASSES], warned("no", policy="other"))
+    comparison = compare_verdicts([PASSES], warned("no", policy="other"))
 
     assert (1, ["other"]) == (comparison.agreed, [difference.policy for difference in comparison.differences])
 
 
 def test_a_refusal_agrees_with_the_failure_it_names() -> None:
     """The warnings of the response count as well."""
-    comparison = compared([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
+    comparison = compare_verdicts([DENIES, FAILS], replace(refused(), warnings=warned("no").warnings))
 
     assert (2, []) == (comparison.agreed, comparison.differences)
 
@@ -79,19 +84,19 @@ def test_a_refusal_agrees_with_the_failure_it_names() -> None:
 def test_a_refusal_hides_the_others() -> None:
     """A client receives a random one of several denials; a pass that would deny is not observable either."""
     others = [replace(DENIES, binding="other"), replace(DENIES, text="never ever"), LETS]
-    comparison = compared([DENIES, *others], refused())
+    comparison = compare_verdicts([DENIES, *others], refused())
 
     assert (1, [], 3) == (comparison.agreed, comparison.differences, comparison.unseen[OTHER_DENIAL])
 
 
 def test_a_refusal_of_what_should_pass() -> None:
     """A denial of an object that passes is a difference."""
-    assert [Difference("d", "e", SILENCE, "never")] == compared([LETS], refused()).differences
+    assert [VerdictDifference("d", "e", SILENCE, "never")] == compare_verdicts([LETS], refused()).differences
 
 
 def test_what_no_client_sees_is_counted_by_its_reason() -> None:
     """Verdicts that no client can observe never count as agreement."""
-    comparison = compared([AUDITS, AUDITS, PASSES], Response(201))
+    comparison = compare_verdicts([AUDITS, AUDITS, PASSES], Response(201))
 
     assert (1, {"audit": 2}) == (comparison.agreed, dict(comparison.unseen))
 
@@ -100,12 +105,12 @@ def test_a_policy_with_a_check_that_cannot_be_compared_may_say_more() -> None:
     """A text of the policy may be that of the check that cannot be compared."""
     anew = replace(PASSES, unseen="anew")
 
-    assert [] == compared([anew, PASSES], warned("something")).differences
+    assert [] == compare_verdicts([anew, PASSES], warned("something")).differences
 
 
 def test_a_message_that_no_header_can_hold() -> None:
     """The server drops the warning silently."""
-    comparison = compared([replace(FAILS, text="a\nb")], Response(201))
+    comparison = compare_verdicts([replace(FAILS, text="a\nb")], Response(201))
 
     assert (0, [], {UNSENDABLE: 1}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
@@ -114,8 +119,8 @@ def test_warnings_that_are_cut() -> None:
     """Beyond 4,096 characters each warning is cut to 256, which still identifies it; dropped warnings are not comparable."""
     texts = [f"{number} " + "x" * 300 for number in range(20)]
     verdicts = [replace(FAILS, text=text) for text in texts]
-    response = Response(201, warnings=tuple(warning_of("p", "b", text)[:256] for text in texts[:16]))
-    comparison = compared(verdicts, response)
+    response = Response(201, warnings=tuple(write_warning("p", "b", text)[:256] for text in texts[:16]))
+    comparison = compare_verdicts(verdicts, response)
 
     assert (16, [], {DROPPED: 4}) == (comparison.agreed, comparison.differences, dict(comparison.unseen))
 
@@ -125,18 +130,20 @@ def test_warnings_that_fit_are_not_cut() -> None:
     long = "x" * 300
 
     assert 2 == len(
-        compared([replace(FAILS, text=long)], Response(201, warnings=(warning_of("p", "b", long)[:256],))).differences
+        compare_verdicts(
+            [replace(FAILS, text=long)], Response(201, warnings=(write_warning("p", "b", long)[:256],))
+        ).differences
     )
 
 
 def test_warnings_of_others_count_for_the_total() -> None:
     """4,000 characters of deprecations leave no room for policy warnings."""
     response = Response(201, warnings=("d" * 256, *(f"{number}" + "d" * 255 for number in range(15))))
-    comparison = compared([replace(FAILS, text="x" * 100)], response)
+    comparison = compare_verdicts([replace(FAILS, text="x" * 100)], response)
 
     assert ([], {DROPPED: 1}) == (comparison.differences, dict(comparison.unseen))
 
 
 def test_failures_with_one_text_are_one_warning() -> None:
     """Two params with one text cause one warning, and both agree."""
-    assert 2 == compared([FAILS, FAILS], warned("no")).agreed
+    assert 2 == compare_verdicts([FAILS, FAILS], warned("no")).agreed

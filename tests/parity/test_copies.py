@@ -6,7 +6,7 @@ import pytest
 
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
-from scanner.parity.copies import changed_paths, copy_of, reads_any, set_on_create
+from scanner.parity.copies import list_changed_paths, list_fields_set_on_create, make_copy, reads_any
 from tests.documents import CONFIG_MAPS
 
 SERVICES = Kind("", "v1", "Service", "services", namespaced=True)
@@ -29,7 +29,7 @@ def test_a_copy_is_without_what_a_server_sets() -> None:
     """The user's fields stay, owners and labels included."""
     kept = {"name": "a", "namespace": "shop", "labels": {"x": "y"}, "ownerReferences": [{"name": "o"}]}
 
-    assert {"metadata": kept, "data": {"k": "v"}} == copy_of(CONFIG_MAPS, {"metadata": METADATA, "data": {"k": "v"}})
+    assert {"metadata": kept, "data": {"k": "v"}} == make_copy(CONFIG_MAPS, {"metadata": METADATA, "data": {"k": "v"}})
 
 
 def test_a_second_service_gets_addresses_and_ports_of_its_own() -> None:
@@ -40,7 +40,7 @@ def test_a_second_service_gets_addresses_and_ports_of_its_own() -> None:
         "ports": [{"port": 80, "nodePort": 30000}, {"port": 81}],
     }
 
-    assert {"spec": {"ports": [{"port": 80}, {"port": 81}]}} == copy_of(SERVICES, {"spec": spec})
+    assert {"spec": {"ports": [{"port": 80}, {"port": 81}]}} == make_copy(SERVICES, {"spec": spec})
 
 
 def test_a_second_job_gets_a_selector_of_its_own() -> None:
@@ -48,7 +48,7 @@ def test_a_second_job_gets_a_selector_of_its_own() -> None:
     labels = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u", "app": "x"}
     body: JsonObject = {"spec": {"selector": {"matchLabels": {}}, "template": {"metadata": {"labels": labels}}}}
 
-    assert {"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}} == copy_of(JOBS, body)
+    assert {"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}} == make_copy(JOBS, body)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_a_second_job_gets_a_selector_of_its_own() -> None:
 )
 def test_what_reads_a_field_that_is_set_on_create(read: tuple[str, ...], seen: bool) -> None:  # noqa: FBT001 - data
     """A path reads the field if it leads to the field, into it, or to a parent; params are not copied."""
-    assert seen == reads_any([read], set_on_create(CONFIG_MAPS, {}))
+    assert seen == reads_any([read], list_fields_set_on_create(CONFIG_MAPS, {}))
 
 
 @pytest.mark.parametrize(("port", "seen"), [({"port": 80}, False), ({"port": 80, "nodePort": 30000}, True)])
 def test_only_what_was_allocated_is_set_on_create(port: JsonObject, seen: bool) -> None:  # noqa: FBT001 - data
     """A service without node ports is sent with all of its ports."""
-    anew = set_on_create(SERVICES, {"spec": {"ports": [port]}})
+    anew = list_fields_set_on_create(SERVICES, {"spec": {"ports": [port]}})
 
     assert seen == reads_any([("object", "spec", "ports")], anew)
 
@@ -81,5 +81,5 @@ def test_what_admission_changed() -> None:
     before: JsonObject = {"metadata": {"managedFields": [1], "labels": {"a": "1"}}, "spec": {"list": [1]}}
     after: JsonObject = {"metadata": {"managedFields": [2], "labels": {"a": "1", "b": "2"}}, "spec": {"list": [1, 2]}}
 
-    assert (("metadata", "labels", "b"), ("spec", "list")) == changed_paths(before, after)
-    assert () == changed_paths(before, before)
+    assert (("metadata", "labels", "b"), ("spec", "list")) == list_changed_paths(before, after)
+    assert () == list_changed_paths(before, before)

@@ -14,14 +14,14 @@ from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Scope
 from scanner.parity import Parity, Response, verify
-from scanner.parity.answers import warning_of
+from scanner.parity.answers import write_warning
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from tests import documents
 from tests.documents import CONFIG_MAPS, SECRETS, binding, namespace, pod, policy, thing
 from tests.scan.fakes import NOON, FakeCluster, forbidden
 
-WARNED = warning_of("p", "b", "no")
+WARNED = write_warning("p", "b", "no")
 STALE = Response(409, "Conflict", "the object has been modified")
 SECRET = "c2VjcmV0LXZhbHVl"
 ANSWERS = Callable[[str, JsonObject], Response]
@@ -37,7 +37,7 @@ class FakeWriter:
     refused: ListFailed | None = None
     written: list[tuple[str, str, JsonObject]] = field(default_factory=list)
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         return kind.resource in self.elsewhere
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
@@ -252,7 +252,7 @@ def test_an_update_shows_what_admission_would_change_in_a_copy() -> None:
 def test_a_secret_is_in_no_difference(response: str) -> None:
     """Neither Assay's text nor the server's text shows the data of a Secret."""
     secret = {**thing(SECRETS, "s", "default"), "data": {"password": SECRET}}
-    writer = FakeWriter([secret], lambda *_: Response(200, warnings=(warning_of("p", "b", f"it is {response}"),)))
+    writer = FakeWriter([secret], lambda *_: Response(200, warnings=(write_warning("p", "b", f"it is {response}"),)))
     about = {"resourceRules": [documents.rule("secrets")]}
     parity = replayed(
         writer,

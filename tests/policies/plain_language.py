@@ -22,15 +22,20 @@ class PlainLanguage:
         del document
         return ()
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         del own, others
         yield from ()
+
+    @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return False
 
     @property
     def patch_decides(self) -> bool:
         return False
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         del check
         return spec
 

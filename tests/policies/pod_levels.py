@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from scanner.admission.auditability import reading
-from scanner.admission.compiled import CompiledPolicy, checks_of
+from scanner.admission.auditability import classify_policy
+from scanner.admission.compiled import CompiledPolicy, list_checks
 from scanner.admission.dispatch import BoundPolicy, CoveredNamespaces
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
@@ -32,7 +32,7 @@ from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.model.selector import EVERYTHING
-from scanner.policies.admission_api import bound_policy
+from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
 from scanner.policies.manifest import digest
 from tests.policies.plain_language import PlainLanguage
@@ -82,11 +82,13 @@ class PodLevels(PlainLanguage):
         raise InvalidManifest(("no document is a policy of this language",))
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
-        return Binding.unwritten(policy, f"assumed:{policy.name}", (action,), "--assume-bound", assumed=True)
+        return Binding.create_without_manifest(
+            policy, f"assumed:{policy.name}", (action,), "--assume-bound", assumed=True
+        )
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         del rules
-        return CompiledPolicy.without_expressions(policy, checks_of(policy))
+        return CompiledPolicy.make_without_expressions(policy, list_checks(policy))
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         return BoundLevels(documents, context)
@@ -138,21 +140,23 @@ class BoundLevels(BoundLanguage):
     def _of(self, policy: Policy, binding: Binding) -> BoundPolicy:
         mode, level = (as_text(dig(binding.manifest, "spec", name)) for name in ("mode", "level"))
         names = _LEVELS[level or _STRICT]
-        checks = tuple(check for check in checks_of(policy) if check.expression in names)
-        compiled = CompiledPolicy.without_expressions(policy, checks)
+        checks = tuple(check for check in list_checks(policy) if check.expression in names)
+        compiled = CompiledPolicy.make_without_expressions(policy, checks)
         covered = CoveredNamespaces((ENFORCE, WARN), lambda labels: _level(mode, labels) == level)
-        bound = bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
+        bound = make_bound_policy(compiled, (binding,), self._context.operations, LevelEvaluator(mode, checks))
         return replace(bound, covered=None if binding.assumed else covered)
 
     @property
     def bound(self) -> tuple[BoundPolicy, ...]:
         return self._bound
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         for policy in self._documents.policies:
             yield (
                 policy,
-                reading(CompiledPolicy.without_expressions(policy, checks_of(policy)), self._context.operations),
+                classify_policy(
+                    CompiledPolicy.make_without_expressions(policy, list_checks(policy)), self._context.operations
+                ),
             )
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from scanner.admission.compiled import CompiledPolicy, Expression, checks_of, compile_expression
+from scanner.admission.compiled import CompiledPolicy, Expression, compile_expression, list_checks
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluator import FastForm
 from scanner.admission.request import Request
@@ -22,7 +22,7 @@ from scanner.model.policy import Action, Binding, MatchResources, Policy, Rule, 
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.selector import EVERYTHING
-from scanner.policies.admission_api import bound_policy
+from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import (
     BindingContext,
     BoundLanguage,
@@ -54,7 +54,7 @@ class RequirementOptions:
         """The advice of the ConfigMap."""
         kinds = (kind for kind in context.served if (kind.group, kind.plural) == ("", "configmaps"))
         kind = next(kinds, None)
-        listed = context.lists.everything(kind, (HOME,)) if kind and context.lists and self.advice_from else ()
+        listed = context.lists.list_all(kind, (HOME,)) if kind and context.lists and self.advice_from else ()
         return next((as_text(dig(each.body, "data", "advice")) for each in listed if each.name == self.advice_from), "")
 
 
@@ -113,7 +113,7 @@ class Requirements(PlainLanguage):
         checks = tuple(
             (validation, Expression(validation.expression, None), _ADVICE) for validation in policy.validations
         )
-        return CompiledPolicy(policy, {}, (), checks, (), checks=checks_of(policy), open_roots=self.open_roots)
+        return CompiledPolicy(policy, {}, (), checks, (), checks=list_checks(policy), open_roots=self.open_roots)
 
     def bind(self, documents: PolicyDocuments, context: BindingContext) -> BoundLanguage:
         exempt = frozenset(as_text(dig(exemption.body, "spec", "pod")) for exemption in documents.supporting)
@@ -123,8 +123,8 @@ class Requirements(PlainLanguage):
         return BoundRequirements(bound, reads_advice=bool(self.options.advice_from))
 
     def _bound(self, policy: Policy, evaluator: RequirementEvaluator, context: BindingContext) -> BoundPolicy:
-        binding = Binding.unwritten(policy, "always", ("Deny",), policy.source)
-        return bound_policy(self.compile(policy, context.rules), (binding,), context.operations, evaluator)
+        binding = Binding.create_without_manifest(policy, "always", ("Deny",), policy.source)
+        return make_bound_policy(self.compile(policy, context.rules), (binding,), context.operations, evaluator)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,19 @@ from dataclasses import replace
 
 from scanner.model.json import JsonObject
 from scanner.policies.kyverno import spec
-from scanner.policies.language import constraints
+from scanner.policies.language import list_constraints
 from tests.report.records import policy
 
 
 def test_an_admission_policy_has_its_own_constraints() -> None:
     """One form; none without constraints; and those that it states in an unknown language."""
     own = policy("a", "true")
-    assert (own.match,) == constraints(own) == constraints(replace(own, language="Unknown"))
-    assert () == constraints(replace(own, match=None)) == constraints(replace(own, match=None, language="Unknown"))
+    assert (own.match,) == list_constraints(own) == list_constraints(replace(own, language="Unknown"))
+    assert (
+        ()
+        == list_constraints(replace(own, match=None))
+        == list_constraints(replace(own, match=None, language="Unknown"))
+    )
 
 
 def test_a_policy_of_kyverno_about_pods_also_needs_their_controllers() -> None:
@@ -33,6 +37,6 @@ def test_a_policy_of_kyverno_about_pods_also_needs_their_controllers() -> None:
         },
     }
     own = spec.read_policy(document, source="cluster").written()
-    resources = {name for match in constraints(own) for rule in match.rules for name in rule.resources}
+    resources = {name for match in list_constraints(own) for rule in match.rules for name in rule.resources}
     controllers = {"cronjobs", "daemonsets", "deployments", "jobs", "replicasets", "statefulsets"}
     assert {"pods"} | controllers == resources

@@ -6,7 +6,7 @@ import pytest
 
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
-from scanner.policies.language import LANGUAGES, deciding, patch_decides
+from scanner.policies.language import LANGUAGES, patch_decides, select_deciding
 
 VALIDATION: JsonObject = {"expression": "false", "message": "no", "messageExpression": "'no'", "reason": "Forbidden"}
 SPEC: JsonObject = {
@@ -22,31 +22,31 @@ NAMES = [name for language in LANGUAGES for name in language.names]
 def test_validating_policies_have_texts(check: CheckKind) -> None:
     """Messages, reasons, actions and annotations; the expression of a message may exhaust a budget, so it decides."""
     kept = [{"expression": "false", "messageExpression": "'no'"}, {"expression": "true"}]
-    assert {"failurePolicy": "Fail", "validations": kept} == deciding("ValidatingAdmissionPolicy", SPEC, check)
+    assert {"failurePolicy": "Fail", "validations": kept} == select_deciding("ValidatingAdmissionPolicy", SPEC, check)
 
 
 @pytest.mark.parametrize("check", [CheckKind.AUDIT_ANNOTATION, CheckKind.CONFIGURATION])
 def test_annotations_decide_about_checks_that_evaluate_them(check: CheckKind) -> None:
     """Their own, and an error about the whole invocation."""
-    assert SPEC["auditAnnotations"] == deciding("ValidatingAdmissionPolicy", SPEC, check)["auditAnnotations"]
+    assert SPEC["auditAnnotations"] == select_deciding("ValidatingAdmissionPolicy", SPEC, check)["auditAnnotations"]
 
 
 @pytest.mark.parametrize("check", CheckKind)
 def test_of_mutating_policies_the_whole_spec_decides(check: CheckKind) -> None:
     """What an object would become depends on each part."""
-    assert SPEC == deciding("MutatingAdmissionPolicy", SPEC, check)
+    assert SPEC == select_deciding("MutatingAdmissionPolicy", SPEC, check)
 
 
 @pytest.mark.parametrize("language", ["ValidatingPolicy", "NamespacedValidatingPolicy"])
 def test_of_policies_of_kyverno_only_messages_are_texts(language: str) -> None:
     """Both fields of a validation."""
     kept = [{"expression": "false", "reason": "Forbidden"}, {"expression": "true"}]
-    assert {**SPEC, "validations": kept} == deciding(language, SPEC, CheckKind.VALIDATION)
+    assert {**SPEC, "validations": kept} == select_deciding(language, SPEC, CheckKind.VALIDATION)
 
 
 def test_an_unknown_language_has_no_texts() -> None:
     """A newer version of Assay may have recorded the scan."""
-    assert (SPEC, True) == (deciding("Unknown", SPEC, CheckKind.VALIDATION), patch_decides("Unknown"))
+    assert (SPEC, True) == (select_deciding("Unknown", SPEC, CheckKind.VALIDATION), patch_decides("Unknown"))
 
 
 def test_patch_releases_of_the_server_decide_about_other_languages() -> None:
@@ -58,4 +58,4 @@ def test_patch_releases_of_the_server_decide_about_other_languages() -> None:
 @pytest.mark.parametrize("malformed", [{"validations": None}, {"validations": "none"}, {"validations": ["none", 1]}])
 def test_a_malformed_spec_has_its_parts(name: str, malformed: JsonObject) -> None:
     """The API server stored it, or a file has it."""
-    assert deciding(name, malformed, CheckKind.VALIDATION).keys() == malformed.keys()
+    assert select_deciding(name, malformed, CheckKind.VALIDATION).keys() == malformed.keys()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scanner.audit.fast_path import FastPath
-from scanner.cli.scanning.inputs import policy_files
+from scanner.cli.scanning.inputs import read_policy_manifests
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.errors import UsageError
 from scanner.model.json import dig
@@ -20,7 +20,7 @@ from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import HealthKind, OutcomeName, ScanState, Scope
 from scanner.policies.language import LANGUAGES, Language
-from scanner.rbac import needs
+from scanner.rbac import list_permissions
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from scanner.scan.run import run
@@ -204,8 +204,8 @@ def test_namespaces_that_cannot_be_listed_are_a_gap() -> None:
 def test_rights_include_those_of_derived_policies() -> None:
     """A role for a scan names the kinds that derived policies evaluate; without the namespaces, the rights are not known."""
     options = Options(languages=WITH_LEVELS)
-    wanted = needs(FakeCluster(DOCUMENTS), options)
-    unknown = needs(FakeCluster(DOCUMENTS, refused={"namespaces": forbidden("namespaces")}), options)
+    wanted = list_permissions(FakeCluster(DOCUMENTS), options)
+    unknown = list_permissions(FakeCluster(DOCUMENTS, refused={"namespaces": forbidden("namespaces")}), options)
 
     assert [f"policy {NAME}"] == [need.why for need in wanted.rights if need.resource == "pods"]
     assert ([], ["v1/Namespace"]) == ([*wanted.gaps], [gap.where for gap in unknown.gaps])
@@ -234,7 +234,9 @@ def scan_of_files(folder: Path, documents: tuple[Document, ...]) -> Recorded:
     for name, own in (("policies", written), ("objects", documents)):
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(own))
-    options = Options(manifests=policy_files([folder / "policies"]), languages=WITH_LEVELS, cluster_policies=False)
+    options = Options(
+        manifests=read_policy_manifests([folder / "policies"]), languages=WITH_LEVELS, cluster_policies=False
+    )
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)
     return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))
@@ -302,7 +304,7 @@ def test_the_fast_path_counts_what_passes_every_field() -> None:
         namespace: [
             fast_policy and [each.name for each in fast_policy.bindings]
             for fast_policy in (
-                FastPath(evaluator.context, of_pods).fast_policy(number, namespace) for number in range(3)
+                FastPath(evaluator.context, of_pods).get_fast_policy(number, namespace) for number in range(3)
             )
         ]
         for namespace in ("basic", "free")

@@ -13,7 +13,7 @@ from scanner.model.policy import Policy
 from scanner.model.release import NEWEST
 from scanner.policies.bound_language import Supporting
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoOptions
-from scanner.policies.language import LANGUAGES, compiled, with_options
+from scanner.policies.language import LANGUAGES, compile_policy, with_options
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import KINDS, binding, pod, policy
@@ -74,7 +74,7 @@ def _fault(document: Any) -> str:
     language = next(language for language in LANGUAGES if language.reads(document))
     read = language.read(document, source="cluster", namespace="default", rules=NEWEST).content
     assert isinstance(read, Policy)
-    return next(expression.fault for _, expression in compiled(read, NEWEST).expressions())
+    return next(expression.fault for _, expression in compile_policy(read, NEWEST).expressions())
 
 
 def test_options_reach_every_language_of_their_family_and_no_other() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.auditability import unauditable
+from scanner.admission.auditability import explain_unauditable
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
 from scanner.model.resource import Kind
-from scanner.policies.plan import equivalents, families, lists, other_versions, plan
+from scanner.policies.plan import find_equivalents, find_other_versions, group_families, plan, plan_lists
 from scanner.policies.validating.language import bind, read_binding, read_policy
 from tests import documents
 from tests.documents import (
@@ -129,7 +129,7 @@ def test_versions_that_differ_in_the_apiversion_alone_share_the_list_of_the_requ
     ]
 
     assert expected == flat
-    assert tuple(line.kind for line in lines) == lists(CUSTOM, policies, relabelled=relabelled)
+    assert tuple(line.kind for line in lines) == plan_lists(CUSTOM, policies, relabelled=relabelled)
 
 
 def test_only_custom_resources_in_another_version_than_the_requests_need_their_definition() -> None:
@@ -142,7 +142,7 @@ def test_only_custom_resources_in_another_version_than_the_requests_need_their_d
         with_rules(rule("*", group="*", version="v1beta1"), name="beta"),
         with_rules(rule("*", group="*", version="*"), name="all"),
     )
-    users = other_versions((*KINDS, *CUSTOM), policies)
+    users = find_other_versions((*KINDS, *CUSTOM), policies)
 
     assert {COGS_V1: ["old"], ROUTES[1]: ["beta"]} == {
         kind: [policy.name for policy in of_kind] for kind, of_kind in users.items()
@@ -164,12 +164,14 @@ def test_a_kind_that_discovery_names_twice_is_listed_once() -> None:
 
 def test_families_begin_with_the_preferred_kind() -> None:
     """A family has all versions of a kind, and core events with those of events.k8s.io."""
-    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [family for family in families(KINDS) if len(family) > 1]
+    assert [(EVENTS, NEW_EVENTS), (SCALERS_V2, SCALERS_V1)] == [
+        family for family in group_families(KINDS) if len(family) > 1
+    ]
 
 
 def test_equivalents_leave_out_the_kind_itself() -> None:
     """Equivalent kinds are in registration order."""
-    by_kind = equivalents(KINDS)
+    by_kind = find_equivalents(KINDS)
     assert [(SCALERS_V1,), (EVENTS,), ()] == [by_kind[kind] for kind in (SCALERS_V2, NEW_EVENTS, NAMESPACES)]
 
 
@@ -187,6 +189,6 @@ def test_equivalents_leave_out_the_kind_itself() -> None:
 )
 def test_what_cannot_be_audited_says_why(policy: Policy, reason: str) -> None:
     """No stored object can be evaluated by such a policy."""
-    reason_given = unauditable(policy)
+    reason_given = explain_unauditable(policy)
     assert reason_given.startswith(reason)
     assert bool(reason) == bool(reason_given)

@@ -50,27 +50,29 @@ def test_a_release_serves_some_versions(release: Minor, kind: str, version: str,
     """The note names a version that is served by default, if there is one; bindings have the versions of their policies."""
     full = f"{note}; it is evaluated all the same" if note else ""
 
-    assert full == ServedVersions(release).note(manifest(f"{kind}{suffix}", version))
+    assert full == ServedVersions(release).make_note(manifest(f"{kind}{suffix}", version))
 
 
 def test_a_release_serves_no_custom_kinds() -> None:
     """The versions of custom kinds do not depend on the release of Kubernetes."""
-    assert "" == ServedVersions((1, 36)).note(manifest("ValidatingPolicy", "v1alpha1", group="policies.kyverno.io"))
+    assert "" == ServedVersions((1, 36)).make_note(
+        manifest("ValidatingPolicy", "v1alpha1", group="policies.kyverno.io")
+    )
 
 
 def test_a_cluster_decides_which_versions_it_serves() -> None:
     """Discovery decides, whatever the release serves by default."""
     cluster = ServedVersions((1, 33), SERVED)
 
-    assert "" == cluster.note(manifest(VALIDATING, "v1"))
+    assert "" == cluster.make_note(manifest(VALIDATING, "v1"))
     assert (
         "this cluster of Kubernetes 1.33 does not serve v1beta1 of this kind, but v1; it is evaluated all the same"
-    ) == cluster.note(manifest(VALIDATING, "v1beta1"))
+    ) == cluster.make_note(manifest(VALIDATING, "v1beta1"))
 
 
 def test_a_cluster_without_the_custom_kind() -> None:
     """A kind that is not installed has no served version."""
-    note = ServedVersions((1, 36), SERVED).note(manifest("ValidatingPolicy", "v1", group="policies.kyverno.io"))
+    note = ServedVersions((1, 36), SERVED).make_note(manifest("ValidatingPolicy", "v1", group="policies.kyverno.io"))
 
     assert "this cluster of Kubernetes 1.36 does not serve v1 of this kind; it is evaluated all the same" == note
 
@@ -78,7 +80,7 @@ def test_a_cluster_without_the_custom_kind() -> None:
 @pytest.mark.parametrize("where", ["/apis", GROUP, f"{GROUP}/v1beta1"])
 def test_an_unknown_group_has_no_note(where: str) -> None:
     """Discovery that did not answer is a gap, and proves nothing about versions."""
-    assert "" == ServedVersions((1, 36), (), frozenset({where})).note(manifest(VALIDATING, "v1beta1"))
+    assert "" == ServedVersions((1, 36), (), frozenset({where})).make_note(manifest(VALIDATING, "v1beta1"))
 
 
 def test_the_table_has_the_versions_of_a_server() -> None:
@@ -91,5 +93,5 @@ def test_the_table_has_the_versions_of_a_server() -> None:
         (name, version)
         for name in {kind.kind for kind in kinds}
         for version in ("v1", "v1beta1", "v1alpha1")
-        if "does not serve" not in release.note(manifest(name, version))
+        if "does not serve" not in release.make_note(manifest(name, version))
     }

@@ -9,7 +9,7 @@ import yaml
 
 from scanner.audit.redact import WITHHELD_ANY
 from scanner.cluster.files.snapshot import SnapshotCluster
-from scanner.rbac import needs
+from scanner.rbac import list_permissions
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, KINDS, namespace, pod, thing
 from tests.policies.required_label import (
@@ -77,7 +77,7 @@ def test_the_languages_of_a_family_make_each_list_once() -> None:
 
 def test_the_rights_of_a_family_are_those_of_its_languages() -> None:
     """A right that both need is one right."""
-    wanted = needs(cluster(), WITH_ADVICE).rights
+    wanted = list_permissions(cluster(), WITH_ADVICE).rights
     of_family = [text_of(need) for need in wanted if need.group == GROUP or need.resource == "configmaps"]
 
     assert sorted(["default/configmaps", *(kind.resource for kind in OWN_KINDS)]) == sorted(of_family)

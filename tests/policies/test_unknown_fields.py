@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.policies.language import LANGUAGES
-from scanner.policies.manifest import UnknownField, shown
+from scanner.policies.manifest import UnknownField, write_unknown_fields
 
 GROUP = "admissionregistration.k8s.io/v1"
 KYVERNO = "policies.kyverno.io/v1"
@@ -62,4 +62,4 @@ def test_many_unknown_fields_are_counted() -> None:
     """The list has ten of them, each cut at 100 characters."""
     fields = [UnknownField(f"spec.{number}{'x' * 200}") for number in range(12)]
 
-    assert (" and 2 more", 10) == (shown(fields)[-11:], shown(fields).count("…"))
+    assert (" and 2 more", 10) == (write_unknown_fields(fields)[-11:], write_unknown_fields(fields).count("…"))

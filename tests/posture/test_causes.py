@@ -11,7 +11,7 @@ from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
-from scanner.posture.history.causes import Circumstances, Comparison, Coordinates
+from scanner.posture.history.causes import CircumstanceChanges, Circumstances, Coordinates
 from scanner.posture.history.namespace_keys import EVERY
 from tests.store.made import policy
 
@@ -54,8 +54,8 @@ FINDING = Coordinates(*POLICY, "strict", "shop", "limits", "shop")
 )
 def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[CauseKind, ...]) -> None:
     """In the order in which the parts explain a change, in both directions."""
-    assert expected == Comparison(BEFORE, now).changes(FINDING)
-    assert expected == Comparison(now, BEFORE).changes(FINDING)
+    assert expected == CircumstanceChanges(BEFORE, now).list_changes(FINDING)
+    assert expected == CircumstanceChanges(now, BEFORE).list_changes(FINDING)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_change_of_what_decides_is_named(now: Circumstances, expected: tuple[C
 )
 def test_what_concerns_other_findings_is_not_named(now: Circumstances) -> None:
     """The finding was decided by other parts."""
-    assert Comparison(BEFORE, now).changes(FINDING) == ()
+    assert CircumstanceChanges(BEFORE, now).list_changes(FINDING) == ()
 
 
 def test_the_first_part_that_changed_is_the_cause() -> None:
@@ -92,7 +92,7 @@ def test_the_first_part_that_changed_is_the_cause() -> None:
 
 def test_other_sources_of_policies_are_no_change() -> None:
     """The policies themselves are compared; the sources only tell whether a missing one was deleted."""
-    assert not Comparison(BEFORE, replace(BEFORE, sources=("policies/",))).rules_changed
+    assert not CircumstanceChanges(BEFORE, replace(BEFORE, sources=("policies/",))).rules_changed
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_other_sources_of_policies_are_no_change() -> None:
 )
 def test_a_binding_is_renamed_if_its_content_stays(bindings: dict[tuple[str, str, str], str], *, renamed: bool) -> None:
     """The earlier one is gone, and the new one was not there."""
-    comparison = Comparison(BEFORE, replace(BEFORE, bindings=bindings))
-    assert renamed is comparison.renamed_binding((*POLICY, "strict"), (*POLICY, "renamed"))
+    comparison = CircumstanceChanges(BEFORE, replace(BEFORE, bindings=bindings))
+    assert renamed is comparison.renames_binding((*POLICY, "strict"), (*POLICY, "renamed"))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_param_is_renamed_if_its_content_stays(data: str, *, renamed: bool) ->
         return RuleObject(RuleType.PARAM, f"ConfigMap shop/{name}", f"{name}{value}", document)
 
     before, now = (replace(BEFORE, rules=(limits(*each),)) for each in (("limits", "3"), ("limits-2", data)))
-    assert renamed is Comparison(before, now).renamed_param("shop/limits", "shop/limits-2")
+    assert renamed is CircumstanceChanges(before, now).renames_param("shop/limits", "shop/limits-2")
 
 
 MUTATING = "MutatingAdmissionPolicy", "replicas"
@@ -151,9 +151,9 @@ def test_a_change_of_a_policy_decides_unless_texts_alone_differ(
         for digest, validation in (("one", before), ("two", now))
     )
     finding = Coordinates(language, "replicas", "strict", "", "", "shop")
-    comparison = Comparison(first, second)
-    assert (CauseKind.POLICY,) == comparison.changes(finding)
-    assert ((CauseKind.POLICY,) if decides else ()) == comparison.deciding(finding)
+    comparison = CircumstanceChanges(first, second)
+    assert (CauseKind.POLICY,) == comparison.list_changes(finding)
+    assert ((CauseKind.POLICY,) if decides else ()) == comparison.list_deciding(finding)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,38 @@ def test_a_change_of_a_policy_decides_unless_texts_alone_differ(
 def test_a_patch_release_decides_unless_the_language_excludes_it(language: str, server: str, *, decides: bool) -> None:
     """The change has a name in both cases."""
     finding = Coordinates(language, "replicas", "strict", "", "", "shop")
-    comparison = Comparison(BEFORE, replace(BEFORE, server=server))
-    assert (CauseKind.SERVER,) == comparison.changes(finding)
-    assert ((CauseKind.SERVER,) if decides else ()) == comparison.deciding(finding)
+    comparison = CircumstanceChanges(BEFORE, replace(BEFORE, server=server))
+    assert (CauseKind.SERVER,) == comparison.list_changes(finding)
+    assert ((CauseKind.SERVER,) if decides else ()) == comparison.list_deciding(finding)
+
+
+@pytest.mark.parametrize(
+    ("language", "releases", "expected"),
+    [
+        pytest.param("ValidatingPolicy", ("1.18", "1.19"), (CauseKind.KYVERNO,), id="Kyverno's policy"),
+        pytest.param("ValidatingPolicy", ("1.18", "1.18"), (), id="the same release"),
+        pytest.param("ValidatingPolicy", ("", "1.19"), (), id="not known before"),
+        pytest.param("ValidatingAdmissionPolicy", ("1.18", "1.19"), (), id="another policy"),
+    ],
+)
+def test_the_release_of_kyverno_decides_about_its_policies(
+    language: str, releases: tuple[str, str], expected: tuple[CauseKind, ...]
+) -> None:
+    """It decides about no other policy, and a release that is not known is no other one."""
+    finding = Coordinates(language, "replicas", "strict", "", "", "shop")
+    comparison = CircumstanceChanges(*(replace(BEFORE, kyverno=release) for release in releases))
+    assert (expected, expected) == (comparison.list_changes(finding), comparison.list_deciding(finding))
+
+
+def test_the_bindings_of_kyvernos_policies_follow_from_the_release() -> None:
+    """A variant that a release adds has a binding that no object is: the release is the cause."""
+    key = "ValidatingPolicy", "replicas"
+    before = replace(BEFORE, policies={key: "digest"}, bindings={}, kyverno="1.18")
+    now = replace(before, bindings={(*key, "autogen-defaults"): "digest"}, kyverno="1.19")
+    finding = Coordinates(*key, "autogen-defaults", "", "", "shop")
+    assert [(CauseKind.KYVERNO,), (CauseKind.BINDING,)] == [
+        CircumstanceChanges(before, later).list_changes(finding) for later in (now, replace(now, kyverno="1.18"))
+    ]
 
 
 OTHER = "ValidatingAdmissionPolicy", "other"
@@ -219,11 +248,11 @@ def test_a_label_concerns_the_policies_that_read_it(
     before: Circumstances, now: Circumstances, concerned: list[PolicyKey]
 ) -> None:
     """A label that was not recorded before, because no policy read it, has not changed."""
-    comparison = Comparison(before, now)
+    comparison = CircumstanceChanges(before, now)
     found = [
         policy
         for policy in (POLICY, OTHER)
-        if CauseKind.NAMESPACE in comparison.changes(Coordinates(*policy, "strict", "", "", "shop"))
+        if CauseKind.NAMESPACE in comparison.list_changes(Coordinates(*policy, "strict", "", "", "shop"))
     ]
     assert concerned == found
     assert bool(concerned) == (CauseKind.NAMESPACE in comparison.kinds)
@@ -233,4 +262,6 @@ def test_a_withheld_label_may_be_any() -> None:
     """Its name is not known to have changed or not."""
     before, now = labelled(BOTH, env="a"), labelled(BOTH, env="b")
     masked = replace(now, rules=tuple(replace(rule, masked=True) for rule in now.rules))
-    assert CauseKind.NAMESPACE in Comparison(before, masked).changes(Coordinates(*OTHER, "strict", "", "", "shop"))
+    assert CauseKind.NAMESPACE in CircumstanceChanges(before, masked).list_changes(
+        Coordinates(*OTHER, "strict", "", "", "shop")
+    )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scanner.posture.history.causes import Circumstances, Comparison, Coordinates
-from scanner.posture.history.continuations import LocatedFinding, continuations
+from scanner.posture.history.causes import CircumstanceChanges, Circumstances, Coordinates
+from scanner.posture.history.continuations import LocatedFinding, pair_continuations
 
 POLICY = "ValidatingAdmissionPolicy", "replicas"
 
@@ -28,8 +28,8 @@ def pairs(
     gone: list[LocatedFinding], come: list[LocatedFinding], before: Circumstances, now: Circumstances
 ) -> list[tuple[int, int]]:
     """The numbers of the findings that are joined."""
-    comparison: Callable[[LocatedFinding], Comparison] = lambda _: Comparison(before, now)  # noqa: E731 - one expression
-    return [(earlier.number, later.number) for earlier, later in continuations(gone, come, comparison)]
+    comparison: Callable[[LocatedFinding], CircumstanceChanges] = lambda _: CircumstanceChanges(before, now)  # noqa: E731 - one expression
+    return [(earlier.number, later.number) for earlier, later in pair_continuations(gone, come, comparison)]
 
 
 SAME = scan("strict"), scan("strict")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.population import GroupKind
-from scanner.posture.workloads import usual_controllers
+from scanner.posture.workloads import list_usual_controllers
 
 JOBS = ("batch", "Job")
 CRON_JOBS = ("batch", "CronJob")
@@ -23,7 +23,7 @@ def test_pods_have_every_controller_of_kubernetes() -> None:
         CRON_JOBS,
         JOBS,
     )
-    assert expected == usual_controllers([("", "Pod")])
+    assert expected == list_usual_controllers([("", "Pod")])
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_pods_have_every_controller_of_kubernetes() -> None:
 )
 def test_other_kinds_have_few_or_none(kinds: list[GroupKind], controllers: tuple[GroupKind, ...]) -> None:
     """The top of a chain has none."""
-    assert controllers == usual_controllers(kinds)
+    assert controllers == list_usual_controllers(kinds)

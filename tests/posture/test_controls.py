@@ -22,8 +22,8 @@ from scanner.posture.controls import (
     PolicySelector,
     ScanFacts,
     SelectorKind,
-    control_results,
     controls_by_policy,
+    evaluate_controls,
 )
 from tests.report.records import policy
 
@@ -48,7 +48,7 @@ def key(name: str) -> PolicyKey:
 
 def result(control: Control, facts: ScanFacts) -> ControlResult:
     """What a scan with the policies of some facts shows about a control."""
-    [only] = control_results([control], [policy(name) for _, name in facts.policies], facts)
+    [only] = evaluate_controls([control], [policy(name) for _, name in facts.policies], facts)
     return only
 
 
@@ -269,7 +269,7 @@ def test_the_order_of_policies_and_selectors_does_not_matter(
     shuffled = dict(random.sample(sorted(facts.policies.items()), len(facts.policies)))
     selectors = tuple(random.sample(control.policies, len(control.policies)))
     random.shuffle(policies)
-    [other] = control_results([replace(control, policies=selectors)], policies, replace(facts, policies=shuffled))
+    [other] = evaluate_controls([replace(control, policies=selectors)], policies, replace(facts, policies=shuffled))
     shown = result(control, facts)
     assert (shown.state, shown.state_with_waivers, shown.policies, sorted(shown.why)) == (
         other.state,
@@ -285,5 +285,5 @@ def test_the_order_of_controls_does_not_matter() -> None:
     wanted: Mapping[str, ControlState] = {"1": MET, "2": VIOLATED, "3": NOT_COVERED}
     several = [replace(named(name), id=number) for number, name in (("1", "a"), ("2", "b"), ("3", "gone"))]
     for order in permutations(several):
-        results = control_results(order, [policy("a"), policy("b")], facts)
+        results = evaluate_controls(order, [policy("a"), policy("b")], facts)
         assert wanted == {each.control.id: each.state for each in results}

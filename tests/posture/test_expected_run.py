@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.schedule import schedule_of
-from scanner.posture.run_register import ExpectedRun, expected_run
+from scanner.model.schedule import parse_schedule
+from scanner.posture.run_register import ExpectedRun, find_expected_run
 
 ZONE = ZoneInfo("Etc/UTC")
 DAY = timedelta(days=1)
@@ -35,7 +35,7 @@ def test_the_last_expected_run(cron: str, now: str, at: str, following: str, int
     """With the next one, and the time between both."""
     expected = ExpectedRun(moment(at), moment(following), interval)
 
-    assert expected == expected_run(schedule_of(cron, ZONE), moment(now))
+    assert expected == find_expected_run(parse_schedule(cron, ZONE), moment(now))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_last_expected_run(cron: str, now: str, at: str, following: str, int
 )
 def test_a_weekend_is_longer_than_a_day(now: str, interval: timedelta) -> None:
     """On Monday, too: the run of Monday may still be under way when the next interval has begun."""
-    expected = expected_run(schedule_of("0 2 * * 1-5", ZONE), moment(now))
+    expected = find_expected_run(parse_schedule("0 2 * * 1-5", ZONE), moment(now))
 
     assert expected is not None
     assert interval == expected.interval
@@ -56,16 +56,16 @@ def test_a_weekend_is_longer_than_a_day(now: str, interval: timedelta) -> None:
 
 def test_a_schedule_without_a_time_expects_nothing() -> None:
     """The thirtieth of February."""
-    assert None is expected_run(schedule_of("0 2 30 2 *", ZONE), moment("2026-03-04 09:00"))
+    assert None is find_expected_run(parse_schedule("0 2 30 2 *", ZONE), moment("2026-03-04 09:00"))
 
 
 @given(minutes=st.integers(0, 600_000), later=st.integers(0, 3000))
 def test_an_expected_run_stays_the_last_one_until_the_next(minutes: int, later: int) -> None:
     """So it need not be searched for again."""
-    schedule = schedule_of("10 2 * * 1,4", ZONE)
+    schedule = parse_schedule("10 2 * * 1,4", ZONE)
     start = moment("2026-01-01 00:00") + timedelta(minutes=minutes)
-    expected = expected_run(schedule, start)
+    expected = find_expected_run(schedule, start)
     assert expected is not None
     now = start + timedelta(minutes=later)
 
-    assert expected.is_last(now) == ([] == list(schedule.between(start + timedelta(seconds=1), now)))
+    assert expected.is_last(now) == ([] == list(schedule.list_times(start + timedelta(seconds=1), now)))

@@ -25,7 +25,7 @@ from scanner.posture.history.scan_diff import (
     RuleKind,
     ScanDiff,
 )
-from scanner.posture.notices import MOST_PROBLEMS, Notice, notices
+from scanner.posture.notices import MOST_PROBLEMS, Notice, make_notices
 from scanner.posture.routes import Route
 from scanner.posture.severity import Severity
 from tests.store.made import CHECK
@@ -84,7 +84,7 @@ def difference(
         problems=Counter((each.cause.kind, each.change) for each in known),
         findings={},
         unchecked=0 if complete else 3,
-        listed=listed,
+        list_problems=listed,
     )
 
 
@@ -102,7 +102,7 @@ def noticed(
     diff: ScanDiff, to: Route, *, waived: Iterable[str] = (), before: tuple[Gap, ...] = (), gaps: tuple[Gap, ...] = ()
 ) -> Notice:
     """The notice of a route."""
-    return notices(diff, [to], severity, set(waived), before, gaps)[to.name]
+    return make_notices(diff, [to], severity, set(waived), before, gaps)[to.name]
 
 
 def names(notice: Notice) -> dict[str, list[str]]:
@@ -135,7 +135,7 @@ def test_a_route_takes_owners_and_severities(facts: dict[str, Any], expected: di
     notice = noticed(diff, route(**facts))
 
     assert expected == names(notice)
-    assert bool(expected) is notice.changed
+    assert bool(expected) is notice.has_changes
 
 
 @pytest.mark.parametrize(
@@ -157,17 +157,17 @@ def test_a_route_is_about_clusters(clusters: tuple[str, ...], about: bool) -> No
 )
 def test_what_gates_leave_out_is_no_news(silent: DifferingProblem) -> None:
     """And neither is another message of the same problem."""
-    assert not noticed(difference([silent]), route(), waived=["p-waived"]).changed
+    assert not noticed(difference([silent]), route(), waived=["p-waived"]).has_changes
 
 
 def test_changed_rules_and_lost_coverage_are_news_for_routes_of_all_teams() -> None:
     """A route of a team has them with changes of its problems."""
     diff = difference(rules=(POLICY,))
 
-    assert noticed(diff, route()).changed
-    assert not noticed(diff, route(owners=("pay",))).changed
-    assert noticed(difference(), route(), gaps=(GAP,)).changed
-    assert not noticed(difference(), route(owners=("pay",)), gaps=(GAP,)).changed
+    assert noticed(diff, route()).has_changes
+    assert not noticed(diff, route(owners=("pay",))).has_changes
+    assert noticed(difference(), route(), gaps=(GAP,)).has_changes
+    assert not noticed(difference(), route(owners=("pay",)), gaps=(GAP,)).has_changes
 
 
 def test_a_gap_that_stays_is_no_news() -> None:
@@ -176,7 +176,7 @@ def test_a_gap_that_stays_is_no_news() -> None:
         difference(complete=False), route(), before=(Gap(GapKind.LIST, "v1/Secret", "time out"),), gaps=(GAP,)
     )
 
-    assert not notice.changed
+    assert not notice.has_changes
     assert ((), (GAP,)) == (notice.lost, notice.gaps)
 
 
@@ -220,4 +220,4 @@ def test_nothing_is_in_a_notice_that_did_not_change(made: list[DifferingProblem]
 
     assert Counter(map(id, expected)) == Counter(map(id, listed))
     assert len(expected) == notice.totals.total()
-    assert bool(expected) is notice.changed
+    assert bool(expected) is notice.has_changes

@@ -7,11 +7,11 @@ import pytest
 from scanner.model.json import JsonObject
 from scanner.model.policy import ParamKind, ParamRef
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.selector import Requirement, Selector, selector_of
+from scanner.model.selector import Requirement, Selector, parse_selector
 from scanner.posture.history.causes import ParamReference, reference_of
 
 CONFIG_MAP, LIMIT = ParamKind("v1", "ConfigMap"), ParamKind("example.com/v1", "Limit")
-STRICT = selector_of({"matchLabels": {"tier": "strict"}})
+STRICT = parse_selector({"matchLabels": {"tier": "strict"}})
 UNPARSABLE = Selector((Requirement("tier", "Near"),))
 
 

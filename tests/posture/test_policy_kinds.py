@@ -32,7 +32,7 @@ def line(api_version: str, kind: str) -> Coverage:
 
 def matched(own: MatchResources, *others: MatchResources, lists: tuple[Coverage, ...]) -> set[str]:
     """The kinds of some lists that a policy can match, beside other policies."""
-    return {kind for _, kind in CoveredKinds(lists, [own, *others]).of(own)}
+    return {kind for _, kind in CoveredKinds(lists, [own, *others]).list_matched(own)}
 
 
 CORE = (line("v1", "Pod"), line("v1", "Secret"), line("apps/v1", "Deployment"), line("apps/v1beta1", "Deployment"))
@@ -58,7 +58,7 @@ def test_rules_name_groups_versions_and_plurals(own: MatchResources, kinds: set[
 def test_only_the_version_that_a_rule_names_is_needed() -> None:
     """A list in another version serves another policy."""
     kinds = CoveredKinds(CORE, [match("apps", "*", "deployments")])
-    assert {("apps/v1", "Deployment")} == kinds.of(match("apps", "v1", "deployments"))
+    assert {("apps/v1", "Deployment")} == kinds.list_matched(match("apps", "v1", "deployments"))
 
 
 def test_a_plural_of_no_known_kind_may_belong_to_a_kind_that_no_rule_names() -> None:
@@ -82,4 +82,4 @@ def test_no_kind_that_matches_is_left_out(listed: set[Kind], data: st.DataObject
     others = [match(kind.group, kind.version, kind.plural) for kind in listed]
     lists = [line(kind.api_version, kind.kind) for kind in listed]
     wanted = {(kind.api_version, kind.kind) for kind in listed if could_match(own.rules[0], kind, ("CREATE",))}
-    assert wanted == CoveredKinds(lists, [own, *others]).of(own)
+    assert wanted == CoveredKinds(lists, [own, *others]).list_matched(own)

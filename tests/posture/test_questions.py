@@ -18,7 +18,7 @@ from scanner.model.policy import (
     Policy,
     Validation,
 )
-from scanner.posture.problem_ids import expressions
+from scanner.posture.problem_ids import list_expressions
 from scanner.posture.waivers.waived_checks import CheckPlace, form_of, question_of
 
 FIRST: CheckPlace = (CheckKind.VALIDATION, 0)
@@ -155,5 +155,5 @@ def test_checks_of_equal_forms_ask_the_same() -> None:
 def test_each_check_of_a_policy_has_a_question() -> None:
     """In each place that checks have names for."""
     own = policy()
-    places = [(CheckKind(kind), index) for kind, texts in expressions(own) for index, _ in enumerate(texts)]
+    places = [(CheckKind(kind), index) for kind, texts in list_expressions(own) for index, _ in enumerate(texts)]
     assert 6 == len({question_of(own, place) for place in places})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.posture.history.rule_digests import RulesPart, RulesVersion, changed_parts
+from scanner.posture.history.rule_digests import RulesPart, RulesVersion, list_changed_parts
 
-NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
+NOW = RulesVersion("ab", "v1.36.0", "0.2.0", "1.19")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ NOW = RulesVersion("ab", "v1.36.0", "0.2.0")
         (NOW, ()),
         (NOW._replace(policy_set_digest="cd"), (RulesPart.RULES,)),
         (NOW._replace(server="v1.35.0", assay="0.1.0"), (RulesPart.SERVER, RulesPart.ASSAY)),
+        (NOW._replace(kyverno="1.18"), (RulesPart.KYVERNO,)),
+        (NOW._replace(kyverno=""), ()),
         (NOW._replace(policy_set_digest=""), None),
         (None, None),
     ],
@@ -23,9 +25,9 @@ def test_parts_are_compared_if_both_digests_are_known(
     before: RulesVersion | None, parts: tuple[RulesPart, ...] | None
 ) -> None:
     """Else nothing is known."""
-    assert parts == changed_parts(before, NOW)
+    assert parts == list_changed_parts(before, NOW)
 
 
 def test_an_unknown_digest_of_the_later_scan_tells_nothing() -> None:
     """Withheld content of a param has no version."""
-    assert changed_parts(NOW, NOW._replace(policy_set_digest="")) is None
+    assert list_changed_parts(NOW, NOW._replace(policy_set_digest="")) is None

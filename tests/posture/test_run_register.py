@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scanner.model.scans.run import Run, RunDetails
 from scanner.model.scans.scan import Scope
-from scanner.posture.run_register import RegisterEntry, RunState, in_words, register
+from scanner.posture.run_register import RegisterEntry, RunState, make_register, write_duration
 
 FIRST = datetime(2026, 11, 20, 2, 17, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -34,7 +34,7 @@ def registered(
     *runs: RunDetails, now: datetime = NOW, times: tuple[datetime, ...] = TIMES
 ) -> tuple[RegisterEntry, ...]:
     """The register of these runs."""
-    return register(runs, times, now=now, tolerance=TEN_MINUTES)
+    return make_register(runs, times, now=now, tolerance=TEN_MINUTES)
 
 
 def shown(entries: tuple[RegisterEntry, ...]) -> str:
@@ -133,7 +133,7 @@ def test_a_missed_time_says_until_when() -> None:
 )
 def test_lengths_are_short(seconds: int, words: str) -> None:
     """The two largest units."""
-    assert words == in_words(timedelta(seconds=seconds))
+    assert words == write_duration(timedelta(seconds=seconds))
 
 
 MINUTES = st.integers(-60, 5 * 24 * 60)
@@ -155,7 +155,7 @@ def test_no_time_and_no_run_is_lost(runs: list[RunDetails], minutes: list[int], 
     """Each expected time and each run has one entry; a run belongs to the last expected time before its start."""
     times = [FIRST + timedelta(minutes=number) for number in sorted(minutes)]
     now = FIRST + timedelta(days=6)
-    entries = register(runs, times, now=now, tolerance=timedelta(minutes=tolerance))
+    entries = make_register(runs, times, now=now, tolerance=timedelta(minutes=tolerance))
 
     assert times == [entry.expected for entry in entries if entry.expected]
     assert Counter(details.run.number for details in runs) == Counter(

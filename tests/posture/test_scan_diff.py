@@ -9,17 +9,17 @@ import pytest
 from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import (
     ComparedFinding,
+    DiffPeriod,
     Effect,
     FindingChange,
     Kinds,
-    Part,
-    Period,
     ProblemChange,
     ProblemDifference,
-    problem_difference,
+    ProblemPart,
+    compare_problem,
 )
 
-PERIOD = Period(10, 20)
+PERIOD = DiffPeriod(10, 20)
 OPEN = 99
 VIOLATED = Effect("violated", "no", "Deny", denies=True, excepted_by="")
 
@@ -27,15 +27,15 @@ VIOLATED = Effect("violated", "no", "Deny", denies=True, excepted_by="")
 class Explained:
     """Gives every kind of change a cause of its own."""
 
-    def appeared(self, finding: ComparedFinding) -> Kinds:
+    def explain_appearance(self, finding: ComparedFinding) -> Kinds:
         """A finding came."""
         return frozenset({CauseKind.OBJECT_CREATED})
 
-    def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
+    def explain_end(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
         """A finding went."""
         return frozenset({CauseKind.OBJECT_DELETED})
 
-    def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
+    def explain_change(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
         """A finding changed."""
         return frozenset({CauseKind.POLICY})
 
@@ -70,7 +70,7 @@ def row(
 
 def compare(*rows: ComparedFinding) -> ProblemDifference:
     """The difference of a problem with these intervals."""
-    return problem_difference(rows, PERIOD, Explained())
+    return compare_problem(rows, PERIOD, Explained())
 
 
 def counted(difference: ProblemDifference) -> list[FindingChange]:
@@ -138,7 +138,11 @@ def test_the_findings_that_changed_explain_a_problem_before_those_that_came() ->
     rows = row("a", 5, 12), row("a", 12, effect=edited), row("b", 15, effect=edited)
     difference = compare(*rows)
 
-    assert ((Part.MESSAGE,), CauseKind.POLICY, ()) == (difference.parts, difference.cause.kind, difference.cause.also)
+    assert ((ProblemPart.MESSAGE,), CauseKind.POLICY, ()) == (
+        difference.parts,
+        difference.cause.kind,
+        difference.cause.also,
+    )
     assert [FindingChange.CHANGED, FindingChange.NEW] == counted(difference)
 
 
@@ -152,13 +156,13 @@ def test_one_message_less_is_no_change() -> None:
 @pytest.mark.parametrize(
     ("effect", "parts"),
     [
-        (VIOLATED._replace(outcome="errored"), (Part.OUTCOME,)),
-        (VIOLATED._replace(message="other"), (Part.MESSAGE,)),
-        (VIOLATED._replace(actions="Audit,Warn", denies=False), (Part.ACTION,)),
-        (VIOLATED._replace(excepted_by="x", denies=False), (Part.EXCEPTION,)),
+        (VIOLATED._replace(outcome="errored"), (ProblemPart.OUTCOME,)),
+        (VIOLATED._replace(message="other"), (ProblemPart.MESSAGE,)),
+        (VIOLATED._replace(actions="Audit,Warn", denies=False), (ProblemPart.ACTION,)),
+        (VIOLATED._replace(excepted_by="x", denies=False), (ProblemPart.EXCEPTION,)),
     ],
 )
-def test_replaced_findings_change_a_problem_in_their_parts(effect: Effect, parts: tuple[Part, ...]) -> None:
+def test_replaced_findings_change_a_problem_in_their_parts(effect: Effect, parts: tuple[ProblemPart, ...]) -> None:
     """As a finding that goes on does."""
     assert parts == compare(row("a", 5, 15), row("b", 15, effect=effect)).parts
     assert parts == compare(row("a", 5, 15), row("a", 15, effect=effect)).parts

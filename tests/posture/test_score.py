@@ -164,7 +164,7 @@ THREE = (
 
 def test_checks_weigh_as_much_as_their_severity() -> None:
     """Critical counts ten times as much as low, and info not at all."""
-    score = scored(*THREE).whole()
+    score = scored(*THREE).score_scan()
     weighted = score.weighted
 
     assert (11, 17, 2) == (score.passed, score.decided, score.undecided)
@@ -175,9 +175,9 @@ def test_checks_weigh_as_much_as_their_severity() -> None:
 def test_parts_have_scores_of_their_own() -> None:
     """Policies, namespaces, and some policies together, as for a control."""
     scores = scored(*THREE)
-    by_policy = {key[1]: (score.passed, score.decided) for key, score in scores.by_policy().items()}
-    by_namespace = {name: (score.passed, score.decided) for name, score in scores.by_namespace().items()}
-    several = scores.of_policies([("ValidatingAdmissionPolicy", name) for name in "ab"])
+    by_policy = {key[1]: (score.passed, score.decided) for key, score in scores.score_by_policy().items()}
+    by_namespace = {name: (score.passed, score.decided) for name, score in scores.score_by_namespace().items()}
+    several = scores.score_policies([("ValidatingAdmissionPolicy", name) for name in "ab"])
 
     assert {"a": (1, 2), "b": (0, 5), "c": (10, 10)} == by_policy
     assert {"shop": (1, 7), "pay": (10, 10)} == by_namespace
@@ -186,7 +186,7 @@ def test_parts_have_scores_of_their_own() -> None:
 
 def test_info_alone_has_no_weighted_score() -> None:
     """Nothing with a weight was decided."""
-    weighted = scored(("b", "shop", PASSED, 5)).whole().weighted
+    weighted = scored(("b", "shop", PASSED, 5)).score_scan().weighted
 
     assert "no check with a weight was decided" == (weighted and weighted.why_not)
 
@@ -196,15 +196,17 @@ def test_a_policy_needs_its_own_kinds_alone() -> None:
     coverage = (Coverage("v1", "Secret", CoverageState.FORBIDDEN),)
     scores = scored(*THREE, coverage=coverage)
 
-    assert "" == scores.by_policy()["ValidatingAdmissionPolicy", "a"].why_not
-    assert "the number of objects is unknown for Secret" == scores.whole().why_not
-    assert {"the number of objects is unknown for Secret"} == {each.why_not for each in scores.by_namespace().values()}
+    assert "" == scores.score_by_policy()["ValidatingAdmissionPolicy", "a"].why_not
+    assert "the number of objects is unknown for Secret" == scores.score_scan().why_not
+    assert {"the number of objects is unknown for Secret"} == {
+        each.why_not for each in scores.score_by_namespace().values()
+    }
 
 
 def test_a_policy_that_was_not_evaluated_hides_its_own_score() -> None:
     """Another policy keeps its score."""
     gap = Gap(GapKind.EVALUATION, "policy a", "its params could not be listed")
-    by_policy = {key[1]: score.why_not for key, score in scored(*THREE, gaps=(gap,)).by_policy().items()}
+    by_policy = {key[1]: score.why_not for key, score in scored(*THREE, gaps=(gap,)).score_by_policy().items()}
 
     assert {"a": "the number of missed objects is unknown: 1 gap, first policy a", "b": "", "c": ""} == by_policy
 
@@ -214,15 +216,15 @@ def test_missed_objects_are_undecided_where_they_are() -> None:
     gap = Gap(GapKind.EVALUATION, "apps/v1/Deployment pay/web", "internal error")
     scores = scored(*THREE, gaps=(gap,))
 
-    assert {"shop": 2, "pay": 3} == {name: score.undecided for name, score in scores.by_namespace().items()}
-    assert 1 == scores.by_policy()["ValidatingAdmissionPolicy", "a"].undecided
+    assert {"shop": 2, "pay": 3} == {name: score.undecided for name, score in scores.score_by_namespace().items()}
+    assert 1 == scores.score_by_policy()["ValidatingAdmissionPolicy", "a"].undecided
 
 
 def test_waived_checks_are_left_out() -> None:
     """The second figure counts neither the violations nor the errors that a waiver accepts."""
     record = record_of((PASSED, 6), (VIOLATED, 3), (OutcomeName.ERRORED_ADMIT, 1))
     waived = {key: number - 1 for key, number in record.tallies.items() if key.outcome is not PASSED}
-    score = Scores(record, severity_of, waived).whole()
+    score = Scores(record, severity_of, waived).score_scan()
 
     assert (6, 7, 1) == (score.passed, score.decided, score.undecided)
 
@@ -240,8 +242,8 @@ def test_waived_checks_are_left_out() -> None:
 def test_parts_add_up(tallies: list[tuple[str, str, OutcomeName, int]]) -> None:
     """The sums of policies, and of namespaces, are those of the scan."""
     scores = scored(*{each[:3]: each for each in tallies}.values())
-    whole = scores.whole()
-    for parts in (scores.by_policy().values(), scores.by_namespace().values()):
+    whole = scores.score_scan()
+    for parts in (scores.score_by_policy().values(), scores.score_by_namespace().values()):
         sums = [sum(getattr(each, name) for each in parts) for name in ("passed", "decided", "undecided")]
         heavy = [sum(getattr(each.weighted, name) for each in parts) for name in ("passed", "decided", "undecided")]
         assert [whole.passed, whole.decided, whole.undecided] == sums

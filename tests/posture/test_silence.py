@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from scanner.model.schedule import schedule_of
-from scanner.posture.run_register import ClusterState, cluster_states, silent_from
+from scanner.model.schedule import parse_schedule
+from scanner.posture.run_register import ClusterState, cluster_states, find_silence
 
 FRIDAY = datetime(2026, 3, 27, 2, 0, 5, tzinfo=UTC)
 
@@ -28,13 +28,13 @@ def test_silence_begins_half_an_interval_after_the_next_expected_time(
     schedule: str, started: datetime, silent: str
 ) -> None:
     """And never sooner than one and a half intervals after the scan: no run is expected at weekends."""
-    expected = schedule_of(schedule, ZoneInfo("Etc/UTC")) if schedule else None
-    assert datetime.fromisoformat(silent) == silent_from(started, expected)
+    expected = parse_schedule(schedule, ZoneInfo("Etc/UTC")) if schedule else None
+    assert datetime.fromisoformat(silent) == find_silence(started, expected)
 
 
 def test_a_schedule_that_never_comes_again_calls_no_cluster_silent() -> None:
     """The 30th of February is a valid schedule for the API."""
-    assert silent_from(FRIDAY, schedule_of("0 0 30 2 *", ZoneInfo("Etc/UTC"))) is None
+    assert find_silence(FRIDAY, parse_schedule("0 0 30 2 *", ZoneInfo("Etc/UTC"))) is None
 
 
 SILENT, NEVER = ClusterState.SILENT, ClusterState.NEVER_COMPLETE

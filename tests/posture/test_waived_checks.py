@@ -17,9 +17,9 @@ from scanner.model.waiver import WaivedCheck, Waiver
 from scanner.posture.waivers.waived_checks import (
     NamedChecks,
     ReplacedCheck,
+    find_replaced_checks,
     form_of,
     question_of,
-    replaced_checks,
     waiver_key,
 )
 from tests.posture.waivers import DAY, waiver
@@ -47,7 +47,7 @@ def used(own: Waiver, of: Policy, since: int = 1) -> WaivedCheck:
 
 def is_replaced(own: Waiver, now: NamedChecks, *earlier: WaivedCheck) -> bool:
     """Return whether the check of a waiver asks something else."""
-    return own.name in replaced_checks([own], now, earlier)
+    return own.name in find_replaced_checks([own], now, earlier)
 
 
 BY_ID = waiver(check="c-1")
@@ -72,7 +72,7 @@ def test_a_check_is_replaced_if_it_asks_something_else_than_the_waiver_accepts(n
 def test_a_replaced_check_has_both_questions() -> None:
     """For readers who compare them."""
     expected = ReplacedCheck(frozenset({question_of(policy("a"), FIRST)}), frozenset({question_of(policy("b"), FIRST)}))
-    assert {"legacy": expected} == replaced_checks([WITH_DIGEST], named(policy("b")), ())
+    assert {"legacy": expected} == find_replaced_checks([WITH_DIGEST], named(policy("b")), ())
 
 
 def test_the_first_scan_that_used_a_waiver_decides() -> None:

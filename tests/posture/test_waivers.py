@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.selector import Requirement, Selector
-from scanner.model.waiver import Subject, Waiver
+from scanner.model.waiver import Waiver, WaiverSubject
 from scanner.posture.waivers.waivers import (
     IN_FORCE,
     WaiverIndex,
     WaiverRules,
     WaiverState,
     conditions_of,
-    matching,
-    of_cluster,
+    select_by_cluster,
+    select_matching,
     state_on,
 )
 from tests.posture.waivers import DAY, subject, waiver
@@ -100,9 +100,11 @@ def test_a_waiver_matches_a_finding_if_each_of_its_fields_does(fields: dict[str,
     assert ([] if failing else [own]) == _found([own], subject())
 
 
-def _found(waivers: list[Waiver], of: Subject) -> list[Waiver]:
+def _found(waivers: list[Waiver], of: WaiverSubject) -> list[Waiver]:
     """The waivers that an index finds."""
-    return matching(WaiverIndex(waivers).near(of.policy, of.name, of.workload_name, of.namespace, of.labels), of)
+    return select_matching(
+        WaiverIndex(waivers).find_near(of.policy, of.name, of.workload_name, of.namespace, of.labels), of
+    )
 
 
 _NAMES = st.sampled_from(["a", "b"])
@@ -128,11 +130,11 @@ _WAIVERS = st.builds(
     *(_NAMES, _MAYBE, _MAYBE, st.sampled_from(["", "a", "K/b"]), st.sampled_from(["", "k/a", "b"]), _SELECTORS, _DAYS),
 )
 _LABELS = st.sampled_from([(), (("app", "a"),), (("app", "b"), ("team", "a"))])
-_SUBJECTS = st.builds(Subject, *(_NAMES,) * 4, st.just("K"), _NAMES, st.just("K"), _NAMES, _LABELS)
+_SUBJECTS = st.builds(WaiverSubject, *(_NAMES,) * 4, st.just("K"), _NAMES, st.just("K"), _NAMES, _LABELS)
 
 
 @given(st.lists(_WAIVERS, max_size=12), _SUBJECTS)
-def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: Subject) -> None:
+def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: WaiverSubject) -> None:
     """As many as a comparison with every waiver finds, the one that applies longest first."""
     naive = [each for each in waivers if all(test(found) for _, test in conditions_of(each))]
     assert sorted(naive, key=lambda each: (-each.until.toordinal(), each.name)) == _found(waivers, found)
@@ -141,4 +143,4 @@ def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: Su
 def test_a_waiver_is_for_the_clusters_that_its_glob_matches() -> None:
     """Without a cluster, it is for all."""
     waivers = [waiver("all"), waiver("prod", cluster="prod-*"), waiver("dev", cluster="dev")]
-    assert ["all", "prod"] == [each.name for each in of_cluster(waivers, ("prod-eu",))]
+    assert ["all", "prod"] == [each.name for each in select_by_cluster(waivers, ("prod-eu",))]

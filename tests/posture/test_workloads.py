@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.population import Controller, Examined, Workload
+from scanner.model.population import Controller, PopulationMember, Workload
 from scanner.model.resource import Kind
-from scanner.posture.workloads import LONGEST_CHAIN, Workloads, intermediates
+from scanner.posture.workloads import LONGEST_CHAIN, Workloads, list_intermediate_kinds
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
 NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
@@ -26,9 +26,9 @@ SCOPES = {(kind.group, kind.kind): kind.namespaced for kind in KINDS}
 HASH = "6b7f9c"
 
 
-def thing(kind: Kind, name: str, above: Examined | None = None, *, uid: str | None = None, namespace: str = "shop") -> Examined:  # fmt: skip
+def thing(kind: Kind, name: str, above: PopulationMember | None = None, *, uid: str | None = None, namespace: str = "shop") -> PopulationMember:  # fmt: skip
     """An object below a controller; its UID is its name by default."""
-    return Examined(
+    return PopulationMember(
         kind=kind,
         namespace=namespace if kind.namespaced else "",
         name=name,
@@ -38,17 +38,17 @@ def thing(kind: Kind, name: str, above: Examined | None = None, *, uid: str | No
     )
 
 
-def reference(above: Examined) -> Controller:
+def reference(above: PopulationMember) -> Controller:
     """The reference to an object."""
     return Controller(above.kind.api_version, above.kind.kind, above.name, above.uid)
 
 
-def resolved(examined: Examined, *others: Examined) -> Workload:
+def resolved(examined: PopulationMember, *others: PopulationMember) -> Workload:
     """The workload of an object, given the other objects."""
     workloads = Workloads(SCOPES)
     for other in others:
         workloads.add(other)
-    return workloads.of(examined)
+    return workloads.find(examined)
 
 
 DEPLOYMENT = thing(DEPLOYMENTS, "web")
@@ -91,7 +91,7 @@ def test_a_cluster_scoped_controller_is_legal() -> None:
 
 
 @pytest.mark.parametrize("others", [(), (DEPLOYMENT,)])
-def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tuple[Examined, ...]) -> None:
+def test_the_deployment_is_derived_when_the_replica_set_was_not_read(others: tuple[PopulationMember, ...]) -> None:
     """The name of a ReplicaSet is that of its Deployment and the hash of the template."""
     assert DERIVED_WEB == resolved(POD, *others)
 
@@ -163,7 +163,7 @@ def test_a_uid_stands_for_objects_of_one_kind_only() -> None:
 
 def test_a_reference_in_another_version_finds_its_controller() -> None:
     """The workload has the version in which it was listed."""
-    old = Examined(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
+    old = PopulationMember(PODS, "shop", "a", "a", Controller("apps/v1beta2", "Deployment", "web", "web"))
     assert WEB == resolved(old, DEPLOYMENT)
 
 
@@ -210,15 +210,15 @@ def test_objects_of_one_controller_that_is_none_are_their_own_workloads() -> Non
     elsewhere = thing(DEPLOYMENTS, "web", namespace="other")
     workloads = Workloads(SCOPES)
     workloads.add(elsewhere)
-    names = [workloads.of(thing(REPLICA_SETS, name, elsewhere)).name for name in ("a", "b")]
+    names = [workloads.find(thing(REPLICA_SETS, name, elsewhere)).name for name in ("a", "b")]
     assert ["a", "b"] == names
 
 
 def test_the_kinds_that_must_be_listed_are_those_that_were_not() -> None:
     """Objects without controller need no list, and a kind is listed only once."""
     references = [None, reference(REPLICA_SET), reference(DEPLOYMENT), reference(REPLICA_SET)]
-    assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == intermediates(references, [PODS])
-    assert (("apps", "Deployment"),) == intermediates(references, [PODS, REPLICA_SETS])
+    assert (("apps", "Deployment"), ("apps", "ReplicaSet")) == list_intermediate_kinds(references, [PODS])
+    assert (("apps", "Deployment"),) == list_intermediate_kinds(references, [PODS, REPLICA_SETS])
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30))
@@ -254,7 +254,7 @@ def test_memory_does_not_grow_with_the_workloads() -> None:
             pod = thing(PODS, f"pod-{number}")._replace(
                 controller=Controller("apps/v1", "ReplicaSet", f"rs-{number}", "")
             )
-            assert f"rs-{number}" == workloads.of(pod).name
+            assert f"rs-{number}" == workloads.find(pod).name
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
 

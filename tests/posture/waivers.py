@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from scanner.model.waiver import Subject, Waiver
+from scanner.model.waiver import Waiver, WaiverSubject
 
 DAY = date(2026, 3, 10)
 
@@ -17,9 +17,9 @@ def waiver(name: str = "legacy", **more: Any) -> Waiver:
     return replace(made, **more)
 
 
-def subject(**more: Any) -> Subject:
+def subject(**more: Any) -> WaiverSubject:
     """A pod of the Deployment `web` in the namespace `shop`."""
-    made = Subject(
+    made = WaiverSubject(
         *("replicas", "c-1", "object.spec.replicas <= 5", "shop", "Pod", "web-1", "Deployment", "web"),
         (("app", "web"), ("team", "shop")),
     )

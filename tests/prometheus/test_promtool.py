@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from scanner.model.scans.method import ClockDifferences, Method
 from scanner.model.scans.register import Register
 from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanState
-from scanner.model.schedule import schedule_of
+from scanner.model.schedule import parse_schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report import FORMATS
@@ -82,7 +82,7 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
         store.plan_notifications("scan-1", ["payments"])
         store.end_run(store.begin_run("prod"), exit_code=1, scan_id="scan-1")
         store.end_run(store.begin_run("never reached"), exit_code=4)
-        schedule = schedule_of("0 2 * * *", ZoneInfo("Etc/UTC"))
+        schedule = parse_schedule("0 2 * * *", ZoneInfo("Etc/UTC"))
         text = ClusterMetrics(lambda: store, DEFAULT_SETTINGS, lambda _: schedule, clock=lambda: NOW).text(5)
 
     assert "" == check(text)

@@ -16,18 +16,18 @@ from scanner.model.scans.place import Places
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import (
-    ALONE,
+    SINGLE_SCAN_STATUSES,
     OwnedTally,
     ProblemFinding,
     StoredFinding,
-    census_of,
-    outcome_name,
-    owned_census_of,
+    make_census,
+    make_census_by_owner,
+    name_outcome,
 )
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.model.waiver import Candidate, CheckOfFinding, Near, WaivedCheck
-from scanner.posture.grouped_problems import groups_among, problems_among
-from scanner.posture.worst_problems import totals_among
+from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding, WaivedCheck
+from scanner.posture.grouped_problems import count_groups, group_problems
+from scanner.posture.worst_problems import count_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,37 +52,37 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return iter(self.found())
 
-    def resolved(self) -> Iterator[StoredFinding]:
+    def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return iter(self.ended())
 
-    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+    def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""
         every = as_problems([*self.found(), *self.ended()]) if self.joined is None else iter(self.joined())
         return (each for each in every if policies is None or each.stored.finding.policy_key in policies)
 
-    def of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+    def findings_of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
         """See `StoredScan`."""
         every = enumerate(self.found())
         return ((row, ProblemFinding(stored, checked=True, episode="open")) for row, stored in every if row in rows)
 
-    def indexed(self, owner_of: OwnerOf) -> FindingIndex:
+    def index_findings(self, owner_of: OwnerOf) -> FindingIndex:
         """See `StoredScan`."""
         return FindingIndex()
 
-    def findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self) -> Mapping[int, int]:
         """See `StoredScan`."""
         return self.by_object
 
     def census(self) -> Census:
         """See `StoredScan`."""
-        return census_of(self.found())
+        return make_census(self.found())
 
-    def census_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+    def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
         """See `StoredScan`."""
-        return owned_census_of(self.found(), owner_of)
+        return make_census_by_owner(self.found(), owner_of)
 
-    def tallies_by(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
+    def tallies_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
         """See `StoredScan`."""
         return iter(())
 
@@ -94,35 +94,35 @@ class ScanInMemory(StoredScan):
         self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `StoredScan`."""
-        return totals_among(self.by_problem(), ranks, self._waived(waived), most)
+        return count_problems(self.findings_by_problem(), ranks, self._waived(waived), most)
 
     def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
-        return groups_among(self.by_problem(), self._waived(waived))
+        return count_groups(self.findings_by_problem(), self._waived(waived))
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
-        return problems_among(self.by_problem(), self._waived(waived), lambda stored: stored.finding.namespace)
+        return group_problems(self.findings_by_problem(), self._waived(waived), lambda stored: stored.finding.namespace)
 
     def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
-        return problems_among(self.by_problem(), self._waived(waived), lambda stored: owner_of(stored.kept))
+        return group_problems(self.findings_by_problem(), self._waived(waived), lambda stored: owner_of(stored.kept))
 
     def _waived(self, rows: Collection[int]) -> Callable[[StoredFinding], bool]:
         waived = {stored.finding.fingerprint for row, stored in enumerate(self.found()) if row in rows} if rows else ()
         return lambda stored: stored.status != "resolved" and stored.finding.fingerprint in waived
 
-    def candidates(self, near: Near) -> Iterator[Candidate]:
+    def candidates(self, near: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""
         every = enumerate(self.found())
         return (_candidate(stored, row) for row, stored in every if stored.finding.policy in near.policies)
 
-    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+    def count_open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
         """See `StoredScan`."""
         every = starmap(lambda row, stored: _candidate(stored, row), enumerate(self.found()))
         return Counter(each.problem for each in every if each.counts and each.problem in problems)
 
-    def excepted(self) -> Mapping[str, int]:
+    def count_excepted(self) -> Mapping[str, int]:
         """See `StoredScan`."""
         return Counter(stored.finding.excepted_by for stored in self.found() if stored.finding.excepted_by)
 
@@ -134,7 +134,7 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return iter(self.objects)
 
-    def evaluated(self) -> Iterator[EvaluatedObjects]:
+    def evaluated_objects(self) -> Iterator[EvaluatedObjects]:
         """See `StoredScan`."""
         return iter(self.sets)
 
@@ -173,15 +173,15 @@ def _candidate(stored: StoredFinding, row: int) -> Candidate:
     outcome = finding.outcome
     match outcome:
         case Errored():
-            name = outcome_name("errored", would_deny=outcome.would_deny, excepted_by=finding.excepted_by)
+            name = name_outcome("errored", would_deny=outcome.would_deny, excepted_by=finding.excepted_by)
         case WouldChange():
-            name = outcome_name("wouldChange", would_deny=False, excepted_by=finding.excepted_by)
+            name = name_outcome("wouldChange", would_deny=False, excepted_by=finding.excepted_by)
         case _:
-            name = outcome_name("violated", would_deny=False, excepted_by=finding.excepted_by)
+            name = name_outcome("violated", would_deny=False, excepted_by=finding.excepted_by)
     return Candidate(
         row=row,
         problem=int(stored.problem.rpartition("-")[2], 16) if stored.problem else -int(stored.id or "0", 16),
-        of=CheckOfFinding(
+        check=CheckOfFinding(
             finding.language,
             finding.policy,
             finding.binding,
@@ -194,7 +194,7 @@ def _candidate(stored: StoredFinding, row: int) -> Candidate:
         name=finding.name,
         outcome=name.value,
         checked=True,
-        preview=stored.status in ALONE,
+        preview=stored.status in SINGLE_SCAN_STATUSES,
         workload_kind=workload.kind if workload else finding.kind,
         workload_name=workload.name if workload else finding.name,
         labels=stored.kept.object.labels if stored.kept else (),

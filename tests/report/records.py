@@ -432,7 +432,7 @@ class _Everywhere:
         """See `model.scans.place.Places`."""
         return True
 
-    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+    def find(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
         """See `model.scans.place.Places`: no field has a line of its own."""
         if field:
             return None

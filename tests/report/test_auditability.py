@@ -16,7 +16,7 @@ from scanner.model.resource import UserInfo
 from scanner.model.scans.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
 from scanner.posture.score import score_of
 from scanner.report import FORMATS
-from scanner.report.document.counts import Counts
+from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import document_of
 from scanner.report.formats.table import render as render_table
 from scanner.report.text.screen import Screen
@@ -70,7 +70,7 @@ def in_table(record: ScanInMemory) -> str:
 def test_outcomes_that_depend_on_the_user_are_counted_apart() -> None:
     """Passes are included, for the scan and for the policy."""
     document = document_of(record_of())
-    assert Counts(passed=9, violated=1) == document.requester == document.policies[0].requester
+    assert CheckCounts(passed=9, violated=1) == document.requester == document.policies[0].requester
     assert 20 == document.totals.total
 
 

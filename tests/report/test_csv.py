@@ -52,7 +52,7 @@ def test_findings_of_a_small_scan(snapshot: SnapshotAssertion) -> None:
 def test_every_finding_is_a_line() -> None:
     """Open findings come first, then the resolved ones."""
     record = small_record()
-    ids = [stored.id for stored in (*record.findings(), *record.resolved())]
+    ids = [stored.id for stored in (*record.findings(), *record.resolved_findings())]
 
     assert ids == [row["id"] for row in rows(rendered(record))]
 

@@ -9,7 +9,7 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Validation
 from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
-from scanner.report.document.counts import NOTHING, Counts, FindingCounts
+from scanner.report.document.counts import NOTHING, CheckCounts, FindingCounts
 from scanner.report.document.document import document_of
 
 from .records import finding, hostile_record, partial_record, policy, previewed, scan, small_record
@@ -18,7 +18,7 @@ from .records import finding, hostile_record, partial_record, policy, previewed,
 def test_outcomes_add_up() -> None:
     """The outcomes of all policies, and of all namespaces, are those of the scan."""
     document = document_of(small_record())
-    assert Counts(11, 5, 1, 0, 2) == document.totals
+    assert CheckCounts(11, 5, 1, 0, 2) == document.totals
     assert document.totals.total == sum(policy.counts.total for policy in document.policies)
     assert document.totals.total == sum(namespace.counts.total for namespace in document.namespaces)
 
@@ -41,7 +41,7 @@ def test_params_are_counted_apart() -> None:
     (param_binding,) = next(
         policy for policy in document_of(small_record()).policies if policy.name == "max-replicas"
     ).bindings
-    assert [("shop", "limits", Counts(violated=1, errored_would_deny=1))] == [
+    assert [("shop", "limits", CheckCounts(violated=1, errored_would_deny=1))] == [
         (param.namespace, param.name, param.counts) for param in param_binding.params
     ]
     assert param_binding.param_ref == "limits in namespace shop; if missing: Deny"
@@ -50,7 +50,7 @@ def test_params_are_counted_apart() -> None:
 def test_cluster_scoped_objects_stand_apart() -> None:
     """Objects without a namespace are counted under the empty name."""
     first = document_of(small_record()).namespaces[0]
-    assert ("", Counts(passed=3, violated=1, skipped=2)) == (first.namespace, first.counts)
+    assert ("", CheckCounts(passed=3, violated=1, skipped=2)) == (first.namespace, first.counts)
 
 
 def test_a_scan_without_gaps_is_complete() -> None:
@@ -171,6 +171,6 @@ def test_previews_are_not_in_force() -> None:
     document = document_of(previewed())
 
     assert (0, 6) == (document.findings_total.would_deny, document.findings_total.preview)
-    assert {NOTHING} == {document.in_force(section) for section in document.policies}
-    assert {NOTHING} == {document.in_force_in(section) for section in document.namespaces}
+    assert {NOTHING} == {document.count_in_force(section) for section in document.policies}
+    assert {NOTHING} == {document.count_in_namespace(section) for section in document.namespaces}
     assert document.totals.violated == sum(counts.violated for counts in document.previews.values())

@@ -12,7 +12,7 @@ import pytest
 from scanner.errors import UsageError
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
-from scanner.report.output import MARKER, replaced
+from scanner.report.output import MARKER, replace_folder
 
 from .records import small_record, with_findings
 
@@ -27,7 +27,7 @@ def report(tmp_path: Path) -> Path:
 
 def test_a_new_folder_is_created(tmp_path: Path) -> None:
     """Its parents are created, and nothing else is left beside the report."""
-    with replaced(tmp_path / "a" / "report") as fresh:
+    with replace_folder(tmp_path / "a" / "report") as fresh:
         (fresh / "index.html").write_text("here")
     assert "here" == (tmp_path / "a" / "report" / "index.html").read_text()
     assert ["report"] == [path.name for path in (tmp_path / "a").iterdir()]
@@ -35,7 +35,7 @@ def test_a_new_folder_is_created(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     """The report is written into it."""
-    with replaced(tmp_path) as fresh:
+    with replace_folder(tmp_path) as fresh:
         (fresh / "index.html").write_text("here")
     assert {"index.html", MARKER} == {path.name for path in tmp_path.iterdir()}
 
@@ -51,7 +51,7 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
     """The message names a file, and the folder stays unchanged."""
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"notes\.txt in it is not part of an Assay report"), replaced(tmp_path):
+    with pytest.raises(UsageError, match=r"notes\.txt in it is not part of an Assay report"), replace_folder(tmp_path):
         pass
     assert "mine" == (tmp_path / "notes.txt").read_text()
 
@@ -61,7 +61,7 @@ def test_an_earlier_report_with_another_file_is_rejected(report: Path, place: st
     """The file may be at any depth, and stays."""
     (report / place).parent.mkdir(parents=True, exist_ok=True)
     (report / place).write_text("mine")
-    with pytest.raises(UsageError, match=re.escape(f"{place} in it is not part of the report")), replaced(report):
+    with pytest.raises(UsageError, match=re.escape(f"{place} in it is not part of the report")), replace_folder(report):
         pass
     assert "mine" == (report / place).read_text()
 
@@ -69,14 +69,14 @@ def test_an_earlier_report_with_another_file_is_rejected(report: Path, place: st
 def test_a_report_with_a_changed_page_is_rejected(report: Path) -> None:
     """Notes of a user in a page are not lost."""
     (report / "index.html").write_text("my notes")
-    with pytest.raises(UsageError, match=r"index\.html in it was changed"), replaced(report):
+    with pytest.raises(UsageError, match=r"index\.html in it was changed"), replace_folder(report):
         pass
     assert "my notes" == (report / "index.html").read_text()
 
 
 def test_a_file_added_during_rendering_is_kept(report: Path) -> None:
     """The content of the folder at the end decides."""
-    with pytest.raises(UsageError, match=r"late\.txt in it is not part"), replaced(report):
+    with pytest.raises(UsageError, match=r"late\.txt in it is not part"), replace_folder(report):
         (report / "late.txt").write_text("mine")
     assert "mine" == (report / "late.txt").read_text()
 
@@ -86,7 +86,7 @@ def test_links_are_not_followed(report: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (report / "policies").rename(outside)
     (report / "policies").symlink_to(outside)
-    with pytest.raises(UsageError, match="policies in it is not part of the report"), replaced(report):
+    with pytest.raises(UsageError, match="policies in it is not part of the report"), replace_folder(report):
         pass
     assert [*outside.iterdir()]
 
@@ -95,7 +95,7 @@ def test_a_copied_marker_is_not_trusted(report: Path, tmp_path: Path) -> None:
     """A marker is valid for the folder in which Assay wrote it, not for a copy or a clone."""
     copied = tmp_path / "copied"
     shutil.copytree(report, copied)
-    with pytest.raises(UsageError, match="is a copy that Assay did not write there"), replaced(copied):
+    with pytest.raises(UsageError, match="is a copy that Assay did not write there"), replace_folder(copied):
         pass
     assert (copied / "index.html").exists()
 
@@ -108,7 +108,7 @@ def test_a_forged_marker_is_not_trusted(tmp_path: Path, marker: bytes) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.py").write_text("mine")
     (tmp_path / MARKER).write_bytes(marker)
-    with pytest.raises(UsageError, match=r"Will not replace"), replaced(tmp_path):
+    with pytest.raises(UsageError, match=r"Will not replace"), replace_folder(tmp_path):
         pass
     assert "mine" == (tmp_path / "src" / "main.py").read_text()
 
@@ -116,7 +116,7 @@ def test_a_forged_marker_is_not_trusted(tmp_path: Path, marker: bytes) -> None:
 def test_a_moved_report_is_replaced(report: Path, tmp_path: Path) -> None:
     """It is the same folder under another name."""
     moved = report.rename(tmp_path / "moved")
-    with replaced(moved) as fresh:
+    with replace_folder(moved) as fresh:
         (fresh / "index.html").write_text("here")
     assert "here" == (moved / "index.html").read_text()
 
@@ -124,7 +124,7 @@ def test_a_moved_report_is_replaced(report: Path, tmp_path: Path) -> None:
 def test_a_file_in_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
     """The target must be a folder."""
     (tmp_path / "report").write_text("mine")
-    with pytest.raises(UsageError, match="it is a file"), replaced(tmp_path / "report"):
+    with pytest.raises(UsageError, match="it is a file"), replace_folder(tmp_path / "report"):
         pass
 
 
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(UsageError, match=r"Cannot write the report to .*Name a folder"),
-        replaced(tmp_path / "file" / "x"),
+        replace_folder(tmp_path / "file" / "x"),
     ):
         pass
 
@@ -142,7 +142,7 @@ def test_a_failure_leaves_the_earlier_report(tmp_path: Path) -> None:
     """If rendering fails, the earlier report stays, and nothing else."""
     folder = tmp_path / "report"
     FORMATS["html"].render(document_of(small_record()), folder)
-    with pytest.raises(RuntimeError), replaced(folder):
+    with pytest.raises(RuntimeError), replace_folder(folder):
         raise RuntimeError
     assert (folder / "index.html").exists()
     assert [folder] == list(tmp_path.iterdir())
@@ -152,7 +152,7 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     """The target of the link is replaced."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with replaced(tmp_path / "link") as fresh:
+    with replace_folder(tmp_path / "link") as fresh:
         (fresh / "index.html").write_text("here")
     assert (tmp_path / "link").is_symlink()
     assert "here" == (tmp_path / "real" / "index.html").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 
 
 def test_each_half_is_done_once(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_each_half_is_done_once(tmp_path: Path) -> None:
     def work(half: int) -> None:
         (tmp_path / str(half)).write_text(f"{half}\n")
 
-    in_halves(work)
+    work_in_halves(work)
     assert {"0": "0\n", "1": "1\n"} == {path.name: path.read_text() for path in tmp_path.iterdir()}
 
 
@@ -29,7 +29,7 @@ def test_a_half_that_a_child_cannot_do_is_done_by_its_parent(tmp_path: Path) -> 
             raise MemoryError
         (tmp_path / str(half)).touch()
 
-    in_halves(work)
+    work_in_halves(work)
     assert {"0", "1"} == {path.name for path in tmp_path.iterdir()}
 
 
@@ -41,4 +41,4 @@ def test_what_is_wrong_is_raised() -> None:
             raise ValueError("no room for the second half")
 
     with pytest.raises(ValueError, match="no room for the second half"):
-        in_halves(work)
+        work_in_halves(work)

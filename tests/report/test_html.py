@@ -85,6 +85,7 @@ def test_pages_are_well_formed(render: Render, record: ScanInMemory) -> None:
         assert len(set(page.ids())) == len(page.ids()), path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("record", [small_record(), hostile_record(), large_record(700, policies=1, namespaces=2)])
 def test_every_link_leads_somewhere(render: Render, record: ScanInMemory) -> None:
     """Links lead to pages or files of the report, and to an id of the page or to a filter of the list."""
@@ -172,7 +173,7 @@ def test_page_numbers_stand_above_and_below(render: Render) -> None:
 def test_every_finding_has_one_place(render: Render) -> None:
     """Its address follows from its id alone: resolved findings have a place, too."""
     folder, record = render(small_record()), small_record()
-    stored = [*record.findings(), *record.resolved()]
+    stored = [*record.findings(), *record.resolved_findings()]
     assert sorted((f"{each.id[:3]}.html", f"f-{each.id}") for each in stored) == sorted(
         (path.name, identifier)
         for path in (folder / "f").iterdir()
@@ -201,6 +202,7 @@ def test_first_scan_does_not_repeat_everything_as_new(render: Render) -> None:
     assert "<table" not in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["x" * 20_000, "&" * 20_000, "\u202e" * 20_000, "\U000e0001" * 20_000, "€" * 20_000])
 def test_no_page_is_too_big(render: Render, text: str) -> None:
     """A page stays under 500 kB with any messages and names."""

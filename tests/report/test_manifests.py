@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scanner.model.json import JsonObject
-from scanner.report.document.by_policy import as_written, without_server_fields
+from scanner.report.document.by_policy import drop_server_fields, restore_written
 from scanner.report.document.policy_text import yaml_of
 
 COPY = "kubectl.kubernetes.io/last-applied-configuration"
@@ -37,7 +37,7 @@ def test_the_written_spec_has_no_defaults() -> None:
     assert {
         **WRITTEN,
         "metadata": {"name": "p", "annotations": {"assay.dev/severity": "high"}},
-    } == as_written(stored(WRITTEN))
+    } == restore_written(stored(WRITTEN))
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_the_written_spec_has_no_defaults() -> None:
 )
 def test_a_copy_that_is_out_of_date_is_not_what_was_written(spec: object) -> None:
     """The policy was edited by other means since."""
-    assert {} == as_written(stored(WRITTEN, spec))
+    assert {} == restore_written(stored(WRITTEN, spec))
 
 
 @pytest.mark.parametrize("copy", ["", "no JSON", "[]", "{}", '{"spec": 1}', '{"spec": {"validations": [[]]}}'])
 def test_a_copy_that_is_none_is_no_text(copy: str) -> None:
     """Every user who may create policies can write the annotation."""
-    assert {} == as_written(stored(copy))
+    assert {} == restore_written(stored(copy))
 
 
 def test_without_a_copy_the_text_is_that_of_the_server() -> None:
     """Without status and without the fields that a server sets."""
-    assert "uid" not in yaml_of(without_server_fields(stored("no JSON")))
+    assert "uid" not in yaml_of(drop_server_fields(stored("no JSON")))

@@ -14,7 +14,7 @@ from scanner.model.scans.scan import Coverage, CoverageState, ScanState
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.markdown import LONGEST
-from scanner.report.text.safe_text import escaped_markdown
+from scanner.report.text.safe_text import escape_markdown
 from tests.report.in_memory import ScanInMemory
 
 from .records import hostile_record, large_record, partial_record, previewed, scan, small_record
@@ -48,6 +48,7 @@ def incomplete(record: ScanInMemory) -> ScanInMemory:
     return replace(record, scan=scan(ScanState.INCOMPLETE), coverage=UNLISTED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("record", "heading", "row", "total"),
     [
@@ -108,7 +109,7 @@ def test_no_text_is_markup() -> None:
 )
 def test_github_makes_nothing_of_a_text(text: str, shown: str) -> None:
     """No mention of a user, no reference to an issue, no link, no markup; an entity is one."""
-    assert shown == escaped_markdown(text)
+    assert shown == escape_markdown(text)
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -137,7 +138,7 @@ def test_a_renderer_reads_headings_lists_and_tables_alone(record: ScanInMemory) 
 def test_a_renderer_shows_every_text_as_it_is() -> None:
     """Escapes and entities are gone, and what remains is the text, without the spaces that keep GitHub from references."""
     text = "a|b *c* _d_ `e` [f](g) <h> & #1 @i ~~j~~ !k \\ https://l"
-    [inline] = [token for token in tokens_of(escaped_markdown(text)) if token.type == "inline"]
+    [inline] = [token for token in tokens_of(escape_markdown(text)) if token.type == "inline"]
 
     assert text == "".join(part.content for part in inline.children or ()).replace("\u200b", "")
 

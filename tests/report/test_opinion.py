@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from scanner.model.scans.opinion import Disagreement, Limited, Opinion
+from scanner.model.scans.opinion import Disagreement, Limitation, Opinion
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.table import render
@@ -24,7 +24,7 @@ OPINION = Opinion(
     evaluations=20,
     agreed=10,
     expressions=3,
-    limits=(Limited("optionals", "Its grammar has no optional selection.", 7, 2),),
+    limits=(Limitation("optionals", "Its grammar has no optional selection.", 7, 2),),
     disagreements=tuple(Disagreement(text, text, text, text, 1, text, "an error", "true") for text in HOSTILE[:3]),
     left_out=4,
 )

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.scan import ClusterIdentity
-from scanner.parity import Difference, Parity
-from scanner.parity.replay import Replayed
+from scanner.parity import Parity, VerdictDifference
+from scanner.parity.replay import ReplayedDifference
 from scanner.report.formats.parity import json_of, lines_of
 
-DIFFERENT = Replayed("CREATE", "apps/v1", "Deployment", "shop", "web", Difference("p", "b", "no", "(nothing)"))
+DIFFERENT = ReplayedDifference(
+    "CREATE", "apps/v1", "Deployment", "shop", "web", VerdictDifference("p", "b", "no", "(nothing)")
+)
 
 
 def parity(**fields: object) -> Parity:

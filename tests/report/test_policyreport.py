@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.outcome import Errored
-from scanner.model.population import Kept, KeptOfObject
+from scanner.model.population import KeptMetadata, KeptOfObject
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.scan import PolicyRecord
 from scanner.report import FORMATS
@@ -183,7 +183,7 @@ def test_a_severity_is_one_of_five_words(written: str, severity: str) -> None:
 
 def test_the_owner_is_a_property() -> None:
     """An unowned object has none."""
-    blue = replace(FINDING, kept=KeptOfObject(Kept((("team", "blue"),))))
+    blue = replace(FINDING, kept=KeptOfObject(KeptMetadata((("team", "blue"),))))
 
     assert ["blue", None] == [_result(each)["properties"].get("owner") for each in (blue, FINDING)]
 

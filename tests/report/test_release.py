@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from scanner.model.scans.method import Method
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.json import render as render_json
@@ -67,3 +68,30 @@ def test_a_server_with_known_rules_has_no_note(tmp_path: Path) -> None:
     """No report has a sentence about the rules."""
     assert "rules" not in table(record_of("v1.36.0"))
     assert "Assay applied the rules" not in first_page(record_of("v1.36.0"), tmp_path)
+
+
+def of_kyverno(release: str, note: str = "") -> ScanInMemory:
+    """The small record, of a scan with policies of Kyverno."""
+    record = small_record()
+    return replace(record, method=replace(record.method or Method(), kyverno_release=release, kyverno_note=note))
+
+
+def test_the_release_of_kyverno_is_in_every_report(tmp_path: Path) -> None:
+    """The JSON report and the page *Method* have it, and the first line of the table."""
+    record, out = of_kyverno("1.18"), BytesIO()
+    render_json(document_of(record), out)
+    FORMATS["html"].render(document_of(record), tmp_path / "report")
+
+    assert "1.18" == orjson.loads(out.getvalue())["method"]["kyvernoRelease"]
+    assert "rules of release 1.18" in read(tmp_path / "report" / "method.html").text
+    assert "(v1.36.0, Kyverno 1.18)" in table(record).splitlines()[0]
+
+
+def test_a_release_of_kyverno_that_is_not_known_is_named(tmp_path: Path) -> None:
+    """The note is the second line of the table, and a note of the JSON report and of the first page."""
+    record, out = of_kyverno("1.19", NOTE), BytesIO()
+    render_json(document_of(record), out)
+
+    assert NOTE == table(record).splitlines()[1]
+    assert NOTE in orjson.loads(out.getvalue())["provenance"]["notes"]
+    assert NOTE in first_page(record, tmp_path)

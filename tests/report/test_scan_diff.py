@@ -24,8 +24,8 @@ from scanner.model.scans.scan import ClusterIdentity, Scan, ScanState, Scope
 from scanner.posture.history.scan_diff import (
     DifferingProblem,
     FindingChange,
-    Part,
     ProblemChange,
+    ProblemPart,
     ProblemState,
     RuleDifference,
     RuleKind,
@@ -78,7 +78,7 @@ CHANGED = replace(
     NEW,
     id="p-0123456789ac",
     change=ProblemChange.CHANGED,
-    parts=(Part.MESSAGE, Part.EXCEPTION),
+    parts=(ProblemPart.MESSAGE, ProblemPart.EXCEPTION),
     before=VIOLATED,
     now=replace(VIOLATED, denies=False, excepted=True, message="set cpu and memory limits in every container"),
 )
@@ -135,7 +135,7 @@ def difference(*problems: DifferingProblem, **more: Any) -> ScanDiff:
         problems={key: keys.count(key) for key in keys},
         findings={(kind, FindingChange(change.value)): 2 for kind, change in keys if change.value != "reopened"},
         unchecked=3,
-        listed=listed,
+        list_problems=listed,
     )
     return replace(made, **more)
 

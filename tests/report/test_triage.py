@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.model.population import Kept, KeptOfObject
+from scanner.model.population import KeptMetadata, KeptOfObject
 from scanner.model.scans.scan import HealthKind
 from scanner.posture.owners import PLACES, OwnerKey
 from scanner.posture.settings import Settings
@@ -23,7 +24,7 @@ kept = st.builds(
     KeptOfObject,
     *(
         st.builds(
-            Kept,
+            KeptMetadata,
             st.lists(
                 st.tuples(st.sampled_from(["team", "owner", "app"]), st.sampled_from(["blue", "red", ""])),
                 max_size=3,
@@ -63,7 +64,7 @@ def with_labels(labels: list[KeptOfObject | None]) -> ScanInMemory:
         replace(stored, kept=labels[place % len(labels)] if labels else None)
         for place, stored in enumerate(record.findings())
     ]
-    return with_findings(record, findings, tuple(record.resolved()))
+    return with_findings(record, findings, tuple(record.resolved_findings()))
 
 
 def total(*counts: FindingCounts) -> FindingCounts:
@@ -72,6 +73,7 @@ def total(*counts: FindingCounts) -> FindingCounts:
     return FindingCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})
 
 
+@pytest.mark.long
 @given(st.lists(st.none() | kept, max_size=4), settings_of_users)
 def test_settings_change_no_outcome(labels: list[KeptOfObject | None], settings: Settings) -> None:
     """Outcomes, findings, completeness and the score without weights are those of a report without settings."""
@@ -102,7 +104,7 @@ def test_owners_and_severities_add_up(labels: list[KeptOfObject | None], setting
 
 def test_unowned_objects_are_a_line_of_their_own() -> None:
     """Labels that are not known name no owner either."""
-    blue = KeptOfObject(Kept((("team", "blue"),)))
+    blue = KeptOfObject(KeptMetadata((("team", "blue"),)))
     document = document_of(with_labels([blue, None, KeptOfObject()]))
 
     assert [("blue", 2), ("", 4)] == [(section.owner, section.findings.total) for section in document.owners]
@@ -133,7 +135,7 @@ def test_the_worst_owner_comes_first() -> None:
     record = small_record()
     teams = {"max-replicas": "red", "require-limits": "blue"}
     findings = [
-        replace(stored, kept=KeptOfObject(Kept((("team", teams.get(stored.finding.policy, "")),))))
+        replace(stored, kept=KeptOfObject(KeptMetadata((("team", teams.get(stored.finding.policy, "")),))))
         for stored in record.findings()
     ]
     settings = Settings((DescriptionOverride("max-replicas", severity=Severity.CRITICAL),))

@@ -9,7 +9,7 @@ import pytest
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.scan import Coverage, CoverageState, Health, HealthKind, Scope
 from scanner.report.document.document import document_of
-from scanner.report.document.scan_numbers import numbers_in, unmatched_policies
+from scanner.report.document.scan_numbers import find_unmatched_policies, numbers_in
 from tests.report.in_memory import ScanInMemory
 
 from .records import binding, small_record
@@ -20,7 +20,7 @@ KEY = "ValidatingAdmissionPolicy", NAME
 
 def unmatched(record: ScanInMemory) -> frozenset[tuple[str, str]]:
     """The policies that match nothing, which a document and a record must agree on."""
-    found = unmatched_policies(record)
+    found = find_unmatched_policies(record)
     assert found == numbers_in(document_of(record)).unmatched
     return found
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from scanner.audit.population import unpacked
+from scanner.audit.population import unpack
 from scanner.cel import Decider
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
-from scanner.model.population import Examined, GroupKind
+from scanner.model.population import GroupKind, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
 from scanner.model.scans.scan import (
     ClusterIdentity,
@@ -116,7 +116,7 @@ class FakeCluster:
     def while_waiting(self, beat: Callable[[], None]) -> None:
         self.beat = beat
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def _pages(self, kind: Kind, namespace: str, selector: str) -> list[bytes]:
@@ -154,8 +154,8 @@ class FakeStore:
     starts: list[ScanStart] = field(default_factory=list)
     pages: list[PageResult] = field(default_factory=list)
     ends: list[ScanEnd] = field(default_factory=list)
-    intermediates: list[Examined] = field(default_factory=list)
-    namespaces: list[Examined] = field(default_factory=list)
+    intermediates: list[PopulationMember] = field(default_factory=list)
+    namespaces: list[PopulationMember] = field(default_factory=list)
     beats: list[str] = field(default_factory=list)
     time: datetime | None = None
     resource_version: str = "100"
@@ -166,17 +166,17 @@ class FakeStore:
     def begin(self, start: ScanStart) -> None:
         self.starts.append(start)
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         return result
 
     def beat(self, scan_id: str) -> None:
         self.beats.append(scan_id)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         self.pages.append(result)
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpacked(kind, objects))
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        (self.namespaces if kind == NAMESPACES else self.intermediates).extend(unpack(kind, objects))
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         return frozenset()
@@ -204,7 +204,7 @@ class Recorded:
     start: ScanStart
     end: ScanEnd
     pages: tuple[PageResult, ...]
-    namespaces: tuple[Examined, ...] = ()
+    namespaces: tuple[PopulationMember, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:

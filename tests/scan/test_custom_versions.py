@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.dispatch import Together
+from scanner.admission.dispatch import CombinedChange
 from scanner.api import Auditor
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.json import as_object, dig
 from scanner.model.outcome import WouldChange
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.mutate.schema import Conversion
-from scanner.policies.mutating.together import answers, invocations, together
+from scanner.policies.mutating.together import combine, list_invocations, try_orders
 from tests.cluster.test_definitions import definition, version
 from tests.documents import KINDS, binding, policy, rule
 from tests.scan import test_drift as mutating
@@ -66,7 +66,7 @@ class Shop(FakeCluster):
     versions: list[str] = field(default_factory=list)
 
     def schemas(self) -> KnownSchemas:
-        known = {**builtin_schemas(), **custom_schemas(self.definition)}
+        known = {**builtin_schemas(), **read_custom_schemas(self.definition)}
         return KnownSchemas(known) if self.shows_definitions else Unknown(known)
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
@@ -201,24 +201,24 @@ def acting(*policies: dict[str, Any]) -> list[Any]:
         policies=policies,
         bindings=[mutating.binding(manifest["metadata"]["name"]) for manifest in policies],
         kinds=(NEW, OLD),
-        schemas=KnownSchemas({**builtin_schemas(), **custom_schemas(defined())}),
+        schemas=KnownSchemas({**builtin_schemas(), **read_custom_schemas(defined())}),
         kubernetes_version="1.36",
     )
-    context = replace(auditor.context.on(("UPDATE",)), relabelled=frozenset({OLD}))
+    context = replace(auditor.context.replace_operations(("UPDATE",)), relabelled=frozenset({OLD}))
     resource = resource_of(NEW, cog("a", "v2", title="a", weight=3))
     return [
         (bound, invocation_result)
         for bound in auditor.bound
-        for invocation_result in invocations(bound, resource, NEW, context)
+        for invocation_result in list_invocations(bound, resource, NEW, context)
     ]
 
 
 def results(*policies: dict[str, Any]) -> list[tuple[str, ...]]:
     """The labels of the object for each order of the policies."""
     afters = {
-        tuple(sorted(as_object(dig(answer.after, "metadata", "labels")))) for answer in answers(acting(*policies))
+        tuple(sorted(as_object(dig(answer.after, "metadata", "labels")))) for answer in try_orders(acting(*policies))
     }
-    assert {"shop.example/v2"} == {answer.after["apiVersion"] for answer in answers(acting(*policies))}
+    assert {"shop.example/v2"} == {answer.after["apiVersion"] for answer in try_orders(acting(*policies))}
     return sorted(afters)
 
 
@@ -290,11 +290,11 @@ def test_a_scan_combines_the_policies_of_several_versions() -> None:
 def test_one_policy_in_another_version_acts_alone() -> None:
     """Its change is stored, and there is nothing to combine."""
     acting_alone = acting(changing("b", "v1", OTHER))
-    assert (None, [("other",)]) == (together(acting_alone), results(changing("b", "v1", OTHER)))
+    assert (None, [("other",)]) == (combine(acting_alone), results(changing("b", "v1", OTHER)))
 
 
 def test_a_change_that_another_version_undoes_is_reported() -> None:
     """In the order of names, the policy that changes nothing runs last."""
-    combined = together(acting(changing("a", "v2", OWN), changing("b", "v1", NOTHING)))
-    assert isinstance(combined, Together)
+    combined = combine(acting(changing("a", "v2", OWN), changing("b", "v1", NOTHING)))
+    assert isinstance(combined, CombinedChange)
     assert ((), True, True) == (combined.patch, combined.undone, combined.order_matters)

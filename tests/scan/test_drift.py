@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import HealthKind, OutcomeName
@@ -238,7 +238,7 @@ def test_policies_that_may_read_either_form_of_the_object_are_named(
         rules=rules,
     )
 
-    assert expected == [note.policy for note in language.of_policies(bound, KINDS, rules)]
+    assert expected == [note.policy for note in language.find_ambiguous_order(bound, KINDS, rules)]
 
 
 def test_the_previous_value_is_shortened() -> None:
@@ -271,7 +271,7 @@ class Deep(FakeCluster):
     levels = 0
 
     def schemas(self) -> KnownSchemas:
-        return KnownSchemas(custom_schemas(FREE))  # type: ignore[arg-type]
+        return KnownSchemas(read_custom_schemas(FREE))  # type: ignore[arg-type]
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         if kind != GADGETS:

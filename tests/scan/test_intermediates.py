@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from scanner.errors import ListFailed
-from scanner.model.population import Controller, Examined
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import Scope
-from scanner.scan.intermediates import IntermediateNote, IntermediatePage, intermediate_pages
+from scanner.scan.intermediates import IntermediateNote, IntermediatePage, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from tests.documents import DEPLOYMENTS, NODES, PODS, Document
 from tests.scan.fakes import FakeCluster, forbidden
@@ -71,10 +71,10 @@ def steps(
 ) -> list[IntermediatePage | IntermediateNote]:
     """The pages and notes of a scan that examined some kinds."""
     listing = ScanLists(source, scope or Scope(), ahead=False)
-    return list(intermediate_pages(listing, controllers, examined, served))
+    return list(list_intermediate_pages(listing, controllers, examined, served))
 
 
-def records(listed: Iterable[IntermediatePage | IntermediateNote]) -> list[Examined]:
+def records(listed: Iterable[IntermediatePage | IntermediateNote]) -> list[PopulationMember]:
     """The objects on all pages."""
     return [record for step in listed if isinstance(step, IntermediatePage) for record in step.objects]
 
@@ -98,8 +98,8 @@ def test_a_record_has_what_workloads_need() -> None:
     """Identity, controller and the hash of the template; labels are kept of examined objects only."""
     orphan = document(REPLICA_SETS, f"old-{HASH}", None, team="red", **{"pod-template-hash": HASH})
     expected = [
-        Examined(REPLICA_SETS, "shop", f"old-{HASH}", f"uid-of-old-{HASH}", template_hash=HASH),
-        Examined(REPLICA_SETS, "shop", f"web-{HASH}", f"uid-of-web-{HASH}", controller(DEPLOYMENT)),
+        PopulationMember(REPLICA_SETS, "shop", f"old-{HASH}", f"uid-of-old-{HASH}", template_hash=HASH),
+        PopulationMember(REPLICA_SETS, "shop", f"web-{HASH}", f"uid-of-web-{HASH}", controller(DEPLOYMENT)),
     ]
     assert expected == records(steps(cluster(orphan, REPLICA_SET), controller(REPLICA_SET)))
 

@@ -104,12 +104,12 @@ def test_pages_are_kept_only_to_be_evaluated(kinds: tuple[Kind, ...]) -> None:
     """They are released if no policy evaluates Namespaces, and after they were read."""
     cluster = FakeCluster(DOCUMENTS)
     listing = ScanLists(cluster, Scope(), ahead=False)
-    objects = [*listing.everything(NAMESPACES), *listing.everything(NAMESPACES)]
+    objects = [*listing.list_all(NAMESPACES), *listing.list_all(NAMESPACES)]
     listing.expect(kinds)
     lists: list[int] = []
     for _ in range(2):
         assert objects[:6] == objects[6:]
-        assert 3 == sum(len([*pages]) for pages in listing.pages_by_namespace(NAMESPACES))
+        assert 3 == sum(len([*pages]) for pages in listing.list_pages(NAMESPACES))
         lists.append(cluster.listed.count("namespaces"))
 
     assert ([2, 3] if kinds == (PODS,) else [1, 2]) == lists

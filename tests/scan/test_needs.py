@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scanner.model.scans.scan import Scope
-from scanner.rbac import Need, needs
+from scanner.rbac import Permission, list_permissions
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, LIMITS, binding, namespace, pod, policy, rule, thing
 from tests.scan.fakes import FakeCluster, forbidden, scanned
@@ -50,7 +50,7 @@ def used(cluster: FakeCluster) -> set[str]:
     }
 
 
-def text_of(need: Need) -> str:
+def text_of(need: Permission) -> str:
     """A permission in the form of `used`."""
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     if need.url:
@@ -70,14 +70,14 @@ def test_needed_and_used_permissions_are_equal(scope: Scope) -> None:
     """They are equal in every scope. The permissions for workloads alone have tests of their own."""
     cluster = FakeCluster(CLUSTER.documents)
     scanned(cluster, Options(scope))
-    wanted = needs(FakeCluster(CLUSTER.documents), Options(scope)).rights
+    wanted = list_permissions(FakeCluster(CLUSTER.documents), Options(scope)).rights
     rights = {text_of(need) for need in wanted if need.why != "workloads (metadata only)"}
     assert rights - {"namespaces kube-system", "/metrics"} == without_redundant(used(cluster))
 
 
 def test_every_permission_states_its_purpose() -> None:
     """The purpose names the policies that need the permission."""
-    reasons = {text_of(need): need.why for need in needs(CLUSTER, Options()).rights}
+    reasons = {text_of(need): need.why for need in list_permissions(CLUSTER, Options()).rights}
     assert "policy plain, with-limits, with-own-params, with-params" == reasons["pods"]
     assert "params of policy with-own-params, with-params" == reasons["configmaps"]
     assert "" not in reasons.values()
@@ -85,7 +85,7 @@ def test_every_permission_states_its_purpose() -> None:
 
 def test_only_permissions_for_a_complete_scan_are_required() -> None:
     """The UID of kube-system distinguishes clusters, without Deployments workloads are derived, and the metrics are a second count."""
-    optional = {text_of(need) for need in needs(CLUSTER, Options()).rights if need.optional}
+    optional = {text_of(need) for need in list_permissions(CLUSTER, Options()).rights if need.optional}
     assert {"namespaces kube-system", "deployments.apps", "/metrics"} == {
         name for name in optional if "webhook" not in name
     }
@@ -93,7 +93,9 @@ def test_only_permissions_for_a_complete_scan_are_required() -> None:
 
 def test_a_scan_of_namespaces_needs_no_metrics() -> None:
     """The metrics count the objects of all namespaces."""
-    assert "/metrics" not in {need.url for need in needs(CLUSTER, Options(Scope(namespaces=("default",)))).rights}
+    assert "/metrics" not in {
+        need.url for need in list_permissions(CLUSTER, Options(Scope(namespaces=("default",)))).rights
+    }
 
 
 def test_policies_that_cannot_be_listed_are_a_gap() -> None:
@@ -101,6 +103,6 @@ def test_policies_that_cannot_be_listed_are_a_gap() -> None:
     refused = FakeCluster(
         CLUSTER.documents, refused={f"{resource}.{GROUP}": forbidden(resource) for resource in POLICIES}
     )
-    needed = needs(refused, Options())
+    needed = list_permissions(refused, Options())
     assert set(POLICIES) <= {need.resource for need in needed.rights}
     assert 2 <= len(needed.gaps)

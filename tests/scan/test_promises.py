@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -234,6 +235,7 @@ def test_no_policy_causes_an_internal_error(cluster: FakeCluster) -> None:
     assert not [gap for gap in recorded.gaps if "internal error" in gap.why]
 
 
+@pytest.mark.long
 @given(CLUSTERS | MATCHED)
 def test_errors_keep_both_facts(cluster: FakeCluster) -> None:
     """An errored outcome has the error and the decision of admission."""

@@ -48,6 +48,7 @@ def empty_store(prepared: str) -> Iterator[SqlStore]:
             emptied(prepared)
 
 
+@pytest.mark.long
 @given(st.lists(MATCHED | CLUSTERS, min_size=1, max_size=3), st.data())
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_outcome_can_be_computed_from_the_stored_objects(
@@ -59,7 +60,7 @@ def test_every_outcome_can_be_computed_from_the_stored_objects(
             listed = with_trouble(cluster, data, LISTED) if data.draw(st.booleans()) else cluster
             run(listed, store, Options(), scan_id=f"scan-{number}", clock=lambda: NOON)
         for number in range(len(days)):
-            record = store.record(f"scan-{number}")
+            record = store.read_scan(f"scan-{number}")
             assert counted(record) == recomputed(record)
             assert sum(line.objects for line in record.coverage) == len(list(record.population()))
 
@@ -72,7 +73,7 @@ def test_objects_that_workers_cannot_audit_are_reconciled(prepared: str, workers
     cluster = FakeCluster([namespace("default"), namespace("prod"), *pods, *policies], source="files")
     with empty_store(prepared) as store:
         run(cluster, store, Options(), scan_id="s1", clock=lambda: NOON, workers=workers)
-        record = store.record("s1")
+        record = store.read_scan("s1")
         outcomes = counted(record)
         assert outcomes == recomputed(record)
     expected = {

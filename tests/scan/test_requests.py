@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.errors import AuthorizerFailed
 from scanner.model.outcome import GapKind
 from scanner.model.reading import Auditability
-from scanner.model.resource import UserInfo, named
+from scanner.model.resource import UserInfo, build_user_info
 from scanner.model.scans.scan import OutcomeName, ScanState, Scope
 from scanner.scan.options import Options
 from tests.documents import binding, namespace, pod, policy, rule
@@ -31,11 +31,11 @@ class Clerk:
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.asked.append(question)
         if question.subject.username == "mallory":
             raise AuthorizerFailed("the authorizer check failed: the connection broke")
-        return Answer(allowed=question.subject.username == "bob")
+        return AuthorizerAnswer(allowed=question.subject.username == "bob")
 
 
 def test_the_identity_that_scans_makes_the_requests() -> None:
@@ -50,7 +50,7 @@ def test_the_identity_that_scans_makes_the_requests() -> None:
 
 def test_another_user_can_be_named() -> None:
     """The user has groups, a UID and extra info."""
-    user = named("bob", ("dev",), uid="u-1", extra=(("scopes", ("a",)),))
+    user = build_user_info("bob", ("dev",), uid="u-1", extra=(("scopes", ("a",)),))
     cluster = under(
         "request.userInfo.username == 'bob' && request.userInfo.uid == 'u-1' && 'dev' in request.userInfo.groups "
         "&& request.userInfo.extra['scopes'] == ['a']"
@@ -108,7 +108,7 @@ def test_a_policy_without_that_operation_is_named_and_not_evaluated() -> None:
 def test_the_authorizer_answers_for_the_requester() -> None:
     """A check about the user is sent once for any number of objects."""
     clerk = Clerk()
-    recorded = scanned(changed(under(MAY), clerk=clerk), Options(user=named("bob")))
+    recorded = scanned(changed(under(MAY), clerk=clerk), Options(user=build_user_info("bob")))
     assert (2, ["bob"]) == (
         recorded.counted(OutcomeName.PASSED),
         [question.subject.username for question in clerk.asked],
@@ -134,7 +134,7 @@ def test_the_authorizer_is_not_asked_about_an_unknown_user() -> None:
 
 def test_an_authorizer_without_an_answer_leaves_gaps() -> None:
     """An object that could not be evaluated has no outcome."""
-    recorded = scanned(changed(under(MAY), clerk=Clerk()), Options(user=named("mallory")))
+    recorded = scanned(changed(under(MAY), clerk=Clerk()), Options(user=build_user_info("mallory")))
     assert (0, ScanState.INCOMPLETE) == (recorded.counted(), recorded.scan.state)
     assert [(GapKind.EVALUATION, "v1/Pod default/api"), (GapKind.EVALUATION, "v1/Pod default/web")] == sorted(
         (gap.kind, gap.where) for gap in recorded.gaps

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scanner.errors import ClusterError
-from scanner.model.resource import UserInfo, named
+from scanner.model.resource import UserInfo, build_user_info
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Scope
 from scanner.scan.options import Options
@@ -214,7 +214,7 @@ USER = UserInfo("auditor", "u-1", ("auditors",), (("token", ("id",)),))
 
 def test_the_scanner_is_the_user_that_the_server_reports() -> None:
     """Another user of the simulated requests is not the scanner; of the scanner, name and groups are kept."""
-    start = scanned(FakeCluster(SPACES, user=USER), Options(user=named("bob"))).start
+    start = scanned(FakeCluster(SPACES, user=USER), Options(user=build_user_info("bob"))).start
 
     assert ("bob", UserInfo("auditor", groups=("auditors",))) == (start.requester.username, start.method.scanner)
 
@@ -233,7 +233,7 @@ class Unreported(FakeCluster):
 
 def test_an_unknown_scanner_does_not_stop_a_scan_for_another_user() -> None:
     """The scan needs that user for nothing else."""
-    assert UserInfo() == scanned(Unreported(SPACES), Options(user=named("bob"))).start.method.scanner
+    assert UserInfo() == scanned(Unreported(SPACES), Options(user=build_user_info("bob"))).start.method.scanner
 
 
 def test_the_method_of_the_caller_is_recorded_with_the_workers() -> None:

@@ -16,4 +16,4 @@ def test_every_added_name_is_detected(pages: list[list[str]], names: list[str]) 
     seen = RepeatDetector()
     for page in pages:
         seen.add(page)
-    assert frozenset(name for page in pages for name in page).intersection(names) == seen.among(names)
+    assert frozenset(name for page in pages for name in page).intersection(names) == seen.find_repeats(names)

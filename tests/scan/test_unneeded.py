@@ -23,7 +23,7 @@ class ClusterOfDocuments(FakeCluster):
 
     def discover(self) -> Discovery:
         """See Cluster."""
-        return Discovery(self.kinds, self.gaps, concerns=dict.fromkeys(self.gaps, self.concern))
+        return Discovery(self.kinds, self.gaps, kinds_of_gaps=dict.fromkeys(self.gaps, self.concern))
 
 
 def scan_of(gap: Gap, *rules: dict[str, Any], **spec: Any) -> Recorded:

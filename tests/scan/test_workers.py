@@ -18,7 +18,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from scanner.cel import Answer, Question
+from scanner.cel import AuthorizerAnswer, Question
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
@@ -29,7 +29,7 @@ from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from scanner.scan.workers import Job, JobResult, Relay, Workers, cores
+from scanner.scan.workers import Job, JobResult, Relay, Workers, count_cores
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Recorded, scanned
@@ -61,11 +61,11 @@ def documents() -> list[Document]:
 class Clerk:
     """An authorizer that keeps the questions that its own process received."""
 
-    def __init__(self, answer: Answer | None) -> None:
+    def __init__(self, answer: AuthorizerAnswer | None) -> None:
         self.asked: list[Question] = []
         self._answer = answer
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         self.asked.append(question)
         if self._answer is None:
             raise AuthorizerFailed("it did not answer")
@@ -105,7 +105,7 @@ def test_a_scan_with_a_network_uses_one_process() -> None:
     alone: list[int] = []
 
     class Watching(FakeStore):
-        def page(self, scan_id: str, result: PageResult) -> None:
+        def write_page(self, scan_id: str, result: PageResult) -> None:
             alone.append(len(active_children()))
 
     for network in (None, NoNetwork()):
@@ -118,7 +118,7 @@ def test_a_scan_with_a_network_uses_one_process() -> None:
 
 def test_all_workers_together_ask_the_authorizer_once() -> None:
     """The parent sends the check for every worker."""
-    clerk = Clerk(Answer(allowed=True))
+    clerk = Clerk(AuthorizerAnswer(allowed=True))
     recorded = scanned(asking(clerk), workers=3)
     assert (9, 1) == (recorded.counted(OutcomeName.PASSED), len(clerk.asked))
 
@@ -191,7 +191,7 @@ def page_results(folder: Path, pages: Iterable[dict[str, Any]], workers: int = 2
     page_evaluator: Any = DeadlyEvaluator(folder)
     jobs = [Job(Page(PODS, number, orjson.dumps(page)), PLAN) for number, page in enumerate(pages, start=1)]
     with Workers(page_evaluator, [PLAN], relay, nullcontext, count=workers) as processes:
-        return [step.result for step in processes.ordered(jobs) if isinstance(step, JobResult)]
+        return [step.result for step in processes.evaluate_in_order(jobs) if isinstance(step, JobResult)]
 
 
 def counted(results: Iterable[PageResult]) -> list[tuple[int, int]]:
@@ -247,7 +247,7 @@ def test_little_work_needs_no_other_process() -> None:
     jobs = [Job(Page(PODS, number, b'{"objects": 1}'), PLAN) for number in range(1, 9)]
     size = len(jobs[0].page.data)
     with Workers(page_evaluator, [PLAN], relay, nullcontext, count=3, fork_after_bytes=3 * size) as processes:
-        taken = [len(active_children()) for _ in processes.ordered(iter(jobs))]
+        taken = [len(active_children()) for _ in processes.evaluate_in_order(iter(jobs))]
     assert [0, 0, 0, *[3] * 5] == taken
 
 
@@ -277,7 +277,7 @@ def test_a_container_has_as_many_cores_as_it_may_use(tmp_path: Path, files: dict
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"{content}\n")
-    assert min(most, 8, len(os.sched_getaffinity(0))) == cores(tmp_path)
+    assert min(most, 8, len(os.sched_getaffinity(0))) == count_cores(tmp_path)
 
 
 def test_a_scan_beats_while_its_workers_evaluate(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_scan_beats_while_its_workers_evaluate(tmp_path: Path) -> None:
     with Workers(
         page_evaluator, [PLAN], relay, nullcontext, count=2, beat=lambda: beats.append(os.getpid())
     ) as processes:
-        list(processes.ordered(iter([job])))
+        list(processes.evaluate_in_order(iter([job])))
     assert {os.getpid()} == set(beats)
 
 

@@ -7,8 +7,8 @@ import pytest
 from scanner.model.population import Controller
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Scope
-from scanner.rbac import Need, needs
-from scanner.scan.intermediates import intermediate_pages
+from scanner.rbac import Permission, list_permissions
+from scanner.scan.intermediates import list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
 from tests.documents import DEPLOYMENTS, KINDS, NODES, PODS, Document, binding, namespace, policy, rule
@@ -30,9 +30,9 @@ def cluster(*documents: Document) -> FakeCluster:
     return FakeCluster((*spaces, *documents), kinds=(*KINDS, *WORKLOADS))
 
 
-def rights(source: FakeCluster, scope: Scope | None = None) -> dict[str, Need]:
+def rights(source: FakeCluster, scope: Scope | None = None) -> dict[str, Permission]:
     """The rights that are for workloads, by namespace and resource."""
-    wanted = needs(source, Options(scope or Scope())).rights
+    wanted = list_permissions(source, Options(scope or Scope())).rights
     return {f"{need.namespace}/{need.resource}".removeprefix("/"): need for need in wanted if WHY in need.why}
 
 
@@ -45,7 +45,7 @@ def above(kind: Kind, controller: Kind) -> Document:
 
 def test_a_policy_on_pods_needs_the_controllers_of_pods() -> None:
     """To list them is optional; a note names what is missing without them."""
-    expected = Need("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
+    expected = Permission("apps", "replicasets", "list", "", "", WHY, optional=True, without=WITHOUT)
     needed = rights(cluster(*ON_PODS))
     assert ["nodes", "deployments", "replicasets", "cronjobs", "jobs"] == [*needed]
     assert expected == needed["replicasets"]
@@ -55,7 +55,7 @@ def test_the_rights_are_those_of_the_lists() -> None:
     """Of the controllers of a Pod, a ReplicaSet and a Job."""
     source = cluster(*ON_PODS, above(REPLICA_SETS, DEPLOYMENTS), above(JOBS, CRON_JOBS))
     controllers = [Controller(kind.api_version, kind.kind, "a", "u") for kind in (REPLICA_SETS, JOBS, NODES)]
-    list(intermediate_pages(ScanLists(source, Scope(), ahead=False), controllers, [PODS], source.kinds))
+    list(list_intermediate_pages(ScanLists(source, Scope(), ahead=False), controllers, [PODS], source.kinds))
     used = {name.removeprefix("metadata/").partition(".")[0] for name in source.listed}
     assert used == {*rights(source)}
 
@@ -90,7 +90,7 @@ def test_an_optional_right_everywhere_does_not_hide_a_vital_one() -> None:
     """Deployments of one namespace are params of a policy: without them the scan is incomplete."""
     by_deployment = policy("p", "true", paramKind={"apiVersion": "apps/v1", "kind": "Deployment"})
     reference = {"name": "limits", "namespace": "settings", "parameterNotFoundAction": "Deny"}
-    wanted = needs(cluster(by_deployment, binding("p", "p", paramRef=reference)), Options()).rights
+    wanted = list_permissions(cluster(by_deployment, binding("p", "p", paramRef=reference)), Options()).rights
     assert [("", True), ("settings", False)] == [
         (need.namespace, need.optional) for need in wanted if need.resource == "deployments"
     ]

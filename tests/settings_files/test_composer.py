@@ -7,7 +7,7 @@ from enum import StrEnum
 import pytest
 
 from scanner.documents.composer import DEEPEST, compose
-from scanner.documents.nodes import BadDocument, Node, Place
+from scanner.documents.nodes import BadDocument, Node, Position
 from scanner.files import SETTINGS
 
 
@@ -22,8 +22,8 @@ def test_every_value_has_its_place_and_path() -> None:
     node = _only("a:\n  - b: 1\n    c: [x, yes]\n")
     item = node.entries()["a"].items()[0]
     last = item.entries()["c"].items()[1]
-    assert (Place("f.yaml", 3, 12), "a[0].c[1]", True, "yes") == (last.place, last.path, last.value, last.text)
-    assert Place("f.yaml", 3, 5) == item.keys["c"]
+    assert (Position("f.yaml", 3, 12), "a[0].c[1]", True, "yes") == (last.place, last.path, last.value, last.text)
+    assert Position("f.yaml", 3, 5) == item.keys["c"]
 
 
 def test_documents_follow_each_other_and_empty_ones_are_left_out() -> None:
@@ -69,7 +69,7 @@ def test_a_hostile_document_is_refused_with_its_place(data: bytes, line: int, co
     """Aliases, tags, repeated keys, control characters, depth and size are errors."""
     with pytest.raises(BadDocument) as refused:
         list(compose(data, "f.yaml"))
-    assert Place("f.yaml", line, column) == refused.value.place
+    assert Position("f.yaml", line, column) == refused.value.place
     assert refused.value.problem.startswith(problem)
     assert str(refused.value).startswith(f"f.yaml, line {line}, column {column}: ")
 

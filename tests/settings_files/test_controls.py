@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scanner.documents.composer import compose
-from scanner.documents.controls import framework_of, read_frameworks
+from scanner.documents.controls import read_framework, read_frameworks
 from scanner.documents.files import read
 from scanner.documents.nodes import BadDocument
 from scanner.errors import UsageError
@@ -45,7 +45,7 @@ spec:
 def framework(text: str) -> Framework:
     """The framework of the only document of a text."""
     [node] = compose(text.encode(), "f.yaml")
-    return framework_of(node, languages=LANGUAGES)
+    return read_framework(node, languages=LANGUAGES)
 
 
 def test_a_mapping_has_controls_and_selectors() -> None:
@@ -146,4 +146,4 @@ def test_the_schema_rejects_what_the_reader_rejects(change: tuple[str, str]) -> 
     [node] = compose(WHOLE.replace(*change, 1).encode(), "f.yaml")
     assert not Draft202012Validator(SCHEMA).is_valid(node.json())
     with pytest.raises(BadDocument):
-        framework_of(node, languages=LANGUAGES)
+        read_framework(node, languages=LANGUAGES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scanner.documents.nodes import BadDocument
-from scanner.documents.waivers import read_waivers, waivers_of_config_maps
+from scanner.documents.waivers import read_config_map_waivers, read_waivers
 from scanner.model.population import DEFAULT_KEYS
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
@@ -121,7 +121,7 @@ def test_only_one_namespace_has_waivers_and_a_mistake_waives_nothing() -> None:
         LabelledConfigMap("audit", "b", {"bad.yaml": "kind: [", "good.yaml": minimal("good")}),
         LabelledConfigMap("audit", "a", {"w.yaml": minimal("first")}),
     ]
-    waivers = waivers_of_config_maps(config_maps, "audit", DEFAULT_KEYS)
+    waivers = read_config_map_waivers(config_maps, "audit", DEFAULT_KEYS)
     assert ["first", "good"] == [each.name for each in waivers.waivers]
     assert (
         "ConfigMap shop/own has the label assay.dev/waivers and waives nothing: only namespace audit may have waivers",

@@ -18,11 +18,11 @@ from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.posture.worst_problems import MOST, problems_of, ranks_of, totals_among
+from scanner.posture.worst_problems import MOST, count_problems, problems_of, ranks_of
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.store import SqlStore
-from scanner.store.catalog.clusters import stored_clusters
+from scanner.store.catalog.clusters import read_clusters
 from tests.store.made import DAWN
 from tests.store.replay import Expected, Problem, Replay
 
@@ -45,10 +45,10 @@ class Answers:
     def recorded(self, record: StoredScan, expected: Expected) -> Expected:
         """What a scan recorded."""
         found = list(record.findings())
-        ended = list(record.resolved())
+        ended = list(record.resolved_findings())
         for stored in (*found, *ended):
             self.known.setdefault(stored.problem, expected.problem_of[stored.id])
-        rows = list(problems(record.by_problem()))
+        rows = list(problems(record.findings_by_problem()))
         scan = record.scan
         return Expected(
             findings={
@@ -136,7 +136,7 @@ class Answers:
     def _explained(self, problem: Problem) -> dict[Problem, tuple[object, ...]]:
         """The explanation of a problem: its workload, its clocks, and its findings with their ends."""
         [number] = [each for each, known in self.known.items() if known == problem]
-        explained = self.store.problem(number, self.name)
+        explained = self.store.find_problem(number, self.name)
         findings = [each.stored for each in explained.findings]
         ends = {stored.id: (stored.resolution, self.known.get(stored.moved_to)) for stored in findings}
         first = min(stored.problem_first_seen for stored in findings if stored.problem_first_seen)
@@ -145,13 +145,13 @@ class Answers:
 
     def _times(self) -> dict[str, tuple[object, ...]]:
         with self.engine.connect() as connection:
-            [cluster] = [each.id for each in stored_clusters(connection) if each.name == self.name]
+            [cluster] = [each.id for each in read_clusters(connection) if each.name == self.name]
         times = self.store.times_to_fix(cluster, DAWN.date())
         return {each.policy: (each.problems, each.median) for each in times}
 
     def _difference(self, record: StoredScan, replay: Replay) -> Iterator[str]:
         """What the gate and the difference from the baseline say about new problems."""
-        counts = self.store.problem_counts(record.scan.id)
+        counts = self.store.count_problems(record.scan.id)
         open_now = {state.problem for name, state in replay.states.items() if name in replay.seen}
         if counts.total != len(open_now):
             yield f"problems of the gate: expected {len(open_now)}, found {counts.total}"
@@ -162,16 +162,16 @@ class Answers:
         appeared = [change for change, *_ in expected.values() if change in _APPEARED]
         if counts.new != len(appeared):
             yield f"new problems of the gate since scan {before}: expected {len(appeared)}, found {counts.new}"
-        named = {self.known[each] for each in self.store.new_problems(record.scan.id).ids}
+        named = {self.known[each] for each in self.store.find_new_problems(record.scan.id).ids}
         if named & open_now != {problem for problem, (change, *_) in expected.items() if change in _APPEARED}:
             yield f"ids of the new problems of the gate since scan {before}: {named & open_now}"
-        if self.store.pruned([counts.baseline]):
+        if self.store.find_pruned_scans([counts.baseline]):
             return
-        diff = self.store.diff(counts.baseline.id, record.scan.id)
+        diff = self.store.compare_scans(counts.baseline.id, record.scan.id)
         found: dict[Problem, tuple[object, ...]] = {
             self.known[each.id]: (each.change.value, each.resolution, frozenset(map(self.known.get, each.moved_to)))
             for kind in diff.causes
-            for each in diff.listed(kind, None)
+            for each in diff.list_problems(kind, None)
             if each.change.value in (*_APPEARED, "resolved")
         }
         if before < len(replay.scans) - 2:
@@ -259,7 +259,7 @@ def check_problem_totals(record: StoredScan) -> None:
     """Compare the numbers and the worst problems that the database finds with those of all findings."""
     triage = Triage(DEFAULT_SETTINGS, record)
     totals, worst = problems_of(record, triage)
-    expected, findings = totals_among(record.by_problem(), ranks_of(record, triage), triage.waives, MOST)
+    expected, findings = count_problems(record.findings_by_problem(), ranks_of(record, triage), triage.waives, MOST)
     ids = dict.fromkeys(each.stored.problem or each.stored.id for each in findings)
     assert (expected, [*ids]) == (totals, [each.problem.id for each in worst])
 

@@ -309,18 +309,18 @@ class Tee:
     def begin(self, start: ScanStart) -> None:
         self._store.begin(replace(start, tool_version=self._assay))
 
-    def packed(self, result: PageResult) -> PageResult:
+    def pack(self, result: PageResult) -> PageResult:
         return result
 
     def beat(self, scan_id: str) -> None:
         self._store.beat(scan_id)
 
-    def page(self, scan_id: str, result: PageResult) -> None:
+    def write_page(self, scan_id: str, result: PageResult) -> None:
         self.findings |= {finding.fingerprint[:12]: finding for finding in result.findings}
-        self._store.page(scan_id, result)
+        self._store.write_page(scan_id, result)
 
-    def controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        self._store.controllers(scan_id, kind, objects)
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        self._store.write_controllers(scan_id, kind, objects)
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         return self._store.workload_kinds(scan_id)
@@ -391,4 +391,4 @@ def scan(
         evaluated=frozenset(policy for _, policy in end.evaluated_policies),
         findings=tee.findings,
     )
-    return store.record(scanned.id), kept
+    return store.read_scan(scanned.id), kept

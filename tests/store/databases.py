@@ -55,7 +55,12 @@ def _administer(url: URL, statement: str) -> None:
 @cache
 def _own_engine() -> Engine:
     """Connections to the database of this process that are kept: a new one takes five times as long as emptying all tables."""
-    return create_engine(_own_database(), connect_args={"prepare_threshold": None})  # schemas differ
+    url = _own_database()
+    _KEPT[url] = create_engine(url, connect_args={"prepare_threshold": None})  # schemas differ
+    return _KEPT[url]
+
+
+_KEPT: dict[URL, Engine] = {}
 
 
 @contextmanager
@@ -74,8 +79,8 @@ def _schema() -> Iterator[str]:
 def _changing(url: str) -> Iterator[Connection]:
     """A transaction without the store."""
     address = make_url(url)
-    if POSTGRES.place() and address.set(query={}) == _own_database():
-        with _own_engine().begin() as connection:
+    if kept := _KEPT.get(address.set(query={})):
+        with kept.begin() as connection:
             connection.execute(text(f"SET LOCAL search_path TO {_schema_of(url)}"))
             yield connection
         return

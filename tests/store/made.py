@@ -13,7 +13,7 @@ from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, Violated
 from scanner.model.policy import VALIDATING, Binding, Policy
-from scanner.model.population import Examined
+from scanner.model.population import PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import (
     ClusterIdentity,
@@ -137,7 +137,7 @@ class Round:
         """Store the whole scan."""
         store.begin(self.start(number))
         for page in self.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         return store.finish(f"scan-{number}", self.end(number))
 
 
@@ -161,8 +161,8 @@ def page_of(findings: tuple[Finding, ...], api_version: str, kind: str) -> PageR
         findings,
         tallies,
         {(VALIDATING, "replicas", "replicas-binding"): 9},
-        examined=population.packed([Examined(listed_kind, *identity) for identity in places]),
-        sets=object_sets.packed(ObjectSets(len(places), sets)),
+        examined=population.pack([PopulationMember(listed_kind, *identity) for identity in places]),
+        sets=object_sets.pack(ObjectSets(len(places), sets)),
         places=tuple(places[identity_of(item)] for item in findings),
     )
 
@@ -205,6 +205,6 @@ def statuses(findings: Iterable[StoredFinding]) -> dict[str, str]:
 
 def snapshot(store: SqlStore, number: int) -> tuple[Any, ...]:
     """All data of a record."""
-    record = store.record(f"scan-{number}")
+    record = store.read_scan(f"scan-{number}")
     told_once = (record.scan, record.previous, record.policies, record.coverage, record.health, record.gaps)
-    return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved()))
+    return (*told_once, record.tallies, record.unchecked, list(record.findings()), list(record.resolved_findings()))

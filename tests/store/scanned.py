@@ -97,13 +97,13 @@ class Story:
         at = DAWN + timedelta(days=day)
         store = _Begun(self.store, assay, meanwhile)
         scanned = run(cluster, store, wanted, scan_id=f"{self.scans}-{day}", clock=lambda: at)  # type: ignore[arg-type]
-        return self.store.record(scanned.id)
+        return self.store.read_scan(scanned.id)
 
 
 def facts(record: StoredScan) -> Facts:
     """What a scan changed."""
     changed = {_key(stored, stored.status): _cause(stored) for stored in record.findings() if stored.cause}
-    resolved = {_key(stored, "resolved"): (stored.resolution, *_cause(stored)) for stored in record.resolved()}
+    resolved = {_key(stored, "resolved"): (stored.resolution, *_cause(stored)) for stored in record.resolved_findings()}
     return {**changed, **resolved}
 
 

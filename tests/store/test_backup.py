@@ -64,7 +64,7 @@ def test_the_copy_brings_the_database_back(old: Path) -> None:
     upgrade(str(old))
 
     with open_store(str(old), clock) as store:
-        assert {"a": "open"} == statuses(store.record(store.find_scan("last").id).findings())
+        assert {"a": "open"} == statuses(store.read_scan(store.find_scan("last").id).findings())
 
 
 def test_a_database_without_data_is_not_copied(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scans.scan import Scope, census_of
+from scanner.model.scans.scan import Scope, make_census
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
@@ -29,15 +29,15 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
     for number, each in enumerate(rounds, start=1):
         each.record(store, number)
     for number in range(1, len(rounds) + 1):
-        record = store.record(f"scan-{number}")
-        assert dict(census_of(record.findings())) == dict(record.census())
-        assert len(list(record.resolved())) == sum(record.resolutions().values())
+        record = store.read_scan(f"scan-{number}")
+        assert dict(make_census(record.findings())) == dict(record.census())
+        assert len(list(record.resolved_findings())) == sum(record.resolutions().values())
         assert Counter(each.finding.name for each in record.findings()) == _by_name(record)
 
 
 def _by_name(record: StoredScan) -> Counter[str]:
     """The numbers of findings of the examined objects, by the names of these."""
     names = {item.id: item.name for item in record.population()}
-    numbers = record.findings_by_object()
+    numbers = record.count_findings_by_object()
     assert numbers.keys() <= names.keys()
     return Counter({names[item]: number for item, number in numbers.items()})

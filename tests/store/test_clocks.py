@@ -18,7 +18,7 @@ from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import SqlStore, open_reader, open_store, prune
 from scanner.store.database.clocks import ServerClock, SteadyClock
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.scan.fakes import FakeCluster
 from tests.store.databases import database, execute
 from tests.store.made import DAWN, Round, finding
@@ -37,20 +37,20 @@ def record(store: SqlStore, scan_id: str, at: datetime, each: Round | None = Non
     made = each or Round((A,))
     store.begin(replace(made.start(1), id=scan_id, started_at=at, **start))  # type: ignore[arg-type]
     for page in made.pages():
-        store.page(scan_id, page)
+        store.write_page(scan_id, page)
     store.finish(scan_id, replace(made.end(1), finished_at=at))
 
 
 def answer(store: SqlStore, moment: datetime) -> str:
     """The id of the scan that answers a moment; empty if none does. A cluster and all clusters have the same answer."""
     cluster = store.cluster()
-    by_cluster = store.newest_of_cluster(cluster.id, moment)
+    by_cluster = store.find_newest_scan(cluster.id, moment)
     try:
-        scan = store.scan_at(moment)
+        scan = store.find_scan_at(moment)
     except UsageError:
         assert by_cluster is None
         return ""
-    assert scan == by_cluster == store.scan_at(moment, cluster.name)
+    assert scan == by_cluster == store.find_scan_at(moment, cluster.name)
     return scan.id
 
 
@@ -80,7 +80,7 @@ def test_the_clock_of_postgresql_dates_a_scan_of_a_machine_that_is_behind(ahead:
     """The difference is recorded."""
     with open_store(ahead) as store:
         scan = run(FakeCluster([]), store, Options(), scan_id="s1", clock=lambda: datetime.now(UTC))
-        method = store.record("s1").method
+        method = store.read_scan("s1").method
 
     assert method is not None
     assert (5, 5) == (from_now(scan.started_at), from_now(scan.finished_at))
@@ -94,7 +94,7 @@ def test_the_processes_on_postgresql_have_its_clock(ahead: str) -> None:
         execute(ahead, "UPDATE scans SET host = 'another-host'")
         store.begin_run("prod")
         store.beat("scan-1")
-        [heartbeat], [scan], [started] = heartbeats(ahead), reader.scans(), reader.runs()
+        [heartbeat], [scan], [started] = heartbeats(ahead), reader.scans(), reader.list_runs()
 
     assert (5, 5, ScanState.RUNNING) == (from_now(heartbeat), from_now(started.run.started_at), scan.state)
 
@@ -103,7 +103,7 @@ def test_a_scan_is_dated_by_the_latest_of_three_clocks(url: str) -> None:
     """In the database, too, with the differences; a file has no clock that could be the latest."""
     with open_store(url, lambda: NOON + 3 * HOUR) as store:
         scan = run(FakeCluster([], time=NOON + HOUR), store, Options(), scan_id="s1", clock=lambda: NOON)
-        method = store.record("s1").method
+        method = store.read_scan("s1").method
     latest, database = (HOUR, None) if url.startswith("sqlite") else (3 * HOUR, 3 * 3600)
 
     assert method is not None
@@ -164,7 +164,7 @@ def test_a_scan_of_2030_dates_no_later_scan(wrong: SqlStore) -> None:
 
 def test_a_scan_of_2030_hides_no_later_scan(wrong: SqlStore) -> None:
     """The last scan is the last of history, and a date has the answer of its own scan."""
-    latest, newest = wrong.latest("prod"), wrong.newest_scans()[0]
+    latest, newest = wrong.latest_scan("prod"), wrong.newest_scans()[0]
 
     assert latest is not None
     assert newest.newest is not None
@@ -175,7 +175,7 @@ def test_a_scan_of_2030_hides_no_later_scan(wrong: SqlStore) -> None:
 
 def test_a_scan_of_2030_is_not_the_last_complete_scan(wrong: SqlStore) -> None:
     """Else no alert would notice until 2030 that no scan is complete any more."""
-    dates = wrong.all_clusters().clusters[0].last_complete, wrong.record("second").register().last_complete
+    dates = wrong.all_clusters().clusters[0].last_complete, wrong.read_scan("second").register().last_complete
     assert (NOON + DAY, NOON + DAY) == dates
 
 
@@ -197,13 +197,13 @@ def test_a_scan_of_2030_is_on_no_day_before(wrong: SqlStore) -> None:
 
 def test_a_scan_of_2030_has_no_waivers_for_earlier_days(wrong: SqlStore) -> None:
     """A later scan has those of the last scan that read some by then."""
-    waivers = wrong.waivers_at("second", NOON + DAY), wrong.waivers_at("future", FUTURE)
+    waivers = wrong.find_waivers_at("second", NOON + DAY), wrong.find_waivers_at("future", FUTURE)
     assert [("first",), ("future",)] == [each.faults for each in waivers if each]
 
 
 def test_a_problem_of_2030_is_no_older_than_its_scan(wrong: SqlStore) -> None:
     """It is open since the scan that found it."""
-    [stored] = [each for each in wrong.record("second").findings() if each.finding.name == "b"]
+    [stored] = [each for each in wrong.read_scan("second").findings() if each.finding.name == "b"]
     assert ("open", FUTURE) == (stored.status, stored.opened_at)
 
 
@@ -230,15 +230,15 @@ def test_the_latest_date_of_a_month_is_kept(store: SqlStore, url: str) -> None:
     record(store, "noon", NOON)
     record(store, "set back", NOON - HOUR)
     record(store, "today", NOON + 40 * DAY)
-    prune(url, Rule(1, months=1), NOON + 40 * DAY)
+    prune(url, RetentionRule(1, months=1), NOON + 40 * DAY)
 
-    assert frozenset({"set back"}) == store.pruned(store.scans())
+    assert frozenset({"set back"}) == store.find_pruned_scans(store.scans())
     assert "noon" == answer(store, NOON + 20 * DAY)
 
 
 def test_scans_are_compared_in_the_order_of_history(wrong: SqlStore) -> None:
     """Not in that of their dates."""
-    assert ("future", "second") == wrong.earlier_first("second", "future")
+    assert ("future", "second") == wrong.order_scans("second", "future")
 
 
 def test_a_dead_scan_ends_no_earlier_than_it_began(store: SqlStore, url: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from scanner.store import open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import close_connections, reading_engine_for
+from scanner.store.database.engine import close_connections, make_reading_engine
 from tests.store.made import clock
 
 
 def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None:
     """The reader may be closed by one thread while another one reads."""
     open_store(fresh, clock).close()
-    engine = reading_engine_for(address_of(fresh))
+    engine = make_reading_engine(address_of(fresh))
     used = engine.connect()
     driver = used.connection.driver_connection
     close_connections(engine)
@@ -23,7 +23,7 @@ def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None
 def test_a_connection_that_is_made_later_is_closed_too(fresh: str) -> None:
     """A thread may still have the engine."""
     open_store(fresh, clock).close()
-    engine = reading_engine_for(address_of(fresh))
+    engine = make_reading_engine(address_of(fresh))
     close_connections(engine)
     with engine.connect() as late:
         driver = late.connection.driver_connection

@@ -20,7 +20,7 @@ from scanner.store import SqlStore, open_store, prune
 from scanner.store.rows.logical_rows import PARTS
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
 from tests.store.databases import database, execute, refill, rows
 from tests.store.made import Round, clock, ended, finding
@@ -37,7 +37,7 @@ def record_story(store: SqlStore) -> None:
         each = Round(findings, gaps=gaps, state=state)
         store.begin(replace(each.start(number), rules=(RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)))
         for page in each.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         store.finish(f"scan-{number}", each.end(number))
 
 
@@ -150,7 +150,7 @@ def test_lost_rows_are_counted(filled: SqlStore, url: str) -> None:
 def test_a_prune_keeps_the_sums_true(filled: SqlStore, url: str) -> None:
     """It takes the rows that it deletes out of the sums."""
     before = len(sums(url))
-    prune(url, Rule(1), ended(4))
+    prune(url, RetentionRule(1), ended(4))
 
     assert set() == places(url)
     assert before > len(sums(url))
@@ -160,7 +160,7 @@ def test_a_prune_does_not_hide_damage(filled: SqlStore, url: str) -> None:
     """A damaged row that stays is named afterwards, too."""
     filled.close()
     execute(url, "UPDATE findings SET resource_version = '7' WHERE superseded IS NULL")
-    prune(url, Rule(1), ended(4))
+    prune(url, RetentionRule(1), ended(4))
 
     assert any(place.startswith("findings 0 to 1023 of scan") for place in places(url))
 
@@ -197,7 +197,7 @@ def test_accepted_damage_is_recorded(filled: SqlStore, url: str) -> None:
     each = Round((WEB, GONE))
     filled.begin(replace(each.start(6), accept_damage=True))
     for page in each.pages():
-        filled.page("scan-6", page)
+        filled.write_page("scan-6", page)
     [note] = filled.finish("scan-6", each.end(6)).notes
 
     assert "--accept-damage accepted the rows as they were" in note

@@ -26,7 +26,7 @@ def named(cluster: ClusterIdentity, name: str) -> ClusterIdentity:
 def record(store: SqlStore, number: int, cluster: ClusterIdentity, *names: str) -> dict[str, str]:
     """Scan a cluster, find something on objects with these names, and return the resolved findings."""
     Round(tuple(finding(name) for name in names), cluster=cluster).record(store, number)
-    return statuses(store.record(f"scan-{number}").resolved())
+    return statuses(store.read_scan(f"scan-{number}").resolved_findings())
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from scanner.model.policy import (
 from scanner.model.scans.scan import Scope
 from scanner.model.selector import Requirement, Selector
 from scanner.store.rows.codec import from_text, to_text
-from scanner.store.rows.row_ids import RowIdSet, unpacked
+from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
 
 RULE = Rule(("CREATE", "*"), ("apps",), ("v1",), ("deployments", "*/scale"), "Namespaced", ("web",))
 SELECTOR = Selector((Requirement("tier", "In", ("a", "b")), Requirement("x", "Exists")))
@@ -82,7 +82,7 @@ def test_other_json_is_rejected() -> None:
 @given(numbers=st.sets(st.integers(0, 5000)), number=st.integers(0, 6000))
 def test_a_set_of_numbers_survives_packing(numbers: set[int], number: int) -> None:
     """The members and their count are the same."""
-    packed = unpacked(RowIdSet(numbers).packed())
+    packed = unpack_row_ids(RowIdSet(numbers).pack())
 
     assert (number in numbers, sorted(numbers), len(numbers)) == (number in packed, list(packed), packed.count)
 
@@ -97,4 +97,4 @@ def test_a_set_of_numbers_has_flags(numbers: set[int]) -> None:
 
 def test_a_run_of_numbers_takes_next_to_no_space() -> None:
     """A hundred thousand unchecked findings take less than 100 bytes."""
-    assert 100 > len(RowIdSet(range(1, 100_001)).packed())
+    assert 100 > len(RowIdSet(range(1, 100_001)).pack())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from scanner.model.scans.scan import ScanState, Scope
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.made import Round, ended, finding
 
 A = finding("a")
@@ -15,7 +15,7 @@ A = finding("a")
 
 def comparable(store: SqlStore, number: int) -> str:
     """The id of the scan, or an empty text."""
-    scan = store.record(f"scan-{number}").comparable
+    scan = store.read_scan(f"scan-{number}").comparable
     return scan.id if scan else ""
 
 
@@ -34,11 +34,11 @@ def test_a_pruned_scan_is_compared_with(store: SqlStore, url: str) -> None:
     for number, digest in ((1, "ab"), (2, "cd"), (3, "cd")):
         each = Round((A,))
         store.begin(replace(each.start(number), policy_set_digest=digest))
-        store.page(f"scan-{number}", each.page())
+        store.write_page(f"scan-{number}", each.page())
         store.finish(f"scan-{number}", each.end(number))
-    before = store.record("scan-3").comparable
-    prune(url, Rule(1), ended(4))
+    before = store.read_scan("scan-3").comparable
+    prune(url, RetentionRule(1), ended(4))
 
-    assert before == store.record("scan-3").comparable
+    assert before == store.read_scan("scan-3").comparable
     assert before is not None
     assert ("scan-2", "cd") == (before.id, before.policy_set_digest)

@@ -22,7 +22,7 @@ def test_scans_at_once_do_not_disturb_each_other(fresh: str) -> None:
     errors = [process.communicate(timeout=120)[1] for process in processes]
     with open_store(fresh, clock) as store:
         scans = store.scans()
-        counts = {len(list(store.record(scan.id).findings())) for scan in scans}
+        counts = {len(list(store.read_scan(scan.id).findings())) for scan in scans}
 
     assert [""] * len(names) == errors
     assert [ScanState.COMPLETE] * 12 == [scan.state for scan in scans]
@@ -52,7 +52,7 @@ with open_store(sys.argv[1], clock) as store:
     for number in range(5):
         name = f"{sys.argv[2]}-{number}"
         store.begin(replace(each.start(number), id=name))
-        store.page(name, each.page())
+        store.write_page(name, each.page())
         store.finish(name, each.end(number))
 """
 
@@ -64,14 +64,14 @@ def begun(store: SqlStore, number: int, findings: tuple[Finding, ...]) -> ScanEn
     """Begin a scan with these findings; return its end."""
     each = Round(findings)
     store.begin(each.start(number))
-    store.page(f"scan-{number}", each.page())
+    store.write_page(f"scan-{number}", each.page())
     return each.end(number)
 
 
 def statuses_of(store: SqlStore, number: int) -> tuple[dict[str, str], dict[str, str]]:
     """The status of the findings of a scan, and the resolutions of those that it resolved, by the name of the object."""
-    record = store.record(f"scan-{number}")
-    return statuses(record.findings()), {each.finding.name: each.resolution for each in record.resolved()}
+    record = store.read_scan(f"scan-{number}")
+    return statuses(record.findings()), {each.finding.name: each.resolution for each in record.resolved_findings()}
 
 
 def test_an_older_scan_that_ends_first_keeps_what_the_newer_one_misses(store: SqlStore, url: str) -> None:
@@ -82,7 +82,7 @@ def test_an_older_scan_that_ends_first_keeps_what_the_newer_one_misses(store: Sq
     assert 0 == store.finish("scan-3", newer).resolved
 
     assert (({"a": "open", "b": "open"}, {}), ({"b": "open"}, {})) == (statuses_of(store, 2), statuses_of(store, 3))
-    assert 1 == store.record("scan-3").unchecked
+    assert 1 == store.read_scan("scan-3").unchecked
     Round((B,)).record(store, 4)
     assert ({"b": "open"}, {"a": "objectGone"}) == statuses_of(store, 4)
     assert [] == problems_of(url)
@@ -94,7 +94,7 @@ def test_an_older_scan_that_ends_last_reopens_nothing_that_the_newer_one_resolve
     older, newer = begun(store, 2, (A, B)), begun(store, 3, (B,))
     assert 1 == store.finish("scan-3", newer).resolved
     before = statuses_of(store, 3)
-    assert (0, 1) == (store.finish("scan-2", older).resolved, store.record("scan-2").unchecked + 1)
+    assert (0, 1) == (store.finish("scan-2", older).resolved, store.read_scan("scan-2").unchecked + 1)
 
     assert ({"b": "open"}, {"a": "objectGone"}) == before == statuses_of(store, 3)
     assert ({"a": "outdated", "b": "open"}, {}) == statuses_of(store, 2)

@@ -14,7 +14,7 @@ from scanner.model.policy import VALIDATING
 from scanner.model.scans.scan import ClusterIdentity, OutcomeName, ScanState, Scope
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.store import SqlStore, prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import count as rows_of
 from tests.store.made import Round, binding, ended, finding, tally
 
@@ -45,7 +45,7 @@ def scan(store: SqlStore, number: int, each: Round, finished_at: datetime) -> No
     """Store a scan that ends at a moment."""
     store.begin(each.start(number))
     for page in each.pages():
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), finished_at=finished_at))
 
 
@@ -77,7 +77,7 @@ def test_sums_are_those_of_the_tallies(store: SqlStore) -> None:
         each = Round(tuple(findings))
         store.begin(each.start(number))
         for page in each.pages():
-            store.page(f"scan-{number}", replace(page, tallies=page.tallies | passing))
+            store.write_page(f"scan-{number}", replace(page, tallies=page.tallies | passing))
         store.finish(f"scan-{number}", each.end(number))
     cluster, since = store.cluster("prod").id, date(2026, 3, 4)
     by_policy = store.trend_of_policies(cluster, since, {"violated"})
@@ -152,7 +152,7 @@ def test_previews_are_not_counted(store: SqlStore) -> None:
     each = Round((A, IN_BANK))
     store.begin(replace(each.start(1), bindings=(binding("replicas"), binding("labels", assumed=True))))
     for page in each.pages():
-        store.page("scan-1", page)
+        store.write_page("scan-1", page)
     store.finish("scan-1", each.end(1))
 
     assert ["replicas"] == [key.policy for _, tallies in days(store) for key, _ in tallies]
@@ -176,7 +176,7 @@ def test_days_survive_pruning_for_400_days(store: SqlStore, url: str) -> None:
     for number in numbers:
         Round((finding(f"a-{number}"),)).record(store, number)
     everything = days(store)
-    prune(url, Rule(1), ended(430))
+    prune(url, RetentionRule(1), ended(430))
 
     assert 6 == len(everything)
     assert everything[3:] == days(store)
@@ -187,6 +187,6 @@ def test_kept_scans_keep_their_day(store: SqlStore, url: str) -> None:
     """Also after 400 days."""
     for number in (1, 2, 3, 500):
         Round((A,)).record(store, number)
-    prune(url, Rule(1, 1), ended(501))
+    prune(url, RetentionRule(1, 1), ended(501))
 
     assert ["scan-3", "scan-500"] == [day.scan for day, _ in days(store)]

@@ -10,6 +10,8 @@ import pytest
 from tests.command import assay_here
 from tests.store.damage import copies, experiment, record
 
+pytestmark = pytest.mark.long
+
 _FILES = 12
 
 

@@ -74,6 +74,7 @@ DECIDING = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("later", TEXTS)
 def test_an_object_that_is_corrected_on_the_day_of_enforcement_is_fixed(store: SqlStore, later: list[Document]) -> None:
     """Texts and actions decide no verdict, so only the object can be the cause."""
@@ -132,7 +133,7 @@ def test_a_text_is_the_cause_of_a_changed_finding(store: SqlStore, later: list[D
 
     assert {("open", *WEB): (cause,)} == facts(story.scan([*SPACES, BROKEN, *later]))
     if cause == "binding":
-        [problem] = store.diff("scan-1", "scan-2").listed(CauseKind.BINDING, None)
+        [problem] = store.compare_scans("scan-1", "scan-2").list_problems(CauseKind.BINDING, None)
         assert "changed" == problem.change
 
 
@@ -153,8 +154,8 @@ def test_a_difference_of_two_scans_shows_the_fix_and_the_text(store: SqlStore, l
     story.scan([*SPACES, BROKEN, *rules()])
     story.scan([*SPACES, CORRECTED, *later])
 
-    diff = store.diff("scan-1", "scan-2")
-    [problem] = diff.listed(CauseKind.OBJECT_CHANGED, None)
+    diff = store.compare_scans("scan-1", "scan-2")
+    [problem] = diff.list_problems(CauseKind.OBJECT_CHANGED, None)
     assert ("resolved", "fixed", ()) == (problem.change.value, problem.resolution, problem.cause.also)
     assert {CauseKind.POLICY, CauseKind.BINDING}.intersection(diff.rules_changed)
     assert diff.rules
@@ -246,5 +247,5 @@ def test_the_day_of_an_upgrade_has_fixes(old: str, later: Policy, expected: tupl
     with open_store(old, clock) as store:
         passing(Rules(own_policies=(later, policy_of("labels"))), store, 3)
 
-        [stored] = store.record("scan-3").resolved()
+        [stored] = store.read_scan("scan-3").resolved_findings()
         assert expected == (stored.resolution, stored.cause and stored.cause.kind.value)

@@ -49,12 +49,12 @@ WITHOUT_POLICY = Known(own_policies=(), own_bindings=())
 
 def resolved_in(store: SqlStore, number: int) -> StoredFinding:
     """The only finding that a scan resolved."""
-    return only(store.record(f"scan-{number}").resolved())
+    return only(store.read_scan(f"scan-{number}").resolved_findings())
 
 
 def found_in(store: SqlStore, number: int) -> StoredFinding:
     """The only finding of a scan."""
-    return only(store.record(f"scan-{number}").findings())
+    return only(store.read_scan(f"scan-{number}").findings())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_finding_is_not_unbound_for_a_scan_that_cannot_know(store: SqlStore, l
     Known((A,)).record(store, 1)
 
     assert 0 == later.record(store, 2).resolved
-    assert 1 == store.record("scan-2").unchecked
+    assert 1 == store.read_scan("scan-2").unchecked
 
 
 def test_a_scan_without_the_file_of_a_policy_does_not_unbind_it(store: SqlStore) -> None:
@@ -108,7 +108,7 @@ def test_a_scan_without_the_file_of_a_policy_does_not_unbind_it(store: SqlStore)
     with_file = Method(policy_files=("new.yaml",))
     Known((A,), method=with_file).record(store, 1)
     UNBOUND.record(store, 2)
-    assert 1 == store.record("scan-2").unchecked
+    assert 1 == store.read_scan("scan-2").unchecked
 
     replace(UNBOUND, method=with_file).record(store, 3)
     assert "unbound" == resolved_in(store, 3).resolution
@@ -123,7 +123,7 @@ def test_a_reworded_check_continues_its_finding(store: SqlStore) -> None:
     assert (0, 0) == (scan.new, scan.resolved)
     assert (ended(1), ended(1), "open") == (stored.first_seen, stored.opened_at, stored.status)
     assert (A.fingerprint[:12], Cause(CauseKind.POLICY)) == (stored.continues, stored.cause)
-    assert [] == list(store.record("scan-2").resolved())
+    assert [] == list(store.read_scan("scan-2").resolved_findings())
     assert A.fingerprint == found_in(store, 1).finding.fingerprint
 
 
@@ -194,18 +194,18 @@ def test_a_finding_is_explained_by_the_id_that_it_had(store: SqlStore) -> None:
     Known((RENAMED,), own_bindings=(binding("replicas", name="renamed"),)).record(store, 2)
     Known(own_bindings=(binding("replicas", name="renamed"),)).record(store, 3)
 
-    explained = store.finding(A.fingerprint[:12])
+    explained = store.find_finding(A.fingerprint[:12])
     assert RENAMED.fingerprint == explained.stored.finding.fingerprint
     assert [("new", ended(1)), ("continued", ended(2)), ("objectGone", ended(3))] == [
         (event.event, event.at) for event in explained.events
     ]
     with pytest.raises(UsageError, match="There is no finding"):
-        store.finding("0123456789ab")
+        store.find_finding("0123456789ab")
 
 
 def problems_of(store: SqlStore, number: int) -> list[Problem]:
     """The problems of a scan."""
-    return list(problems(store.record(f"scan-{number}").by_problem()))
+    return list(problems(store.read_scan(f"scan-{number}").findings_by_problem()))
 
 
 def test_a_problem_goes_on_while_its_pods_are_replaced(store: SqlStore) -> None:
@@ -269,7 +269,7 @@ def test_a_fixed_problem_is_counted_with_the_beginning_of_its_episode(store: Sql
     each = Known((B,))
     page = page_of((A, B), "apps/v1", "Deployment")
     store.begin(each.start(3))
-    store.page("scan-3", replace(page, findings=(B,), places=(1,)))
+    store.write_page("scan-3", replace(page, findings=(B,), places=(1,)))
     store.finish("scan-3", each.end(3))
 
     assert [(3, "replicas", 1, 1)] == fixes(store)
@@ -359,5 +359,5 @@ def test_a_new_finding_is_compared_with_a_comparable_scan(store: SqlStore) -> No
     Round(scope=Scope(namespaces=("bank",))).record(store, 2)
     Known((A, B)).record(store, 3)
 
-    causes = {stored.finding.name: stored.cause for stored in store.record("scan-3").findings()}
+    causes = {stored.finding.name: stored.cause for stored in store.read_scan("scan-3").findings()}
     assert {"a": Cause(CauseKind.OBJECT_CREATED), "b": None} == causes

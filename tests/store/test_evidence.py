@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 
 from scanner.model.outcome import NO_EVIDENCE, Evidence, Reason
 from scanner.store import SqlStore, open_store, upgrade
-from scanner.store.rows.stored_texts import evidence_of, evidence_text
+from scanner.store.rows.stored_texts import decode_evidence, encode_evidence
 from tests.store.databases import count, without_column, without_shared_rows
 from tests.store.made import Round, clock, finding, statuses
 
@@ -24,7 +24,7 @@ OTHER = Evidence((Reason("object.spec.replicas", "8", "spec.replicas"),))
 
 def evidence_by_name(store: SqlStore, scan: str) -> dict[str, Evidence]:
     """The evidence of a scan by the name of the object."""
-    return {finding.finding.name: finding.finding.evidence for finding in store.record(scan).findings()}
+    return {finding.finding.name: finding.finding.evidence for finding in store.read_scan(scan).findings()}
 
 
 def test_evidence_reads_back_as_it_was(store: SqlStore) -> None:
@@ -38,7 +38,7 @@ def test_each_scan_shows_the_evidence_of_its_own_time(store: SqlStore) -> None:
     Round((finding("a", evidence=WHY),)).record(store, 1)
     Round((finding("a", evidence=OTHER),)).record(store, 2)
     assert ({"a": WHY}, {"a": OTHER}) == (evidence_by_name(store, "scan-1"), evidence_by_name(store, "scan-2"))
-    assert {"a": "open"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())
 
 
 def test_a_resolved_finding_keeps_its_last_evidence(store: SqlStore) -> None:
@@ -46,7 +46,7 @@ def test_a_resolved_finding_keeps_its_last_evidence(store: SqlStore) -> None:
     Round((finding("a", evidence=WHY),)).record(store, 1)
     Round((finding("a", evidence=OTHER),)).record(store, 2)
     Round().record(store, 3)
-    [gone] = store.record("scan-3").resolved()
+    [gone] = store.read_scan("scan-3").resolved_findings()
     assert OTHER == gone.finding.evidence
 
 
@@ -86,7 +86,7 @@ def test_hostile_texts_are_made_fit(store: SqlStore, hostile: str, expected: str
 @pytest.mark.parametrize("evidence", [NO_EVIDENCE, WHY, OTHER])
 def test_the_text_of_evidence_is_complete(evidence: Evidence) -> None:
     """The noun that is read from the text equals the written noun."""
-    assert evidence == evidence_of(evidence_text(evidence))
+    assert evidence == decode_evidence(encode_evidence(evidence))
 
 
 def test_findings_of_older_versions_have_none_until_they_are_seen_again(tmp_path: Path) -> None:
@@ -107,4 +107,4 @@ def test_findings_of_older_versions_have_none_until_they_are_seen_again(tmp_path
             evidence_by_name(store, "scan-1"),
             evidence_by_name(store, "scan-2"),
         )
-        assert {"a": "open"} == statuses(store.record("scan-2").findings())
+        assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import create_engine, insert
 
 from scanner.store import SqlStore
-from scanner.store.rows.interning import Interned, digest
+from scanner.store.rows.interning import Interner, digest
 from scanner.store.rows.tables import LAST_IDS, VERDICTS
 from tests.store.made import Round, finding, statuses
 
@@ -16,7 +16,7 @@ def test_a_finding_keeps_its_exceptions(store: SqlStore) -> None:
     """The finding is read as it was written."""
     Round((FINDING,)).record(store, 1)
 
-    assert [FINDING] == [item.finding for item in store.record("scan-1").findings()]
+    assert [FINDING] == [item.finding for item in store.read_scan("scan-1").findings()]
 
 
 def test_a_finding_that_becomes_excepted_stays_open(store: SqlStore) -> None:
@@ -24,7 +24,7 @@ def test_a_finding_that_becomes_excepted_stays_open(store: SqlStore) -> None:
     Round((finding("a"),)).record(store, 1)
     Round((FINDING,)).record(store, 2)
 
-    assert {"a": "open"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())
 
 
 def test_verdicts_of_older_databases_are_found_again() -> None:
@@ -36,4 +36,4 @@ def test_verdicts_of_older_databases_are_found_again() -> None:
         LAST_IDS.create(connection)
         VERDICTS.create(connection)
         connection.execute(insert(VERDICTS).values(dict(zip(names, (7, digest(older), *older, ""), strict=True))))
-        assert [7, 8] == Interned(connection, VERDICTS).ids([(*older, ""), (*older, "team/let-be")])
+        assert [7, 8] == Interner(connection, VERDICTS).intern([(*older, ""), (*older, "team/let-be")])

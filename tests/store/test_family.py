@@ -69,5 +69,5 @@ def test_findings_of_one_language_end_without_those_of_the_other(story: Story, r
     """The object passes the policy of one language in a later scan."""
     later = story.scan((*POLICIES, pod("bare", labels={"team": "a"})))
 
-    ended = [(stored.finding.language, stored.resolution) for stored in later.resolved()]
+    ended = [(stored.finding.language, stored.resolution) for stored in later.resolved_findings()]
     assert ([(KIND, "fixed")], [ANNOTATION]) == (ended, [stored.finding.language for stored in later.findings()])

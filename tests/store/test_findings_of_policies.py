@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scanner.model.scans.scan import ProblemFinding
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
@@ -18,9 +18,9 @@ LABELS, OTHERS = (
 def test_the_database_chooses_the_findings_of_some_policies(store: SqlStore) -> None:
     """They are those of all findings, in the same order, and the resolved ones too."""
     Round(FOUND).record(store, 1)
-    record = store.record(Round(FOUND[1:]).record(store, 2).id)
-    chosen = [list(record.by_problem(policies)) for policies in (LABELS, OTHERS)]
-    every = list(record.by_problem())
+    record = store.read_scan(Round(FOUND[1:]).record(store, 2).id)
+    chosen = [list(record.findings_by_problem(policies)) for policies in (LABELS, OTHERS)]
+    every = list(record.findings_by_problem())
     filtered = [[each for each in every if each.stored.finding.policy_key in policies] for policies in (LABELS, OTHERS)]
     assert [3, 6] == list(map(len, chosen))
     assert filtered == chosen
@@ -28,15 +28,15 @@ def test_the_database_chooses_the_findings_of_some_policies(store: SqlStore) -> 
 
 def test_a_forked_process_reads_with_connections_of_its_own(store: SqlStore, tmp_path: Path) -> None:
     """Both halves are read, and the parent's connection is of use afterwards."""
-    record = store.record(Round(FOUND).record(store, 1).id)
+    record = store.read_scan(Round(FOUND).record(store, 1).id)
 
     def work(half: int) -> None:
-        names = [_name(each) for each in record.by_problem((LABELS, OTHERS)[half])]
+        names = [_name(each) for each in record.findings_by_problem((LABELS, OTHERS)[half])]
         (tmp_path / str(half)).write_text(" ".join(names))
 
-    in_halves(work)
+    work_in_halves(work)
     assert ["a b c", "a b c a b c"] == [(tmp_path / str(half)).read_text() for half in (0, 1)]
-    assert 9 == sum(1 for _ in record.by_problem())
+    assert 9 == sum(1 for _ in record.findings_by_problem())
 
 
 def _name(each: ProblemFinding) -> str:

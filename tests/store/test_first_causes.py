@@ -65,4 +65,4 @@ def test_a_difference_of_files_has_the_cause_of_history(store: SqlStore) -> None
     story.scan([*RULES, WEB])
     story.scan([*RULES, WEB, API])
 
-    assert ["objectNotInEarlierScan"] == [kind.value for kind in store.diff("scan-1", "scan-2").causes]
+    assert ["objectNotInEarlierScan"] == [kind.value for kind in store.compare_scans("scan-1", "scan-2").causes]

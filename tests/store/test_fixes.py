@@ -10,7 +10,7 @@ from scanner.model.outcome import Finding
 from scanner.model.scans.scan import ClusterIdentity, PageResult
 from scanner.posture.history.daily import TimeToFix
 from scanner.store import SqlStore, prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import count
 from tests.store.made import DAWN, PROD, Round, ended, finding
 
@@ -118,5 +118,5 @@ def test_fixes_stay_when_scans_are_pruned_as_long_as_daily_tallies(store: SqlSto
 
 def pruned(store: SqlStore, url: str, days_kept: int, now: datetime) -> list[TimeToFix]:
     """The times to fix after a prune."""
-    prune(url, Rule(days_kept), now)
+    prune(url, RetentionRule(days_kept), now)
     return fixes(store)

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from scanner.audit import population
 from scanner.model.outcome import Errored, Finding
-from scanner.model.population import Controller, Examined
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
-from scanner.posture.grouped_problems import problems_among, problems_by_namespace, problems_by_owner
+from scanner.posture.grouped_problems import group_problems, problems_by_namespace, problems_by_owner
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.report import FORMATS
@@ -36,6 +36,8 @@ from tests.posture.waivers import waiver
 from tests.report.pages import main_of
 from tests.store.made import PROD, Round, finding, listed, page_of
 from tests.store.test_population import SETTINGS
+
+pytestmark = pytest.mark.long
 
 NUMBERS = count(1)
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
@@ -55,11 +57,13 @@ class Pod:
     results: tuple[str, str]
 
     @property
-    def examined(self) -> Examined:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         labels = (("team", self.team),) if self.team else ()
         controller = TENANT if self.controlled else None
-        return Examined(PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels)
+        return PopulationMember(
+            PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels
+        )
 
     def findings(self) -> list[Finding]:
         """The findings of the policies."""
@@ -102,9 +106,11 @@ def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
         made = Round(found, coverage=(listed("Pod"),), cluster=cluster, state=state)
         store.begin(made.start(number))
         page = page_of(found, "v1", "Pod")
-        store.page(f"scan-{number}", replace(page, examined=population.packed([pod.examined for pod in with_findings])))
+        store.write_page(
+            f"scan-{number}", replace(page, examined=population.pack([pod.examined for pod in with_findings]))
+        )
         store.finish(f"scan-{number}", replace(made.end(number), controllers={("tenants.dev", "Tenant"): False}))
-    return store.record(f"scan-{number}")
+    return store.read_scan(f"scan-{number}")
 
 
 def controls(*served: tuple[str, ...]) -> Framework:
@@ -126,7 +132,7 @@ def total(groups: list[OpenProblems]) -> OpenProblems:
     """The sums of all numbers."""
     sums = OpenProblems()
     for each in groups:
-        sums = sums.plus(each)
+        sums = sums.add(each)
     return sums
 
 
@@ -171,9 +177,11 @@ def test_the_database_groups_the_problems_of_the_stream(
     record = scanned(store, *scans)
     triage = Triage(replace(DEFAULT_SETTINGS, waivers=given_waivers), record)
 
-    by_namespace = problems_among(record.by_problem(), triage.waives, lambda stored: stored.finding.namespace)
+    by_namespace = group_problems(record.findings_by_problem(), triage.waives, lambda stored: stored.finding.namespace)
     assert by_namespace == problems_by_namespace(record, triage)
-    assert problems_among(record.by_problem(), triage.waives, triage.owner) == problems_by_owner(record, triage)
+    assert group_problems(record.findings_by_problem(), triage.waives, triage.owner) == problems_by_owner(
+        record, triage
+    )
 
 
 @pytest.fixture

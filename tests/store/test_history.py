@@ -25,7 +25,7 @@ def test_the_findings_of_the_first_scan_are_new(store: SqlStore) -> None:
     """No earlier scan has these findings."""
     Round((A, B)).record(store, 1)
 
-    assert {"a": "new", "b": "new"} == statuses(store.record("scan-1").findings())
+    assert {"a": "new", "b": "new"} == statuses(store.read_scan("scan-1").findings())
 
 
 def test_a_finding_of_two_scans_is_open(store: SqlStore) -> None:
@@ -33,7 +33,7 @@ def test_a_finding_of_two_scans_is_open(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     Round((A, B)).record(store, 2)
 
-    assert {"a": "open", "b": "new"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open", "b": "new"} == statuses(store.read_scan("scan-2").findings())
 
 
 def test_a_missing_finding_is_resolved(store: SqlStore) -> None:
@@ -42,8 +42,8 @@ def test_a_missing_finding_is_resolved(store: SqlStore) -> None:
     Round((A,)).record(store, 2)
     Round((A,)).record(store, 3)
 
-    assert {"b": "resolved"} == statuses(store.record("scan-2").resolved())
-    assert {} == statuses(store.record("scan-3").resolved())
+    assert {"b": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())
+    assert {} == statuses(store.read_scan("scan-3").resolved_findings())
 
 
 def test_a_resolved_finding_that_returns_is_reopened(store: SqlStore) -> None:
@@ -53,9 +53,9 @@ def test_a_resolved_finding_that_returns_is_reopened(store: SqlStore) -> None:
     Round((A,)).record(store, 3)
     Round((A,)).record(store, 4)
 
-    assert {"a": "reopened"} == statuses(store.record("scan-3").findings())
-    assert {"a": "open"} == statuses(store.record("scan-4").findings())
-    assert {ended(1)} == {item.first_seen for item in store.record("scan-4").findings()}
+    assert {"a": "reopened"} == statuses(store.read_scan("scan-3").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-4").findings())
+    assert {ended(1)} == {item.first_seen for item in store.read_scan("scan-4").findings()}
 
 
 def test_the_scan_counts_its_changes(store: SqlStore) -> None:
@@ -72,7 +72,7 @@ def test_a_resolved_finding_has_its_dates(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     Round((A,)).record(store, 2)
     Round(()).record(store, 3)
-    [fixed] = store.record("scan-3").resolved()
+    [fixed] = store.read_scan("scan-3").resolved_findings()
 
     assert (ended(1), ended(2), ended(3)) == (fixed.first_seen, fixed.last_seen, fixed.resolved_at)
 
@@ -82,7 +82,7 @@ def test_last_seen_skips_scans_of_another_scope(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     Round((), scope=Scope(namespaces=("other",))).record(store, 2)
     Round(()).record(store, 3)
-    [fixed] = store.record("scan-3").resolved()
+    [fixed] = store.read_scan("scan-3").resolved_findings()
 
     assert ended(1) == fixed.last_seen
 
@@ -91,7 +91,7 @@ def test_a_scan_does_not_list_unchecked_findings(store: SqlStore) -> None:
     """Findings that stay open unchecked are counted."""
     Round((A, B)).record(store, 1)
     Round((finding("z", namespace="other"),), scope=Scope(namespaces=("other",))).record(store, 2)
-    record = store.record("scan-2")
+    record = store.read_scan("scan-2")
 
     assert {"z": "new"} == statuses(record.findings())
     assert 2 == record.unchecked
@@ -103,7 +103,7 @@ def test_an_unchecked_finding_is_open_in_the_next_scan(store: SqlStore) -> None:
     Round((), scope=Scope(namespaces=("other",))).record(store, 2)
     scan = Round((A,)).record(store, 3)
 
-    assert {"a": "open"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-3").findings())
     assert 0 == scan.new
 
 
@@ -111,7 +111,7 @@ def test_a_finding_with_a_new_message_is_the_same_finding(store: SqlStore) -> No
     """Its status is open, and its first time is kept."""
     Round((A,)).record(store, 1)
     scan = Round((A._replace(outcome=Violated("7 replicas"), resource_version="2"),)).record(store, 2)
-    [seen] = store.record("scan-2").findings()
+    [seen] = store.read_scan("scan-2").findings()
 
     assert ("open", ended(1), Violated("7 replicas")) == (seen.status, seen.first_seen, seen.finding.outcome)
     assert 0 == scan.new
@@ -139,7 +139,7 @@ def test_another_resource_version_alone_writes_no_row(store: SqlStore, url: str)
     """A status write changes no finding: the row keeps the resource version with which it was opened."""
     Round((A,)).record(store, 1)
     Round((A._replace(resource_version="2"),)).record(store, 2)
-    [seen] = store.record("scan-2").findings()
+    [seen] = store.read_scan("scan-2").findings()
 
     assert (1, "1") == (count(url, "findings"), seen.finding.resource_version)
 
@@ -152,7 +152,7 @@ def test_messages_that_differ_by_the_object_alone_are_stored_once(store: SqlStor
         for name, namespace in pairs
     ]
     Round(tuple(made)).record(store, 1)
-    messages = {stored.finding.outcome.message for stored in store.record("scan-1").findings()}
+    messages = {stored.finding.outcome.message for stored in store.read_scan("scan-1").findings()}
 
     assert {"web in shop is wrong", "api in shop is wrong", "web in team is wrong"} == messages
     assert 1 == count(url, "verdicts")
@@ -183,7 +183,7 @@ def test_an_object_that_is_back_leaves_the_records_of_old_scans(store: SqlStore)
     Round((A, labels)).record(store, 3)
 
     assert on_the_day == snapshot(store, 1)
-    assert {"reopened", "open"} == {item.status for item in store.record("scan-3").findings()}
+    assert {"reopened", "open"} == {item.status for item in store.read_scan("scan-3").findings()}
 
 
 def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
@@ -198,7 +198,7 @@ def test_findings_come_in_the_order_of_a_report(store: SqlStore) -> None:
     )
     Round(tuple(reversed(ordered))).record(store, 1)
 
-    assert list(ordered) == [item.finding for item in store.record("scan-1").findings()]
+    assert list(ordered) == [item.finding for item in store.read_scan("scan-1").findings()]
 
 
 def test_clusters_do_not_share_findings(store: SqlStore) -> None:
@@ -209,7 +209,7 @@ def test_clusters_do_not_share_findings(store: SqlStore) -> None:
     Round((A,)).record(store, 4)
 
     assert 1 == elsewhere.new
-    assert {"a": "open"} == statuses(store.record("scan-4").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-4").findings())
 
 
 def test_a_cluster_is_known_by_its_uid(store: SqlStore) -> None:
@@ -217,17 +217,17 @@ def test_a_cluster_is_known_by_its_uid(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     Round((A,), cluster=ClusterIdentity("production", "6d1c")).record(store, 2)
 
-    assert {"a": "open"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())
 
 
 def test_a_fingerprint_seen_twice_counts_once(store: SqlStore) -> None:
     """An object on two pages is one finding, with the content of the first page."""
     store.begin(Round().start(1))
-    store.page("scan-1", Round((A, B)).page())
-    store.page("scan-1", Round((A._replace(outcome=Violated("again")), C)).page())
+    store.write_page("scan-1", Round((A, B)).page())
+    store.write_page("scan-1", Round((A._replace(outcome=Violated("again")), C)).page())
     scan = store.finish("scan-1", Round().end(1))
 
-    assert [A, B, C] == [item.finding for item in store.record("scan-1").findings()]
+    assert [A, B, C] == [item.finding for item in store.read_scan("scan-1").findings()]
     assert 3 == scan.findings
 
 
@@ -236,10 +236,10 @@ def test_pages_add_up(store: SqlStore) -> None:
     lost = Gap(GapKind.OBJECT, "v1/Pod shop/x", "its namespace is gone")
     late = Gap(GapKind.DISCOVERY, "metrics.k8s.io/v1beta1", "does not answer")
     store.begin(Round().start(1))
-    store.page("scan-1", replace(Round((A, B)).page(), gaps=(lost,)))
-    store.page("scan-1", replace(Round((C,)).page(), gaps=(lost,)))
+    store.write_page("scan-1", replace(Round((A, B)).page(), gaps=(lost,)))
+    store.write_page("scan-1", replace(Round((C,)).page(), gaps=(lost,)))
     store.finish("scan-1", Round(gaps=(late,)).end(1))
-    record = store.record("scan-1")
+    record = store.read_scan("scan-1")
 
     assert {tally(A): 3} == record.tallies
     assert (late, lost) == record.gaps
@@ -253,7 +253,7 @@ def test_a_record_has_the_policies_of_the_scan(store: SqlStore) -> None:
         replace(Round().start(1), policies=(policy("lonely"), policy("replicas")), bindings=(binding("replicas"),))
     )
     store.finish("scan-1", replace(Round().end(1), health=(health,), coverage=(listed("Pod"), listed("Deployment"))))
-    record = store.record("scan-1")
+    record = store.read_scan("scan-1")
 
     assert [(policy("lonely"), ()), (policy("replicas"), (binding("replicas"),))] == [
         (item.policy, item.bindings) for item in record.policies
@@ -268,11 +268,11 @@ def test_the_previous_scan_is_the_one_before_in_the_same_cluster(store: SqlStore
     Round(cluster=ClusterIdentity("test")).record(store, 2)
     Round(state=ScanState.FAILED).record(store, 3)
     Round().record(store, 4)
-    previous = store.record("scan-4").previous
+    previous = store.read_scan("scan-4").previous
 
     assert previous is not None
     assert "scan-1" == previous.id
-    assert store.record("scan-1").previous is None
+    assert store.read_scan("scan-1").previous is None
 
 
 def test_a_failed_scan_is_kept_apart_from_history(store: SqlStore) -> None:
@@ -280,11 +280,11 @@ def test_a_failed_scan_is_kept_apart_from_history(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     failed = Round((B,), state=ScanState.FAILED, gaps=(Gap(GapKind.LIST, "v1/Pod", "401"),)).record(store, 2)
     Round((A, B)).record(store, 3)
-    record = store.record("scan-2")
+    record = store.read_scan("scan-2")
 
     assert (0, 0, 0) == (failed.findings, failed.new, failed.resolved)
     assert ([], 1, {tally(B): 1}, 1) == (list(record.findings()), record.unchecked, record.tallies, len(record.gaps))
-    assert {"a": "open", "b": "new"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open", "b": "new"} == statuses(store.read_scan("scan-3").findings())
 
 
 def test_times_are_read_in_utc(store: SqlStore) -> None:
@@ -295,13 +295,14 @@ def test_times_are_read_in_utc(store: SqlStore) -> None:
     assert 0 == sum(abs(time.utcoffset().total_seconds()) for time in (scan.started_at, clock()))  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [999, 1000, 1001, 2500])
 def test_a_page_may_hold_any_number_of_findings(store: SqlStore, size: int) -> None:
     """No finding is lost between the portions in which rows are written and read."""
     many = tuple(finding(f"pod-{number}", outcome=Violated(f"message {number}")) for number in range(size))
     Round(many).record(store, 1)
     scan = Round(many[1:]).record(store, 2)
-    record = store.record("scan-2")
+    record = store.read_scan("scan-2")
 
     assert (size - 1, 0, 1) == (scan.findings, scan.new, scan.resolved)
     assert {item.fingerprint: item for item in many[1:]} == {

@@ -10,10 +10,10 @@ from sqlalchemy import Engine, create_engine, text
 
 from scanner.store.database import engine as idle_connections
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, reading_engine_for
+from scanner.store.database.engine import make_engine, make_reading_engine
 from tests.store.databases import database
 
-_MADE = {"writing": engine_for, "reading": reading_engine_for}
+_MADE = {"writing": make_engine, "reading": make_reading_engine}
 PROCESS = text("SELECT pg_backend_pid()")
 
 
@@ -22,7 +22,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     """An engine of each kind with one connection in its pool."""
     with database("postgresql", tmp_path) as url:
         address = address_of(url)
-        engine = reading_engine_for(address, 5) if request.param == "limited" else _MADE[request.param](address)
+        engine = make_reading_engine(address, 5) if request.param == "limited" else _MADE[request.param](address)
         _process(engine)
         yield engine
         engine.dispose()

@@ -8,8 +8,8 @@ from sqlalchemy import create_engine, text
 
 from scanner.store import SqlStore, open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing
-from scanner.store.rows.interning import reserve
+from scanner.store.database.engine import make_engine, writing
+from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import FINDINGS, SCANS
 from tests.store.databases import execute
 from tests.store.made import Round, clock, finding
@@ -43,9 +43,9 @@ def test_the_number_of_a_deleted_scan_is_not_used_again(store: SqlStore, url: st
     execute(url, "DELETE FROM scans")
     store.begin(Round().start(2))
 
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
     with writing(engine) as connection:
-        following = reserve(connection, SCANS, 1)
+        following = reserve_ids(connection, SCANS, 1)
     engine.dispose()
     assert range(3, 4) == following
 
@@ -72,11 +72,11 @@ def test_no_ids_are_reserved_for_no_rows(store: SqlStore, url: str) -> None:
 def test_reservations_at_once_do_not_overlap(url: str) -> None:
     """Whichever process comes first, every id is reserved once."""
     open_store(url, clock).close()
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
 
     def reserved(count: int) -> list[int]:
         with writing(engine) as connection:
-            return list(reserve(connection, FINDINGS, count))
+            return list(reserve_ids(connection, FINDINGS, count))
 
     with ThreadPoolExecutor(8) as threads:
         blocks = list(threads.map(reserved, [1, 7, 3, 20, 1, 5, 2, 11] * 4))

@@ -14,8 +14,8 @@ from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.model.rule import RuleObject, RuleType
 from scanner.store import SqlStore, open_store, prune, upgrade
-from scanner.store.upkeep.integrity import Problem, check_database
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.integrity import DatabaseProblem, check_database
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
 from tests.store.databases import execute, refill, rows
 from tests.store.made import CHECK, Round, binding, clock, ended, finding
@@ -26,7 +26,7 @@ OLD = Path(__file__).parent / "old"
 MANY = A._replace(outcome=Violated("far too many"))
 
 
-def problems_of(url: str) -> list[Problem]:
+def problems_of(url: str) -> list[DatabaseProblem]:
     """The problems of a database, with the digests of all rows."""
     return check_database(url, all_words=True)
 
@@ -48,7 +48,7 @@ def record_every_kind(store: SqlStore) -> None:
         rules = (RuleObject(RuleType.PARAM, "limit", "digest", {"limit": 3}),)
         store.begin(replace(each.start(number), rules=rules))
         for page in each.pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
         store.finish(f"scan-{number}", each.end(number))
     Round(bound=("labels",)).record(store, 4)
 
@@ -64,7 +64,7 @@ def test_findings_that_continue_others_are_no_problem(store: SqlStore, url: str)
     named, renamed = Known((A,)), Known((RENAMED,), own_bindings=(binding("replicas", name="renamed"),))
     for number, each in enumerate((named, renamed, named, UNBOUND, renamed, named, renamed, UNBOUND, named)):
         each.record(store, number)
-    events = [store.record(f"scan-{number}").scan.new for number in range(9)]
+    events = [store.read_scan(f"scan-{number}").scan.new for number in range(9)]
 
     assert [1, 0, 0, 0, 1, 0, 0, 0, 1] == events
     assert [] == problems_of(url)
@@ -145,7 +145,7 @@ def test_continuations_are_no_problem(continued: SqlStore, url: str) -> None:
     """A fingerprint may come back, with a first scan before its first row; also if a prune deleted rows between."""
     assert continued.scans()
     assert [] == problems_of(url)
-    prune(url, Rule(1), ended(7))
+    prune(url, RetentionRule(1), ended(7))
     assert [] == problems_of(url)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, create_engine
 
-from scanner.store.rows.interning import Interned, Key, digest
+from scanner.store.rows.interning import Interner, Key, digest
 
 _TABLE: Final = Table(
     "words",
@@ -35,4 +35,4 @@ def test_a_row_keeps_its_digest_when_a_column_is_added(key: Key, digested: Key) 
         _TABLE.metadata.create_all(connection)
         connection.execute(_TABLE.insert().values(id=7, digest=digest(digested)))
 
-        assert {key: 7} == Interned(connection, _TABLE).known([key])
+        assert {key: 7} == Interner(connection, _TABLE).find_known([key])

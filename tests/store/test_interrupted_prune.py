@@ -15,9 +15,9 @@ import pytest
 from scanner.errors import StoreError
 from scanner.store import SqlStore, open_store, prune
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, lock_bodies, share_bodies, share_texts, writing
+from scanner.store.database.engine import lock_bodies, make_engine, share_bodies, share_texts, writing
 from scanner.store.rows.references import delete_unreferenced
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import count as rows_of
 from tests.store.databases import database, execute
 from tests.store.made import Round, clock, ended, finding, snapshot
@@ -27,9 +27,9 @@ from tests.store.test_reading import ROOT, fill, mounted
 PRUNE = """
 import sys
 from scanner.store import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.made import ended
-prune(sys.argv[1], Rule(1), ended(90))
+prune(sys.argv[1], RetentionRule(1), ended(90))
 """
 WEB = finding("web")
 
@@ -47,12 +47,12 @@ def test_a_killed_prune_is_continued(store: SqlStore, url: str) -> None:
     for moment in MOMENTS:
         kill_a_prune(url, moment)
         problems += problems_of(url)
-    prune(url, Rule(1), ended(90))
+    prune(url, RetentionRule(1), ended(90))
 
     assert [] == [*problems, *problems_of(url)]
     assert kept == snapshot(store, 60)
-    assert 59 == len(store.pruned(store.scans(100)))
-    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, Rule(1), ended(90)).rows)
+    assert 59 == len(store.find_pruned_scans(store.scans(100)))
+    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, RetentionRule(1), ended(90)).rows)
 
 
 def kill_a_prune(url: str, moment: float) -> None:
@@ -84,7 +84,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_shared_rows_stay_while_a_scan_ends(postgres: str) -> None:
     """The scan may refer to them; the prune stops waiting, and the next one deletes them."""
-    engine = engine_for(address_of(postgres))
+    engine = make_engine(address_of(postgres))
     seconds = count(step=30)
     with writing(engine) as scan:
         share_texts(scan)
@@ -99,8 +99,8 @@ def test_shared_rows_stay_while_a_scan_ends(postgres: str) -> None:
 @pytest.mark.parametrize("lock", [share_bodies, lock_bodies])
 def test_a_prune_waits_for_scans_of_its_cluster(postgres: str, lock: object) -> None:
     """While a scan begins it refers to earlier scans; while it ends, it writes history."""
-    engine = engine_for(address_of(postgres))
-    thread = threading.Thread(target=prune, args=(postgres, Rule(1), ended(90)))
+    engine = make_engine(address_of(postgres))
+    thread = threading.Thread(target=prune, args=(postgres, RetentionRule(1), ended(90)))
     with writing(engine) as scan:
         lock(scan, 1)  # type: ignore[operator]
         thread.start()
@@ -122,9 +122,9 @@ def test_a_full_disk_stops_a_prune_without_damage(tmp_path: Path) -> None:
                 Round(tuple(finding(f"{number}-{each}") for each in range(100))).record(store, number)
         fill(place)
         with pytest.raises(StoreError, match=r"disk is full|cannot be read or written"):
-            prune(url, Rule(1), ended(90))
+            prune(url, RetentionRule(1), ended(90))
         (place / "full").unlink()
 
         assert [] == problems_of(url)
-        assert prune(url, Rule(1), ended(90)).finished
+        assert prune(url, RetentionRule(1), ended(90)).finished
         assert [] == problems_of(url)

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import func, select
 
 from scanner.audit import population
-from scanner.model.population import NOTHING_KEPT, Controller, Examined, Kept, KeptOfObject, Pairs
+from scanner.model.population import NOTHING_KEPT, Controller, KeptMetadata, KeptOfObject, Pairs, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scans.scan import PageResult, Scope, owned_census_of
+from scanner.model.scans.scan import PageResult, Scope, make_census_by_owner
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore
@@ -44,20 +44,22 @@ class Labelled:
         each = Round(coverage=kinds, scope=self.scope)
         store.begin(each.start(number))
         controller = Controller("apps/v1", "Deployment", "web", "")
-        pod = Examined(PODS, POD.namespace, POD.name, POD.uid, controller, self.pod)
+        pod = PopulationMember(PODS, POD.namespace, POD.name, POD.uid, controller, self.pod)
         page = page_of((POD,), "v1", "Pod")
-        store.page(f"scan-{number}", self._page(page, pod))
+        store.write_page(f"scan-{number}", self._page(page, pod))
         if self.with_deployment:
-            deployment = Examined(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
-            store.page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
-        namespaces = [Examined(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces]
-        store.controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
+            deployment = PopulationMember(DEPLOYMENTS, WEB.namespace, WEB.name, WEB.uid, None, self.deployment)
+            store.write_page(f"scan-{number}", self._page(page_of((WEB,), "apps/v1", "Deployment"), deployment))
+        namespaces = [
+            PopulationMember(NAMESPACES, "", name, f"uid-{name}", None, self.namespace) for name in self.namespaces
+        ]
+        store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
         end = replace(each.end(number), controllers={("apps", "Deployment"): True})
         store.finish(f"scan-{number}", end)
 
-    def _page(self, page: PageResult, examined: Examined) -> PageResult:
+    def _page(self, page: PageResult, examined: PopulationMember) -> PageResult:
         page = page if self.findings else replace(page, findings=(), places=(), tallies={})
-        return replace(page, examined=population.packed([examined]))
+        return replace(page, examined=population.pack([examined]))
 
 
 def kept(record: StoredScan) -> dict[str, KeptOfObject | None]:
@@ -73,10 +75,10 @@ def owners(record: StoredScan) -> dict[str, str]:
 def test_an_object_has_the_labels_of_its_workload_and_of_its_namespace(store: SqlStore) -> None:
     """An object that is its own workload has its own labels twice."""
     Labelled((("app", "web"),), TEAM, (("tier", "gold"),)).record(store, 1)
-    app, team, gold = Kept((("app", "web"),)), Kept(TEAM), Kept((("tier", "gold"),))
+    app, team, gold = KeptMetadata((("app", "web"),)), KeptMetadata(TEAM), KeptMetadata((("tier", "gold"),))
 
     assert {"web-1": KeptOfObject(app, team, gold), "web": KeptOfObject(team, team, gold)} == kept(
-        store.record("scan-1")
+        store.read_scan("scan-1")
     )
 
 
@@ -84,7 +86,9 @@ def test_a_workload_that_was_not_examined_has_no_labels(store: SqlStore) -> None
     """Only its name is known."""
     Labelled((("app", "web"),), TEAM, with_deployment=False).record(store, 1)
 
-    assert {"web-1": KeptOfObject(Kept((("app", "web"),)), NOTHING_KEPT, NOTHING_KEPT)} == kept(store.record("scan-1"))
+    assert {"web-1": KeptOfObject(KeptMetadata((("app", "web"),)), NOTHING_KEPT, NOTHING_KEPT)} == kept(
+        store.read_scan("scan-1")
+    )
 
 
 def test_every_scan_keeps_the_labels_of_its_day(store: SqlStore) -> None:
@@ -92,7 +96,7 @@ def test_every_scan_keeps_the_labels_of_its_day(store: SqlStore) -> None:
     Labelled(deployment=TEAM).record(store, 1)
     Labelled(namespace=(("team", "red"),)).record(store, 2)
     Labelled((("owner", "ann"),)).record(store, 3)
-    scans = [owners(store.record(f"scan-{number}")) for number in (1, 2, 3)]
+    scans = [owners(store.read_scan(f"scan-{number}")) for number in (1, 2, 3)]
 
     assert [{"web-1": "blue", "web": "blue"}, {"web-1": "red", "web": "red"}, {"web-1": "ann", "web": ""}] == scans
 
@@ -101,7 +105,7 @@ def test_a_resolved_finding_keeps_its_owner(store: SqlStore) -> None:
     """Its labels are those of the scan before."""
     Labelled(deployment=TEAM).record(store, 1)
     Labelled(findings=False).record(store, 2)
-    resolved = list(store.record("scan-2").resolved())
+    resolved = list(store.read_scan("scan-2").resolved_findings())
 
     assert {"web-1": "blue", "web": "blue"} == {stored.finding.name: OWNER_OF(stored.kept) for stored in resolved}
 
@@ -109,8 +113,8 @@ def test_a_resolved_finding_keeps_its_owner(store: SqlStore) -> None:
 def test_a_finding_has_its_owner_in_every_list(store: SqlStore) -> None:
     """In the list by problem, and where one finding is looked up."""
     Labelled(deployment=TEAM).record(store, 1)
-    by_problem = [each.stored for each in store.record("scan-1").by_problem()]
-    single = store.finding(POD.fingerprint).stored
+    by_problem = [each.stored for each in store.read_scan("scan-1").findings_by_problem()]
+    single = store.find_finding(POD.fingerprint).stored
 
     assert ["blue"] * 3 == [OWNER_OF(stored.kept) for stored in (*by_problem, single)]
 
@@ -134,7 +138,7 @@ def test_namespaces_read_for_their_labels_are_no_part_of_the_population(store: S
     """No policy examined them."""
     Labelled(namespace=TEAM).record(store, 1)
 
-    assert {"Pod", "Deployment"} == {each.kind for each in store.record("scan-1").population()}
+    assert {"Pod", "Deployment"} == {each.kind for each in store.read_scan("scan-1").population()}
 
 
 def test_findings_of_older_versions_have_no_known_labels(store: SqlStore, url: str) -> None:
@@ -142,16 +146,16 @@ def test_findings_of_older_versions_have_no_known_labels(store: SqlStore, url: s
     Labelled(TEAM).record(store, 1)
     execute(url, "DELETE FROM population")
 
-    assert {"web-1": None, "web": None} == kept(store.record("scan-1"))
+    assert {"web-1": None, "web": None} == kept(store.read_scan("scan-1"))
 
 
 def test_findings_without_a_population_are_counted(store: SqlStore, url: str) -> None:
     """Their owner is not known; labels of other times are no labels of these objects."""
     Labelled(TEAM).record(store, 1)
     execute(url, "UPDATE population SET until = since")
-    record = store.record("scan-1")
+    record = store.read_scan("scan-1")
 
-    assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.census_by(OWNER_OF))
+    assert dict(make_census_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
 
 
 @pytest.mark.parametrize("labels", [Labelled(TEAM), Labelled(deployment=TEAM), Labelled(namespace=TEAM), Labelled()])
@@ -160,13 +164,13 @@ def test_findings_are_counted_by_owner_without_being_read(store: SqlStore, label
     labels.record(store, 1)
     replace(labels, scope=Scope(exclude_namespaces=("kube-*",)), findings=False).record(store, 2)
     for number in (1, 2):
-        record = store.record(f"scan-{number}")
-        assert dict(owned_census_of(record.findings(), OWNER_OF)) == dict(record.census_by(OWNER_OF))
+        record = store.read_scan(f"scan-{number}")
+        assert dict(make_census_by_owner(record.findings(), OWNER_OF)) == dict(record.census_by_owner(OWNER_OF))
 
 
 def test_equal_labels_are_one_object(store: SqlStore) -> None:
     """Reading many findings holds few labels."""
     Labelled(TEAM, TEAM).record(store, 1)
-    first, second = store.record("scan-1").findings()
+    first, second = store.read_scan("scan-1").findings()
 
     assert first.kept is second.kept

@@ -18,12 +18,12 @@ from sqlalchemy import create_engine, select
 from scanner.errors import StoreError, UsageError
 from scanner.model.scans.scan import ScanState
 from scanner.store import SqlStore, open_reader, open_store
-from scanner.store.catalog.runs import Owner, this_process
+from scanner.store.catalog.runs import ScanProcess, get_current_process
 from scanner.store.rows.tables import SCANS
 from tests.store.databases import count, execute
 from tests.store.made import DAWN, Round, clock, finding
 
-ELSEWHERE = Owner("another-host", 1, "")
+ELSEWHERE = ScanProcess("another-host", 1, "")
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def test_a_killed_scan_leaves_no_findings(url: str) -> None:
         process.kill()
         process.wait()
         with open_store(url, clock) as store:
-            record = store.record("prod-0")
+            record = store.read_scan("prod-0")
             findings = list(record.findings())
 
     assert ([], {}, ScanState.FAILED) == (findings, record.tallies, record.scan.state)
@@ -78,7 +78,7 @@ def test_killed_at_any_moment_no_half_scan_is_called_complete(url: str, moment: 
         process.kill()
         process.wait()
     with open_store(url, clock) as store:
-        counts = {scan.id: len(list(store.record(scan.id).findings())) for scan in store.scans()}
+        counts = {scan.id: len(list(store.read_scan(scan.id).findings())) for scan in store.scans()}
         complete = {scan.id for scan in store.scans() if scan.state is ScanState.COMPLETE}
 
     assert counts == {scan_id: 16 if scan_id in complete else 0 for scan_id in counts}
@@ -98,7 +98,7 @@ def test_a_running_scan_is_left_alone(store: SqlStore, url: str) -> None:
     store.begin(Round().start(2))
     with open_store(url, clock) as reader:
         states = [scan.state for scan in reader.scans()]
-        latest = reader.latest()
+        latest = reader.latest_scan()
 
     assert [ScanState.RUNNING, ScanState.COMPLETE] == states
     assert latest is not None
@@ -110,7 +110,7 @@ def test_a_running_scan_cannot_be_reported(store: SqlStore) -> None:
     store.begin(Round().start(1))
 
     with pytest.raises(UsageError, match="still running"):
-        store.record("scan-1")
+        store.read_scan("scan-1")
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,26 @@ def test_a_running_scan_cannot_be_reported(store: SqlStore) -> None:
     [
         pytest.param(ELSEWHERE, timedelta(minutes=15), ScanState.RUNNING, id="another host, silent for a while"),
         pytest.param(ELSEWHERE, timedelta(minutes=16), ScanState.FAILED, id="another host, silent for too long"),
-        pytest.param(this_process(), timedelta(days=1), ScanState.RUNNING, id="this host, alive, however silent"),
         pytest.param(
-            replace(this_process(), started="1"), timedelta(0), ScanState.FAILED, id="the number of a newer process"
+            get_current_process(), timedelta(days=1), ScanState.RUNNING, id="this host, alive, however silent"
         ),
-        pytest.param(replace(this_process(), started=""), timedelta(0), ScanState.RUNNING, id="alive, start not known"),
-        pytest.param(Owner(socket.gethostname(), 2**22 + 1, "1"), timedelta(0), ScanState.FAILED, id="no such process"),
+        pytest.param(
+            replace(get_current_process(), started="1"),
+            timedelta(0),
+            ScanState.FAILED,
+            id="the number of a newer process",
+        ),
+        pytest.param(
+            replace(get_current_process(), started=""), timedelta(0), ScanState.RUNNING, id="alive, start not known"
+        ),
+        pytest.param(
+            ScanProcess(socket.gethostname(), 2**22 + 1, "1"), timedelta(0), ScanState.FAILED, id="no such process"
+        ),
     ],
 )
-def test_the_owner_of_a_scan_is_alive_or_dead(url: str, owner: Owner, silence: timedelta, state: ScanState) -> None:
+def test_the_owner_of_a_scan_is_alive_or_dead(
+    url: str, owner: ScanProcess, silence: timedelta, state: ScanState
+) -> None:
     """On the same host the process decides; on another host the age of the heartbeat does."""
     with open_store(url, clock) as store:
         store.begin(Round().start(1))
@@ -140,9 +151,9 @@ def test_the_owner_of_a_scan_is_alive_or_dead(url: str, owner: Owner, silence: t
 
 def test_a_process_of_another_user_is_alive() -> None:
     """A process that may not be signalled exists."""
-    first = Owner(socket.gethostname(), 1, "")
+    first = ScanProcess(socket.gethostname(), 1, "")
 
-    assert first.alive(heartbeat=DAWN, now=DAWN, silence=timedelta(0))
+    assert first.is_alive(heartbeat=DAWN, now=DAWN, silence=timedelta(0))
 
 
 def test_the_next_scan_finds_the_killed_one(url: str) -> None:
@@ -162,7 +173,7 @@ def test_a_scan_that_was_given_up_cannot_go_on(url: str) -> None:
         execute(url, "UPDATE scans SET state = 'failed'")
 
         with pytest.raises(StoreError, match="Start a new scan"):
-            store.page("scan-1", Round().page())
+            store.write_page("scan-1", Round().page())
         with pytest.raises(StoreError, match="Start a new scan"):
             store.finish("scan-1", Round().end(1))
 
@@ -172,11 +183,11 @@ def test_every_page_updates_the_heartbeat(url: str) -> None:
     with open_store(url, lambda: DAWN + timedelta(hours=1)) as store:
         store.begin(Round().start(1))
         execute(url, "UPDATE scans SET host = 'another-host', heartbeat = '2026-03-01 00:00:00'")
-        store.page("scan-1", Round().page())
+        store.write_page("scan-1", Round().page())
         [scan] = store.scans()
 
     assert ScanState.RUNNING is scan.state
-    assert this_process().process == os.getpid()
+    assert get_current_process().process == os.getpid()
 
 
 def silent(url: str, store: SqlStore, silence: timedelta) -> ScanState:

@@ -55,7 +55,7 @@ def test_a_scan_with_nothing_new_writes_no_shared_rows(store: SqlStore, url: str
         FIRST.record(store, number)
     assert written == row_counts(url) == [2, 2, 1, 1]
     for number in (1, 2, 3):
-        record = store.record(f"scan-{number}")
+        record = store.read_scan(f"scan-{number}")
         assert [("replicas", 9), ("labels", 0)] == names(record.policies)
         assert ((NOTE,), (WEBHOOK,)) == (record.health, record.outside)
         assert ["replicas-binding"] == [binding.name for binding in record.policies[0].bindings]
@@ -79,7 +79,7 @@ def test_changed_rows_are_written(store: SqlStore, url: str, changed: Noted, wri
         if number == 2:
             assert written == row_counts(url)
     for number, state in enumerate((FIRST, changed, FIRST), start=1):
-        record = store.record(f"scan-{number}")
+        record = store.read_scan(f"scan-{number}")
         assert (list(state.policies), state.health, state.outside) == (
             [policy.policy.name for policy in record.policies],
             record.health,
@@ -101,7 +101,7 @@ def test_the_counts_of_an_older_version_are_kept(tmp_path: Path) -> None:
     upgrade(str(path))
     with open_store(str(path), clock) as store:
         FIRST.record(store, 2)
-        first, second = store.record("scan-1"), store.record("scan-2")
+        first, second = store.read_scan("scan-1"), store.read_scan("scan-2")
     assert [("replicas", 7), ("labels", 8)] == names(first.policies)
     assert [("replicas", 9), ("labels", 0)] == names(second.policies)
     assert (NOTE,) == first.health == second.health
@@ -115,7 +115,7 @@ def test_the_heartbeat_is_written_now_and_then(url: str, seconds: int, beats: bo
     with open_store(url, lambda: moment) as store:
         store.begin(FIRST.start(1))
         moment = DAWN + timedelta(seconds=seconds)
-        store.page("scan-1", FIRST.page())
+        store.write_page("scan-1", FIRST.page())
     assert (moment if beats else DAWN).strftime("%H:%M:%S") in heartbeat(url)
 
 

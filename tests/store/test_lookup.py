@@ -22,7 +22,7 @@ def scan(store: SqlStore, scan_id: str, number: int, each: Round | None = None) 
     """A scan with a given id."""
     chosen = each or Round()
     store.begin(replace(chosen.start(number), id=scan_id))
-    store.page(scan_id, chosen.page())
+    store.write_page(scan_id, chosen.page())
     store.finish(scan_id, chosen.end(number))
 
 
@@ -103,7 +103,7 @@ def test_an_empty_database_is_reported_with_the_remedy(store: SqlStore) -> None:
 @pytest.mark.parametrize(("cluster", "meant"), [(None, "c001"), ("prod", "c001"), ("77aa", "3f9b"), ("test", "3f9b")])
 def test_a_cluster_is_named_by_its_name_or_its_uid(several: SqlStore, cluster: str | None, meant: str) -> None:
     """Failed scans do not count as the latest."""
-    latest = several.latest(cluster)
+    latest = several.latest_scan(cluster)
 
     assert latest is not None
     assert meant == latest.id
@@ -111,7 +111,7 @@ def test_a_cluster_is_named_by_its_name_or_its_uid(several: SqlStore, cluster: s
 
 def test_an_unknown_cluster_has_no_latest_scan(several: SqlStore) -> None:
     """The result is None and no error, because a cluster may have no scan yet."""
-    assert several.latest("staging") is None
+    assert several.latest_scan("staging") is None
 
 
 def test_scans_are_listed_newest_first(several: SqlStore) -> None:
@@ -122,8 +122,8 @@ def test_scans_are_listed_newest_first(several: SqlStore) -> None:
 def test_a_finding_is_found_by_its_short_id(store: SqlStore) -> None:
     """The result has the policy as the last scan with the finding used it."""
     Round((finding("a"), finding("b"))).record(store, 1)
-    [shown] = [item for item in store.record("scan-1").findings() if item.finding == finding("a")]
-    explained = store.finding(shown.id)
+    [shown] = [item for item in store.read_scan("scan-1").findings() if item.finding == finding("a")]
+    explained = store.find_finding(shown.id)
 
     assert (12, shown) == (len(shown.id), explained.stored)
     assert (policy("replicas"), "scan-1") == (explained.policy, explained.scan.id)
@@ -135,7 +135,7 @@ def test_a_finding_is_shown_in_its_current_state(store: SqlStore) -> None:
     Round((finding("a"),)).record(store, 1)
     Round((worse,)).record(store, 2)
     Round((), scope=Scope(namespaces=("bank",))).record(store, 3)
-    stored = store.finding(worse.fingerprint).stored
+    stored = store.find_finding(worse.fingerprint).stored
 
     assert (worse, "open", ended(1), ended(2)) == (stored.finding, stored.status, stored.first_seen, stored.last_seen)
 
@@ -144,7 +144,7 @@ def test_a_resolved_finding_is_still_found(store: SqlStore) -> None:
     """The result has the time at which it was resolved."""
     Round((finding("a"),)).record(store, 1)
     Round(()).record(store, 2)
-    stored = store.finding(finding("a").fingerprint).stored
+    stored = store.find_finding(finding("a").fingerprint).stored
 
     assert ("resolved", ended(2)) == (stored.status, stored.resolved_at)
 
@@ -154,7 +154,7 @@ def test_a_finding_of_two_clusters_is_shown_for_the_latest_scan(store: SqlStore)
     Round((finding("a"),)).record(store, 1)
     Round((finding("a"),), cluster=TEST).record(store, 2)
 
-    assert TEST == store.finding(finding("a").fingerprint).scan.cluster
+    assert TEST == store.find_finding(finding("a").fingerprint).scan.cluster
 
 
 @pytest.mark.parametrize("typed", ["", "xyz", "0000000000000", "f" * 65, "'; DROP TABLE findings; --"])
@@ -163,7 +163,7 @@ def test_an_unknown_finding_is_rejected(store: SqlStore, typed: str) -> None:
     Round((finding("a"),)).record(store, 1)
 
     with pytest.raises(UsageError, match="There is no finding"):
-        store.finding(typed)
+        store.find_finding(typed)
 
 
 def test_an_ambiguous_finding_is_rejected(store: SqlStore) -> None:
@@ -172,22 +172,22 @@ def test_an_ambiguous_finding_is_rejected(store: SqlStore) -> None:
     Round(tuple(twins)).record(store, 1)
 
     with pytest.raises(UsageError, match=r"Finding 'ab' is ambiguous: ababababab11, ababababab22\. Give more digits"):
-        store.finding("ab")
-    assert twins[0] == store.finding("ABABABABAB1").stored.finding
+        store.find_finding("ab")
+    assert twins[0] == store.find_finding("ABABABABAB1").stored.finding
 
 
 def test_an_unknown_scan_has_no_record(store: SqlStore) -> None:
     """The message names the command that lists scans."""
     with pytest.raises(UsageError, match="There is no scan nothing in this database"):
-        store.record("nothing")
+        store.read_scan("nothing")
 
 
 def test_a_problem_is_found_by_the_beginning_of_its_id(store: SqlStore) -> None:
     """It has its open finding first, and the numbers of all."""
     Round((finding("a"),)).record(store, 1)
-    [shown] = store.record("scan-1").findings()
+    [shown] = store.read_scan("scan-1").findings()
 
-    problem = store.problem(shown.problem[:5].upper().replace("P-", "p-"))
+    problem = store.find_problem(shown.problem[:5].upper().replace("P-", "p-"))
 
     assert (shown.problem, 1, 0) == (problem.id, problem.open, problem.resolved)
     assert [shown] == [each.stored for each in problem.findings]
@@ -196,10 +196,10 @@ def test_a_problem_is_found_by_the_beginning_of_its_id(store: SqlStore) -> None:
 def test_a_resolved_problem_stays_known(store: SqlStore) -> None:
     """Its findings have the time of the resolution."""
     Round((finding("a"),)).record(store, 1)
-    [shown] = store.record("scan-1").findings()
+    [shown] = store.read_scan("scan-1").findings()
     Round(()).record(store, 2)
 
-    problem = store.problem(shown.problem)
+    problem = store.find_problem(shown.problem)
 
     assert (0, 1) == (problem.open, problem.resolved)
     assert [ended(2)] == [each.stored.resolved_at for each in problem.findings]
@@ -211,16 +211,16 @@ def test_no_other_text_is_a_problem(store: SqlStore, typed: str) -> None:
     Round((finding("a"),)).record(store, 1)
 
     with pytest.raises(UsageError, match=r"is not the id of a problem|There is no problem"):
-        store.problem(typed)
+        store.find_problem(typed)
 
 
 def test_a_problem_belongs_to_a_cluster(store: SqlStore) -> None:
     """The same problem of two clusters is that of the newest scan, or of the cluster that is named."""
     Round((finding("a"),)).record(store, 1)
     Round((finding("a"),), cluster=TEST).record(store, 2)
-    [shown] = store.record("scan-2").findings()
+    [shown] = store.read_scan("scan-2").findings()
 
-    assert ["scan-2"] == [each.scan.id for each in store.problem(shown.problem).findings]
-    assert ["scan-1"] == [each.scan.id for each in store.problem(shown.problem, "prod").findings]
+    assert ["scan-2"] == [each.scan.id for each in store.find_problem(shown.problem).findings]
+    assert ["scan-1"] == [each.scan.id for each in store.find_problem(shown.problem, "prod").findings]
     with pytest.raises(UsageError, match="has no problem"):
-        store.problem(shown.problem, "staging")
+        store.find_problem(shown.problem, "staging")

@@ -7,8 +7,8 @@ import pytest
 from scanner.model.outcome import Finding, Violated
 from scanner.model.scans.scan import PageResult, ScanState, Scope
 from scanner.store import SqlStore
-from scanner.store.history.staged_pages import FindingsOfPage, StagedPage, pack, unpack
-from scanner.store.rows.row_ids import RowIdSet, Run
+from scanner.store.history.staged_pages import PageFindings, StagedPage, pack, unpack
+from scanner.store.rows.row_ids import RowIdRun, RowIdSet
 from tests.store.databases import count
 from tests.store.made import Round, finding, page_of, statuses
 
@@ -20,7 +20,7 @@ def recorded(store: SqlStore, number: int, *pages: PageResult) -> None:
     each = Round()
     store.begin(each.start(number))
     for page in pages:
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", each.end(number))
 
 
@@ -32,15 +32,15 @@ def page(*findings: Finding) -> PageResult:
 def test_an_unchanged_page_is_not_read(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scan has the findings of the scan before, and its counts."""
     Round((A, B)).record(store, 1)
-    monkeypatch.setattr("scanner.store.history.staged_pages._findings", forbidden)
+    monkeypatch.setattr("scanner.store.history.staged_pages._decode_findings", forbidden)
     Round((A, B)).record(store, 2)
 
-    assert {"a": "open", "b": "open"} == statuses(store.record("scan-2").findings())
-    scan = store.record("scan-2").scan
+    assert {"a": "open", "b": "open"} == statuses(store.read_scan("scan-2").findings())
+    scan = store.read_scan("scan-2").scan
     assert (2, 0, 0) == (scan.findings, scan.new, scan.resolved)
 
 
-def forbidden(_data: bytes) -> FindingsOfPage:
+def forbidden(_data: bytes) -> PageFindings:
     """Fail instead of reading findings."""
     raise AssertionError
 
@@ -56,10 +56,10 @@ def test_an_unchanged_page_keeps_its_row(store: SqlStore, url: str) -> None:
 def test_a_status_write_leaves_the_page_unchanged(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The resource version alone does not decide whether a finding changed."""
     Round((A,)).record(store, 1)
-    monkeypatch.setattr("scanner.store.history.staged_pages._findings", forbidden)
+    monkeypatch.setattr("scanner.store.history.staged_pages._decode_findings", forbidden)
     Round((A._replace(resource_version="2"),)).record(store, 2)
 
-    assert {"a": "open"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_changed_page_is_read(store: SqlStore, changed: Finding) -> None:
     Round((A, B)).record(store, 1)
     Round((changed, B)).record(store, 2)
 
-    [shown] = [each.finding for each in store.record("scan-2").findings() if each.finding.name == "a"]
+    [shown] = [each.finding for each in store.read_scan("scan-2").findings() if each.finding.name == "a"]
     assert changed == shown
 
 
@@ -84,8 +84,8 @@ def test_a_finding_of_two_pages_stays_open_if_one_page_remains(store: SqlStore) 
     recorded(store, 1, page(A, B), page(B, C))
     recorded(store, 2, page(B, C))
 
-    assert {"b": "open", "c": "open"} == statuses(store.record("scan-2").findings())
-    assert {"a": "resolved"} == statuses(store.record("scan-2").resolved())
+    assert {"b": "open", "c": "open"} == statuses(store.read_scan("scan-2").findings())
+    assert {"a": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())
 
 
 def test_pages_of_an_earlier_scan_are_unknown(store: SqlStore) -> None:
@@ -94,7 +94,7 @@ def test_pages_of_an_earlier_scan_are_unknown(store: SqlStore) -> None:
     Round(()).record(store, 2)
     Round((A,)).record(store, 3)
 
-    assert {"a": "reopened"} == statuses(store.record("scan-3").findings())
+    assert {"a": "reopened"} == statuses(store.read_scan("scan-3").findings())
 
 
 def test_pages_that_a_narrower_scan_did_not_list_are_unknown(store: SqlStore) -> None:
@@ -104,7 +104,7 @@ def test_pages_that_a_narrower_scan_did_not_list_are_unknown(store: SqlStore) ->
     Round((A,), scope=Scope(namespaces=("shop",))).record(store, 2)
     Round((A, elsewhere)).record(store, 3)
 
-    assert {"a": "open", "d": "open"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open", "d": "open"} == statuses(store.read_scan("scan-3").findings())
 
 
 def test_a_failed_scan_leaves_the_pages_alone(store: SqlStore, url: str) -> None:
@@ -113,7 +113,7 @@ def test_a_failed_scan_leaves_the_pages_alone(store: SqlStore, url: str) -> None
     Round((A, B), state=ScanState.FAILED).record(store, 2)
     Round((A,)).record(store, 3)
 
-    assert {"a": "open"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open"} == statuses(store.read_scan("scan-3").findings())
     assert 1 == count(url, "merged_pages")
 
 
@@ -124,7 +124,7 @@ def test_a_page_without_findings_has_no_digest() -> None:
 
 def test_the_order_of_columns_is_kept() -> None:
     """What is packed is read as it was."""
-    staged = unpacked(page(A, B)).findings().staged
+    staged = unpacked(page(A, B)).decode_findings().staged
     assert [A.fingerprint, B.fingerprint] == [fingerprint.hex() for fingerprint, _ in staged]
     assert [0, 1] == [columns.object for _, columns in staged]
 
@@ -134,8 +134,8 @@ def unpacked(result: PageResult) -> StagedPage:
     return unpack(pack(result))
 
 
-@pytest.mark.parametrize("run", [Run(0, 1), Run(7, 2), Run(3, 40), Run(64, 8), Run(1000, 17)])
-def test_a_run_of_ids_is_added_as_its_ids(run: Run) -> None:
+@pytest.mark.parametrize("run", [RowIdRun(0, 1), RowIdRun(7, 2), RowIdRun(3, 40), RowIdRun(64, 8), RowIdRun(1000, 17)])
+def test_a_run_of_ids_is_added_as_its_ids(run: RowIdRun) -> None:
     """Ids that the set has already are not counted again."""
     some = RowIdSet([5, 8, 66, 1003])
     expected = RowIdSet([*some, *range(run.start, run.start + run.length)])

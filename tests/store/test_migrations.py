@@ -15,9 +15,9 @@ from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedIndex
 
 from scanner.store import open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing_shared
+from scanner.store.database.engine import make_engine, writing_shared
 from scanner.store.rows.search_index import NAME as WORDS
-from scanner.store.rows.tables import HEAD, METADATA, migrations
+from scanner.store.rows.tables import HEAD, METADATA, find_migrations
 from scanner.store.upkeep import schema
 from tests.store.databases import KINDS, database
 
@@ -25,7 +25,7 @@ from tests.store.databases import KINDS, database
 def test_the_newest_migration_is_the_one_the_code_wants() -> None:
     """The names of the files order the migrations as they depend on each other."""
     config = Config()
-    config.set_main_option("script_location", str(migrations()))
+    config.set_main_option("script_location", str(find_migrations()))
 
     assert HEAD == ScriptDirectory.from_config(config).get_current_head()
 
@@ -47,7 +47,7 @@ def opened(url: str) -> None:
 
 def migrated(url: str) -> None:
     """Create the tables step by step."""
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
     with writing_shared(engine) as connection:
         schema.run_migrations(connection)
     engine.dispose()

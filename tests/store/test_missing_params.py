@@ -55,6 +55,7 @@ def test_a_missing_param_has_the_cause_param(store: SqlStore, kind: str, where: 
     assert {("resolved", *WEB): ("rulesChanged", "param"), ("new", *LACKING): ("param",)} == gone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_param_that_is_back_has_the_cause_param(store: SqlStore, kind: str, where: str, reference: Document) -> None:
     """The error of the configuration is no remediation."""
@@ -78,6 +79,7 @@ def test_a_param_that_comes_first_has_the_cause_param(
     assert {("resolved", *LACKING): ("rulesChanged", "param"), ("new", *WEB): ("param",)} == come
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_param_that_may_be_missing_has_the_cause_param(
     store: SqlStore, kind: str, where: str, reference: Document
@@ -91,6 +93,7 @@ def test_a_param_that_may_be_missing_has_the_cause_param(
     assert ({("resolved", *WEB): ("rulesChanged", "param")}, {("reopened", *WEB): ("param",)}) == (gone, back)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
 def test_a_difference_of_two_scans_names_the_missing_param(
     store: SqlStore, kind: str, where: str, reference: Document
@@ -107,11 +110,11 @@ def test_a_difference_of_two_scans_names_the_missing_param(
 
 def differing(store: SqlStore, before: int, now: int) -> set[tuple[str, ...]]:
     """The change, the kind of the check, the resolution and the causes of each problem that differs."""
-    diff = store.diff(f"scan-{before}", f"scan-{now}")
+    diff = store.compare_scans(f"scan-{before}", f"scan-{now}")
     return {
         (each.change.value, each.check.kind.value, each.resolution, *(kind.value for kind in each.cause.kinds))
         for cause in diff.causes
-        for each in diff.listed(cause, None)
+        for each in diff.list_problems(cause, None)
     }
 
 
@@ -206,7 +209,7 @@ def test_a_param_that_a_selector_no_longer_selects_is_lost(store: SqlStore) -> N
     relabelled["metadata"] = {**relabelled["metadata"], "labels": {"tier": "lax"}}
     record = story.scan([*own, bound, other, relabelled])
 
-    [lost] = record.resolved()
+    [lost] = record.resolved_findings()
     assert ("b", "rulesChanged", "param") == (
         lost.finding.binding,
         lost.resolution,

@@ -13,7 +13,7 @@ from scanner.posture.problem_rows import Problem, problems
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.store import SqlStore, prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.documents import Document, binding, policy, rule
 from tests.store.cluster_stories import RULES, deployment, owned, replica_set, running
 from tests.store.databases import rows
@@ -45,7 +45,7 @@ def test_a_problem_stays_fixed_when_its_finding_comes_back_in_another_one(store:
 
     listed = {row["problem"]: row["status"] for row in statuses(url)}
     assert {fixed.id: "resolved", begun.id: "new"} == listed
-    explained = store.problem(fixed.id)
+    explained = store.find_problem(fixed.id)
     assert (0, 1, "fixed") == (explained.open, explained.resolved, explained.findings[0].stored.resolution)
 
 
@@ -57,7 +57,7 @@ def test_a_prune_keeps_the_end_of_a_problem_whose_finding_came_back_in_another_o
     own.scan([*RULES, WEB, running("web-x", WEB, broken=False, version=2)])
     own.scan([*RULES, WEB, running("web-x", None, version=3)])
     before = statuses(url)
-    prune(url, Rule(days=0), DAWN.replace(year=2030))
+    prune(url, RetentionRule(days=0), DAWN.replace(year=2030))
 
     assert ["new", "resolved"] == sorted(row["status"] for row in before)
     assert before == statuses(url)
@@ -84,7 +84,7 @@ def test_an_open_problem_keeps_its_age_when_an_older_one_moves_to_it(store: SqlS
 
 def by_workload(record: StoredScan) -> dict[str, Problem]:
     """The problems of a scan by the name of their workload."""
-    return {each.workload.name: each for each in problems(record.by_problem())}
+    return {each.workload.name: each for each in problems(record.findings_by_problem())}
 
 
 def test_a_workload_whose_kind_is_not_evaluated_any_more_is_gone_when_its_list_lacks_it(store: SqlStore) -> None:
@@ -105,10 +105,10 @@ def test_a_problem_that_moved_is_not_new_after_its_object_was_created_again(stor
     created = owned(running("web-x", None), "uid-of-another")
     after = own.scan([*RULES, WEB, created])
 
-    counts = store.problem_counts(after.scan.id)
+    counts = store.count_problems(after.scan.id)
     assert counts.baseline is not None
     assert (1, 0) == (counts.total, counts.new)
-    diff = store.diff(counts.baseline.id, after.scan.id)
+    diff = store.compare_scans(counts.baseline.id, after.scan.id)
     assert ["resolved"] == [change.value for _, change in diff.problems]
 
 
@@ -119,10 +119,10 @@ def test_a_problem_that_moved_is_not_reopened_by_a_new_finding_beside_an_uncheck
     own.scan([*RULES, WEB, OTHER, running("web-x", OTHER)], scope=Scope(operation="update"))
     after = own.scan([*RULES, WEB, OTHER, running("other-x", OTHER)])
 
-    counts = store.problem_counts(after.scan.id)
+    counts = store.count_problems(after.scan.id)
     assert counts.baseline is not None
     assert (1, 0) == (counts.total, counts.new)
-    diff = store.diff(counts.baseline.id, after.scan.id)
+    diff = store.compare_scans(counts.baseline.id, after.scan.id)
     assert ["resolved"] == [change.value for _, change in diff.problems]
 
 
@@ -131,7 +131,7 @@ def test_a_page_leads_from_a_problem_that_moved_to_the_one_that_goes_on(store: S
     own = story(store)
     own.scan([*RULES, WEB, running("web-x", WEB)])
     record = own.scan([*RULES, WEB, running("web-x", None)])
-    [finding] = [each.stored for each in record.by_problem() if each.stored.moved_to]
+    [finding] = [each.stored for each in record.findings_by_problem() if each.stored.moved_to]
     FORMATS["html"].render(document_of(record), tmp_path / "report")
     page = (tmp_path / "report" / "f" / f"{finding.id[:3]}.html").read_text()
 

@@ -81,7 +81,7 @@ def test_an_object_is_found_where_the_newest_scan_saw_it(store: SqlStore) -> Non
     ids = {each.name: each.id for each in store.clusters()}
 
     def there(*names: str) -> set[str]:
-        found = store.clusters_with(list(ids.values()), *names)
+        found = store.find_clusters_with(list(ids.values()), *names)
         return {name for name, number in ids.items() if number in found}
 
     assert {"prod"} == there("deployment", "shop", "a")

@@ -12,7 +12,7 @@ from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore, open_store
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.made import DAWN, Round, finding
 from tests.store.test_scan_diff import problems
 
@@ -29,7 +29,7 @@ def record(store: SqlStore, number: int, scanned: Round | None = None, *routes: 
 
 def pending(store: SqlStore, number: int = 1, route: str = "all") -> tuple[str, str] | None:
     """The scans of the oldest notification of a route about the cluster of a scan that is not delivered: the later one first."""
-    found = store.next_notification(f"scan-{number}", route)
+    found = store.find_next_notification(f"scan-{number}", route)
     return None if found is None else (found.scan_id, found.before_id)
 
 
@@ -43,7 +43,7 @@ def test_the_first_scan_is_silent(store: SqlStore) -> None:
     record(store, 1)
 
     assert None is pending(store)
-    assert {("all", "pending"): 0, ("all", "delivered"): 0, ("all", "lost"): 0} == store.notifications("scan-1")
+    assert {("all", "pending"): 0, ("all", "delivered"): 0, ("all", "lost"): 0} == store.count_notifications("scan-1")
 
 
 def test_a_scan_is_compared_with_the_one_before(store: SqlStore) -> None:
@@ -56,7 +56,7 @@ def test_a_scan_is_compared_with_the_one_before(store: SqlStore) -> None:
     end(store, 2)
     store.plan_notifications("scan-2", ["all"])
     assert None is pending(store)
-    assert 1 == store.notifications("scan-2")["all", "delivered"]
+    assert 1 == store.count_notifications("scan-2")["all", "delivered"]
 
 
 def test_what_was_not_delivered_comes_first(store: SqlStore) -> None:
@@ -67,7 +67,7 @@ def test_what_was_not_delivered_comes_first(store: SqlStore) -> None:
 
     end(store, 2)
     assert ("scan-3", "scan-2") == pending(store, 3)
-    assert 1 == store.notifications("scan-1")["all", "pending"]
+    assert 1 == store.count_notifications("scan-1")["all", "pending"]
 
 
 def test_a_scan_without_a_plan_is_in_the_next_notification(store: SqlStore) -> None:
@@ -117,7 +117,7 @@ def test_clusters_are_apart(store: SqlStore) -> None:
 
     assert ("scan-3", "scan-1") == pending(store, 1)
     assert None is pending(store, 2)
-    assert (1, 0) == tuple(store.notifications(scan)["all", "pending"] for scan in ("scan-1", "scan-2"))
+    assert (1, 0) == tuple(store.count_notifications(scan)["all", "pending"] for scan in ("scan-1", "scan-2"))
 
 
 def test_a_notification_that_waits_for_a_week_is_lost(url: str) -> None:
@@ -130,7 +130,7 @@ def test_a_notification_that_waits_for_a_week_is_lost(url: str) -> None:
         record(later, 3)
 
         assert ("scan-3", "scan-2") == pending(later, 3)
-        assert 1 == later.notifications("scan-3")["all", "lost"]
+        assert 1 == later.count_notifications("scan-3")["all", "lost"]
 
 
 @pytest.mark.parametrize("state", [LOST, UNCHANGED])
@@ -142,7 +142,7 @@ def test_what_has_ended_is_not_pending(store: SqlStore, state: NotificationState
 
     assert None is pending(store)
     assert {"pending": 0, "delivered": 0, "lost": int(state is LOST)} == {
-        name: number for (_, name), number in store.notifications("scan-2").items()
+        name: number for (_, name), number in store.count_notifications("scan-2").items()
     }
 
 
@@ -150,7 +150,7 @@ def test_a_pruned_scan_keeps_its_notification(url: str, store: SqlStore) -> None
     """So that it is known which of them are lost."""
     for number in (1, 2, 3):
         record(store, number)
-    prune(url, Rule(days=1), DAWN + timedelta(days=30))
+    prune(url, RetentionRule(days=1), DAWN + timedelta(days=30))
 
     assert ("scan-2", "scan-1") == pending(store, 3)
 
@@ -179,5 +179,5 @@ def test_problems_of_a_difference_have_owners_on_request(store: SqlStore) -> Non
     Round((A,)).record(store, 1)
     Round().record(store, 2)
 
-    assert [""] == [each.owner for each in problems(store.diff("scan-1", "scan-2"))]
-    assert ["platform"] == [each.owner for each in problems(store.diff("scan-1", "scan-2", PlatformTeam()))]
+    assert [""] == [each.owner for each in problems(store.compare_scans("scan-1", "scan-2"))]
+    assert ["platform"] == [each.owner for each in problems(store.compare_scans("scan-1", "scan-2", PlatformTeam()))]

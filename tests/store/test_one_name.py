@@ -60,7 +60,7 @@ def test_a_finding_belongs_to_the_policy_with_such_checks(older: Path) -> None:
     """A mutation belongs to the mutating policy, every other check to the validating one."""
     upgrade(str(older))
     with open_store(str(older), clock) as store:
-        record = store.record("scan-1")
+        record = store.read_scan("scan-1")
     assert {"a": VALIDATING, "drifted": MUTATING} == {
         finding.finding.name: finding.finding.language for finding in record.findings()
     }
@@ -72,7 +72,7 @@ def test_the_same_checks_are_found_again(older: Path) -> None:
     upgrade(str(older))
     with open_store(str(older), clock) as store:
         Both((finding("a"), DRIFT)).record(store, 2)
-        assert {"a": "open", "drifted": "open"} == statuses(store.record("scan-2").findings())
+        assert {"a": "open", "drifted": "open"} == statuses(store.read_scan("scan-2").findings())
     with closing(sqlite3.connect(older)) as connection:
         assert (2, 2) == tuple(
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("checks", "findings")

@@ -53,8 +53,8 @@ def test_a_finding_out_of_reach_stays_open(store: SqlStore, blind: Round) -> Non
     Round((OPEN,)).record(store, 1)
     scan = blind.record(store, 2)
 
-    assert (0, 1) == (scan.resolved, store.record("scan-2").unchecked)
-    assert "open" == store.finding(OPEN.fingerprint).stored.status.replace("new", "open")
+    assert (0, 1) == (scan.resolved, store.read_scan("scan-2").unchecked)
+    assert "open" == store.find_finding(OPEN.fingerprint).stored.status.replace("new", "open")
 
 
 def test_a_document_that_was_unreadable_before_hides_nothing_new(store: SqlStore) -> None:
@@ -95,7 +95,7 @@ def test_a_missing_finding_within_reach_is_resolved(store: SqlStore, sighted: Ro
     Round((OPEN,)).record(store, 1)
     scan = sighted.record(store, 2)
 
-    assert (1, 0) == (scan.resolved, store.record("scan-2").unchecked)
+    assert (1, 0) == (scan.resolved, store.read_scan("scan-2").unchecked)
 
 
 def test_cluster_scoped_objects_lie_in_no_namespace(store: SqlStore) -> None:
@@ -131,8 +131,8 @@ def test_a_scan_resolves_no_finding_of_a_concurrent_scan(store: SqlStore) -> Non
     Round((OPEN,)).record(store, 3)
     late = store.finish("scan-2", Round().end(2))
 
-    assert (0, 1) == (late.resolved, store.record("scan-2").unchecked)
-    assert {"old": "resolved"} == statuses(store.record("scan-3").resolved())
+    assert (0, 1) == (late.resolved, store.read_scan("scan-2").unchecked)
+    assert {"old": "resolved"} == statuses(store.read_scan("scan-3").resolved_findings())
 
 
 def test_concurrent_scans_of_different_namespaces_resolve_findings(store: SqlStore) -> None:
@@ -233,6 +233,7 @@ def reaches(each: Round, item: Finding) -> bool:
 NUMBERS = count()
 
 
+@pytest.mark.long
 @given(history=st.lists(rounds, min_size=1, max_size=6))
 @SETTINGS
 def test_any_history_keeps_the_promises(store: SqlStore, history: list[Round]) -> None:
@@ -258,7 +259,7 @@ def record_in_two_pages(store: SqlStore, number: int, each: Round) -> None:
     store.begin(each.start(number))
     for portion in (each.findings[::2], each.findings[1::2]):
         for page in replace(each, findings=portion).pages():
-            store.page(f"scan-{number}", page)
+            store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", each.end(number))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,17 +26,18 @@ from tests.store.test_waivers import record
 NUMBERS = count(1)
 
 
+@pytest.mark.long
 @given(scans=st.lists(found, min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_sums_by_policy_are_those_of_the_problems(store: SqlStore, scans: list[tuple[Finding, ...]]) -> None:
     """Problems, refused ones and new ones, after any scans of a cluster."""
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")
     stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
-    read = store.record(stored[-1].id)
+    read = store.read_scan(stored[-1].id)
     by_policy, by_workload = Counter[object](), Counter[object]()
     for group in problem_groups(read, Triage(DEFAULT_SETTINGS, read)):
         by_policy.update(_named((group.language, group.policy), group.number, group.refused, group.new))
-    for each in store.record(stored[-1].id).open_workloads(frozenset()):
+    for each in store.read_scan(stored[-1].id).open_workloads(frozenset()):
         by_workload.update(_named(each.policy, each.problems, each.refused, each.new))
 
     assert +by_policy == +by_workload
@@ -49,8 +51,8 @@ def test_the_objects_of_a_workload_are_one_problem_of_it(store: SqlStore) -> Non
     """Two pods of a rollout count once, under the name of the top of their controllers; an object alone has its own."""
     record_pods(store, 1, [finding(name, kind="Pod") for name in ("web-5d4f-1", "web-5d4f-2")])
     Round((finding("alone"),), cluster=ClusterIdentity("other")).record(store, 2)
-    [rollout] = store.record("scan-1").open_workloads(frozenset())
-    [alone] = store.record("scan-2").open_workloads(frozenset())
+    [rollout] = store.read_scan("scan-1").open_workloads(frozenset())
+    [alone] = store.read_scan("scan-2").open_workloads(frozenset())
 
     assert ("ReplicaSet", "shop", "web-5d4f", 1) == (rollout.kind, rollout.namespace, rollout.name, rollout.problems)
     assert ("Deployment", "shop", "alone", 1) == (alone.kind, alone.namespace, alone.name, alone.problems)
@@ -60,7 +62,7 @@ def test_waived_rows_count_nowhere(store: SqlStore) -> None:
     """A workload of which every finding is waived is not in the list."""
     waivers = WaiverSet((waiver("w", object="a"),))
     record(store, 1, waivers, Round((finding("a"), finding("b"))))
-    read = store.record("scan-1")
+    read = store.read_scan("scan-1")
     waived = Triage(replace(DEFAULT_SETTINGS, waivers=waivers), read).waived.rows
 
-    assert ["b"] == [each.name for each in store.record("scan-1").open_workloads(waived)]
+    assert ["b"] == [each.name for each in store.read_scan("scan-1").open_workloads(waived)]

@@ -22,7 +22,7 @@ from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Violated
 from scanner.store import open_reader, open_store, upgrade
 from scanner.store.database.address import Address, address_of
-from scanner.store.database.engine import engine_for, reading_engine_for
+from scanner.store.database.engine import make_engine, make_reading_engine
 from tests.requirements import POSTGRES
 from tests.store.databases import count, execute
 from tests.store.made import Round, clock, finding
@@ -53,7 +53,7 @@ def test_the_write_ahead_log_is_private(tmp_path: Path) -> None:
 
 def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
     """SQLite uses the write-ahead log, foreign keys, and a timeout of a minute."""
-    with engine_for(address_of(str(tmp_path / "assay.db"))).connect() as connection:
+    with make_engine(address_of(str(tmp_path / "assay.db"))).connect() as connection:
         pragmas = ("journal_mode", "foreign_keys", "busy_timeout")
         values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
 
@@ -69,7 +69,7 @@ def test_a_new_file_is_opened_while_another_process_writes_to_it(tmp_path: Path,
         other.execute(begin)
         end = threading.Timer(0.3, lambda: other.execute("COMMIT"))
         end.start()
-        with engine_for(address_of(str(path))).connect() as connection:
+        with make_engine(address_of(str(path))).connect() as connection:
             assert "wal" == connection.execute(text("PRAGMA journal_mode")).scalar()
         end.join()
 
@@ -79,7 +79,7 @@ def test_a_reopened_database_has_its_scans(fresh: str) -> None:
     with open_store(fresh, clock) as store:
         Round((finding("a"),)).record(store, 1)
     with open_store(fresh, clock) as store:
-        assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
+        assert [finding("a")] == [item.finding for item in store.read_scan("scan-1").findings()]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_an_address_is_shown_without_its_secrets(option: str) -> None:
     """Secrets in every part and encoding of the URL are masked, and in the driver's errors too."""
     address = address_of(f"postgresql://u:{quote(SECRET)}@host/x?{option}={quote(SECRET)}&connect_timeout=5")
 
-    assert "postgresql://u:***@host/x?connect_timeout=5" == address.shown
-    assert "[redacted] and [redacted]" == address.masked(f"{SECRET} and {quote(SECRET)}")
+    assert "postgresql://u:***@host/x?connect_timeout=5" == address.text
+    assert "[redacted] and [redacted]" == address.mask(f"{SECRET} and {quote(SECRET)}")
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
@@ -122,7 +122,7 @@ def test_every_scheme_of_postgresql_is_one_address(scheme: str) -> None:
 
     assert ("postgresql+psycopg", "postgresql://u@host/x", None) == (
         address.url.drivername,
-        address.shown,
+        address.text,
         address.path,
     )
 
@@ -190,8 +190,8 @@ def test_a_full_disk_is_reported_and_the_scan_stays_unfinished(tmp_path: Path) -
         store.begin(Round().start(2))
         store.close()
         with full_disk(), pytest.raises(StoreError, match=r"the disk is full.*Free some space"):
-            store.page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
-        assert [finding("a")] == [item.finding for item in store.record("scan-1").findings()]
+            store.write_page("scan-2", Round(tuple(finding(str(number)) for number in range(999))).page())
+        assert [finding("a")] == [item.finding for item in store.read_scan("scan-1").findings()]
 
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
@@ -304,14 +304,14 @@ def test_reading_does_not_wait_for_writing(tmp_path: Path) -> None:
         with engine.connect() as writer:
             writer.exec_driver_sql("BEGIN IMMEDIATE")
             writer.exec_driver_sql("DELETE FROM tallies")
-            counted = store.record("scan-1").tallies
+            counted = store.read_scan("scan-1").tallies
             writer.rollback()
         engine.dispose()
 
     assert 1 == sum(counted.values())
 
 
-@pytest.mark.parametrize("engine_of", [engine_for, reading_engine_for])
+@pytest.mark.parametrize("engine_of", [make_engine, make_reading_engine])
 def test_engines_share_compiled_statements(url: str, engine_of: Callable[[Address], Engine]) -> None:
     """A statement that one engine has compiled is not compiled by the next."""
     compilations = []
@@ -325,7 +325,7 @@ def test_engines_share_compiled_statements(url: str, engine_of: Callable[[Addres
         compilations.append(1)
         return "1"
 
-    for engine in (engine_for(address_of(url)), engine_of(address_of(url))):
+    for engine in (make_engine(address_of(url)), engine_of(address_of(url))):
         with engine.connect() as connection:
             assert 1 == connection.execute(select(One())).scalar()
         engine.dispose()
@@ -336,7 +336,7 @@ def test_engines_share_compiled_statements(url: str, engine_of: Callable[[Addres
 def test_databases_of_two_kinds_share_no_statement(tmp_path: Path) -> None:
     """A statement has another text in each."""
     urls = (f"sqlite:///{tmp_path / 'assay.db'}", POSTGRES.require())
-    engines = [engine_for(address_of(url)) for url in urls]
+    engines = [make_engine(address_of(url)) for url in urls]
     for engine in engines:
         engine.dispose()
 

@@ -54,7 +54,7 @@ def test_only_a_scan_with_an_equal_request_resolves(
     first.record(store, 1)
     scan = second.record(store, 2)
 
-    assert (resolved, 1 - resolved) == (scan.resolved, store.record("scan-2").unchecked)
+    assert (resolved, 1 - resolved) == (scan.resolved, store.read_scan("scan-2").unchecked)
 
 
 def test_alternating_scans_resolve_their_own_findings(store: SqlStore) -> None:
@@ -79,4 +79,4 @@ def test_outcomes_that_depend_on_the_requester_are_counted_apart(store: SqlStore
     """The keys of the tallies mark them."""
     Asking((A,), depends=True).record(store, 1)
 
-    assert [True] == [key.requester for key in store.record("scan-1").tallies]
+    assert [True] == [key.requester for key in store.read_scan("scan-1").tallies]

@@ -9,7 +9,7 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.documents import KINDS, Document, namespace, rule
 from tests.documents import binding as bound
 from tests.store.cluster_stories import RULES, SETS, deployment, replica_set, running
@@ -58,18 +58,18 @@ def test_an_older_list_changes_no_workload_that_a_later_scan_saw(store: SqlStore
         *(old["status"], old["workload_kind"]),
         *(new["status"], new["workload_kind"]),
     )
-    assert [new["problem"]] == [each.id for each in problems(first.by_problem())]
-    assert {new["problem"], old["problem"]} == {each.id for each in problems(second.by_problem())}
+    assert [new["problem"]] == [each.id for each in problems(first.findings_by_problem())]
+    assert {new["problem"], old["problem"]} == {each.id for each in problems(second.findings_by_problem())}
     assert [] == problems_of(url)
 
 
 def test_an_older_list_moves_nothing_back(store: SqlStore) -> None:
     """The older scan has the finding with its problem of now, as something that was open before: no gate fails."""
     first, second = orphaned(store)
-    [now] = [each for each in problems(second.by_problem()) if each.status == "open"]
+    [now] = [each for each in problems(second.findings_by_problem()) if each.status == "open"]
 
     assert [("open", now.id)] == [(stored.status, stored.problem) for stored in first.findings()]
-    assert (0, 0, 0) == (first.scan.new, first.scan.resolved, store.problem_counts(first.scan.id).new)
+    assert (0, 0, 0) == (first.scan.new, first.scan.resolved, store.count_problems(first.scan.id).new)
 
 
 def with_message(team: str, version: int) -> Document:
@@ -129,7 +129,7 @@ def test_an_object_that_an_older_list_alone_has_is_gone(store: SqlStore, url: st
     assert [] == problems_of(url)
     own.scan((*RULES, WEB, OLD), resource_version="400")
     assert [] == problems_of(url)
-    assert 1 <= prune(url, Rule(1), DAWN + timedelta(days=9)).scans
+    assert 1 <= prune(url, RetentionRule(1), DAWN + timedelta(days=9)).scans
     assert [] == problems_of(url)
 
 
@@ -147,9 +147,9 @@ def test_an_outdated_finding_is_not_counted_as_resolved(store: SqlStore) -> None
     """The explanation of a problem has the finding once, as it ended."""
     own = story(store)
     before = own.scan((*RULES, WEB, OLD, POD))
-    [problem] = problems(before.by_problem())
+    [problem] = problems(before.findings_by_problem())
     overlapping(own, (*RULES, WEB, OLD, POD), (*RULES, WEB, OLD))
-    explained = store.problem(problem.id)
+    explained = store.find_problem(problem.id)
 
     assert (0, 1, 0) == (explained.open, explained.resolved, explained.alone)
     assert ["resolved"] == [each.stored.status for each in explained.findings]
@@ -163,8 +163,8 @@ def test_an_outdated_finding_is_explained_as_it_ended(store: SqlStore) -> None:
     [stored] = first.findings()
 
     assert ("resolved", "noObjects") == (
-        store.finding(stored.id).stored.status,
-        store.finding(stored.id).stored.resolution,
+        store.find_finding(stored.id).stored.status,
+        store.find_finding(stored.id).stored.resolution,
     )
 
 
@@ -176,7 +176,7 @@ def test_an_outdated_finding_that_goes_on_is_explained_as_the_next_one(store: Sq
     first, second = overlapping(own, (*RULES, WEB, OLD, POD), (*RULES, WEB, OLD, again))
     [outdated], [following] = first.findings(), second.findings()
 
-    assert ("outdated", following.id) == (outdated.status, store.finding(outdated.id).stored.id)
+    assert ("outdated", following.id) == (outdated.status, store.find_finding(outdated.id).stored.id)
 
 
 def test_a_problem_of_outdated_findings_alone_was_never_open(store: SqlStore) -> None:
@@ -185,7 +185,7 @@ def test_a_problem_of_outdated_findings_alone_was_never_open(store: SqlStore) ->
     own.scan((*RULES, WEB, OLD))
     first, _ = overlapping(own, (*RULES, WEB, OLD, POD), (*RULES, WEB, OLD))
     [stored] = first.findings()
-    explained = store.problem(stored.problem)
+    explained = store.find_problem(stored.problem)
 
     assert (0, 0, 1) == (explained.open, explained.resolved, explained.alone)
     assert ["outdated"] == [each.stored.status for each in explained.findings]

@@ -104,8 +104,8 @@ def test_no_message_has_the_password_that_the_server_repeats(
 def test_an_option_that_is_not_known_to_be_harmless_is_not_shown(query: str) -> None:
     """Neither in messages, nor if the server repeats it."""
     address = address_of(f"postgresql://me@host/x?{query}&sslmode=require")
-    assert ("postgresql://me@host/x?sslmode=require", False) == (address.shown, address.is_shown_whole)
-    assert "hunter2" not in address.masked("invalid value: hunter2, -c app.token=hunter2")
+    assert ("postgresql://me@host/x?sslmode=require", False) == (address.text, address.is_shown_whole)
+    assert "hunter2" not in address.mask("invalid value: hunter2, -c app.token=hunter2")
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:hunter@2@host/x", "postgresql://me:hunter@2/host/x@y/z"])

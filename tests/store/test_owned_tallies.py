@@ -14,7 +14,7 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, Examined
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.model.scans.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
@@ -47,11 +47,13 @@ class Pod:
     second: str
 
     @property
-    def examined(self) -> Examined:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         controller = Controller("v1", "Pod", "top", "") if self.controlled else None
         labels = (("team", self.team),) if self.team else ()
-        return Examined(PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels)
+        return PopulationMember(
+            PODS, self.namespace, self.name, f"uid-{self.namespace}-{self.name}", controller, labels
+        )
 
     def findings(self) -> list[Finding]:
         """The findings of both checks."""
@@ -110,8 +112,8 @@ def page_of(pods: list[Pod]) -> PageResult:
         len(pods),
         tuple(found),
         dict(tallies),
-        examined=population.packed([pod.examined for pod in pods]),
-        sets=object_sets.packed(ObjectSets(len(pods), dict(sets))),
+        examined=population.pack([pod.examined for pod in pods]),
+        sets=object_sets.pack(ObjectSets(len(pods), dict(sets))),
         places=tuple(places[identity_of(each)[:2]] for each in found),
     )
 
@@ -136,11 +138,13 @@ def scanned(store: SqlStore, pods: list[Pod], teams: dict[str, str], number: int
     """The record of a scan of a cluster; `teams` are the labels of its namespaces."""
     each = Round(coverage=(listed("Pod"),), cluster=ClusterIdentity(f"cluster-{number}", source=PROD.source))
     store.begin(each.start(number))
-    store.page(f"scan-{number}", page_of(pods))
-    namespaces = [Examined(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team]
-    store.controllers(f"scan-{number}", NAMESPACES, population.packed(namespaces))
+    store.write_page(f"scan-{number}", page_of(pods))
+    namespaces = [
+        PopulationMember(NAMESPACES, "", name, "", None, (("team", team),)) for name, team in teams.items() if team
+    ]
+    store.write_controllers(f"scan-{number}", NAMESPACES, population.pack(namespaces))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("", "Pod"): True}))
-    return store.record(f"scan-{number}")
+    return store.read_scan(f"scan-{number}")
 
 
 def naive(pods: list[Pod], teams: dict[str, str]) -> Counter[tuple[str, TallyKey]]:
@@ -162,11 +166,11 @@ teams_of_namespaces = st.fixed_dictionaries({name: st.sampled_from(["", "red", "
 def test_outcomes_by_owner_are_those_of_every_object(store: SqlStore, pods: list[Pod], teams: dict[str, str]) -> None:
     """Sets and findings give the numbers that a look at each object gives, and the same score."""
     record = scanned(store, pods, teams, next(NUMBERS))
-    counted = summed(record.tallies_by(OWNER_OF))
+    counted = summed(record.tallies_by_owner(OWNER_OF))
 
     assert naive(pods, teams) == counted
     assert naive_scores(record, naive(pods, teams)) == owner_scores(
-        record.tallies_by(OWNER_OF), Scores(record, default_severity)
+        record.tallies_by_owner(OWNER_OF), Scores(record, default_severity)
     )
     assert sum(record.tallies.values()) == counted.total()
 
@@ -178,7 +182,7 @@ def naive_scores(record: StoredScan, counted: Counter[tuple[str, TallyKey]]) -> 
         owner: Scores(
             replace(record, tallies={key: number for (of, key), number in counted.items() if of == owner}),
             default_severity,
-        ).whole()
+        ).score_scan()
         for owner in owners
     }
 

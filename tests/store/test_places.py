@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scanner.model.scans.place import Place, PlacedObject
 from scanner.store import SqlStore
-from scanner.store.catalog.places import places_of, plain
+from scanner.store.catalog.places import decode_places, encode_places
 
 from .made import Round, finding
 from .test_integrity import problems_of
@@ -25,20 +25,20 @@ OBJECTS = st.lists(
 @given(OBJECTS)
 def test_every_place_is_read_as_it_was_written(objects: list[PlacedObject]) -> None:
     """Also those of names of any characters."""
-    places = places_of(plain(objects))
+    places = decode_places(encode_places(objects))
 
-    assert [each.place for each in objects] == [places.of(*each[:4]) for each in objects]
+    assert [each.place for each in objects] == [places.find(*each[:4]) for each in objects]
 
 
 @given(OBJECTS)
 def test_an_order_is_not_stored(objects: list[PlacedObject]) -> None:
     """So two scans of the same files share their places."""
-    assert plain(objects) == plain(objects[::-1])
+    assert encode_places(objects) == encode_places(objects[::-1])
 
 
 def test_an_unknown_object_has_no_place() -> None:
     """None, not that of its neighbour."""
-    assert places_of(plain([POD])).of("", "Pod", "shop", "other") is None
+    assert decode_places(encode_places([POD])).find("", "Pod", "shop", "other") is None
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -46,11 +46,11 @@ def test_a_scan_has_its_places(store: SqlStore, url: str, number: int) -> None:
     """The second scan of the same files has them too, and the database is sound."""
     for each in range(1, number + 1):
         Round(FOUND).record(store, each)
-        store.place(f"scan-{each}", [POD])
-    places = store.record(f"scan-{number}").places()
+        store.write_places(f"scan-{each}", [POD])
+    places = store.read_scan(f"scan-{number}").places()
 
     assert places is not None
-    assert Place("shop/web.yaml", 7) == places.of("", "Pod", "shop", "web")
+    assert Place("shop/web.yaml", 7) == places.find("", "Pod", "shop", "web")
     assert [] == problems_of(url)
 
 
@@ -58,4 +58,4 @@ def test_a_scan_of_a_cluster_has_none(store: SqlStore) -> None:
     """A report can tell it from a scan of files without objects."""
     Round(FOUND).record(store, 1)
 
-    assert store.record("scan-1").places() is None
+    assert store.read_scan("scan-1").places() is None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import InvocationKey, ObjectSets, SetKey
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, Examined, RecordedObject, Workload
+from scanner.model.population import Controller, PopulationMember, RecordedObject, Workload
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import ClusterIdentity, CoverageState, PageResult, Scope
 from scanner.store import SqlStore
@@ -45,11 +46,11 @@ class Pod:
     pattern: int | None
 
     @property
-    def examined(self) -> Examined:
+    def examined(self) -> PopulationMember:
         """The record of the object."""
         controller = Controller("apps/v1", "ReplicaSet", "web-1", "") if self.controlled else None
         labels = (("team", self.team),) if self.team else ()
-        return Examined(PODS, self.namespace, self.name, self.uid, controller, labels)
+        return PopulationMember(PODS, self.namespace, self.name, self.uid, controller, labels)
 
     @property
     def recorded(self) -> tuple[object, ...]:
@@ -74,7 +75,7 @@ class Listing:
         store.begin(each.start(number))
         seen = [pod for pod in self.pods if not self.scope.namespaces or pod.namespace in self.scope.namespaces]
         for start in range(0, len(seen), 2):
-            store.page(f"scan-{number}", page(seen[start : start + 2]))
+            store.write_page(f"scan-{number}", page(seen[start : start + 2]))
         controllers = {("apps", "ReplicaSet"): True}
         store.finish(f"scan-{number}", replace(each.end(number), controllers=controllers))
 
@@ -93,8 +94,8 @@ def page(pods: Sequence[Pod]) -> PageResult:
         1,
         len(pods),
         len(pods),
-        examined=population.packed(records),
-        sets=object_sets.packed(ObjectSets(len(pods), sets)),
+        examined=population.pack(records),
+        sets=object_sets.pack(ObjectSets(len(pods), sets)),
     )
 
 
@@ -121,6 +122,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.long
 @given(history=st.lists(listings, min_size=1, max_size=5))
 @SETTINGS
 def test_every_scan_keeps_the_objects_and_sets_of_its_day(store: SqlStore, history: list[Listing]) -> None:
@@ -139,11 +141,11 @@ def test_every_scan_keeps_the_objects_and_sets_of_its_day(store: SqlStore, histo
 
 def day_of(store: SqlStore, number: int) -> tuple[Any, ...]:
     """The population of a scan, and the objects of each check by reason."""
-    record = store.record(f"scan-{number}")
+    record = store.read_scan(f"scan-{number}")
     objects = list(record.population())
     sets = {
         (each.check, reason): names_in(objects, ids)
-        for each in record.evaluated()
+        for each in record.evaluated_objects()
         for reason, ids in {"": each.evaluated, **each.not_evaluated}.items()
         if ids.count
     }
@@ -187,15 +189,15 @@ def test_controllers_that_were_read_give_the_workload(store: SqlStore) -> None:
     each = Round(coverage=(listed("Pod"),))
     reference = Controller("apps/v1", "ReplicaSet", "web-1", "r")
     above = Controller("apps/v1", "Deployment", "web", "d")
-    pod = Examined(PODS, "a", "web-1-x", "p", reference)
+    pod = PopulationMember(PODS, "a", "web-1-x", "p", reference)
     deployments = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
     store.begin(each.start(1))
-    store.page("scan-1", replace(page([POD]), examined=population.packed([pod])))
-    store.controllers("scan-1", SETS, population.packed([Examined(SETS, "a", "web-1", "r", above)]))
-    store.controllers("scan-1", deployments, population.packed([Examined(deployments, "a", "web", "d")]))
+    store.write_page("scan-1", replace(page([POD]), examined=population.pack([pod])))
+    store.write_controllers("scan-1", SETS, population.pack([PopulationMember(SETS, "a", "web-1", "r", above)]))
+    store.write_controllers("scan-1", deployments, population.pack([PopulationMember(deployments, "a", "web", "d")]))
     kinds = {("apps", "ReplicaSet"): True, ("apps", "Deployment"): True}
     store.finish("scan-1", replace(each.end(1), controllers=kinds))
-    [recorded] = store.record("scan-1").population()
+    [recorded] = store.read_scan("scan-1").population()
     assert Workload("apps/v1", "Deployment", "a", "web") == recorded.workload
 
 
@@ -207,7 +209,7 @@ def test_a_check_that_becomes_not_auditable_resolves_nothing(store: SqlStore) ->
     store.begin(each.start(2))
     result = page_of((kept,), "apps/v1", "Deployment")
     key = SetKey(InvocationKey(kept.language, kept.policy, kept.binding), ((CHECK, "notAuditable"),))
-    store.page("scan-2", replace(result, findings=(), places=(), sets=object_sets.packed(ObjectSets(1, {key: 1}))))
+    store.write_page("scan-2", replace(result, findings=(), places=(), sets=object_sets.pack(ObjectSets(1, {key: 1}))))
     scan = store.finish("scan-2", each.end(2))
-    assert (1, 1) == (scan.resolved, store.record("scan-2").unchecked)
-    assert {"gone": "resolved"} == statuses(store.record("scan-2").resolved())
+    assert (1, 1) == (scan.resolved, store.read_scan("scan-2").unchecked)
+    assert {"gone": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())

@@ -18,18 +18,18 @@ from tests.store.test_population import ALL, NUMBERS, SETTINGS, Listing, listing
 
 def pages_of(store: SqlStore, number: int, limit: int) -> list[tuple[CountedObject, ...]]:
     """The pages of the population of a scan."""
-    page = store.population_page(f"scan-{number}", limit=limit)
+    page = store.read_population_page(f"scan-{number}", limit=limit)
     pages = [page.objects]
     while page.next is not None:
-        page = store.population_page(f"scan-{number}", after=page.next, limit=limit)
+        page = store.read_population_page(f"scan-{number}", after=page.next, limit=limit)
         pages.append(page.objects)
     return pages
 
 
 def whole(store: SqlStore, number: int) -> list[CountedObject]:
     """The objects of a scan with the numbers of the sets that have them."""
-    record = store.record(f"scan-{number}")
-    checks = list(record.evaluated())
+    record = store.read_scan(f"scan-{number}")
+    checks = list(record.evaluated_objects())
     return [
         CountedObject(
             item,
@@ -40,6 +40,7 @@ def whole(store: SqlStore, number: int) -> list[CountedObject]:
     ]
 
 
+@pytest.mark.long
 @given(history=st.lists(listings, min_size=1, max_size=4), limit=st.integers(1, 4))
 @SETTINGS
 def test_pages_are_the_population_of_the_day(store: SqlStore, history: list[Listing], limit: int) -> None:
@@ -51,15 +52,15 @@ def test_pages_are_the_population_of_the_day(store: SqlStore, history: list[List
     for number, _ in scans:
         pages, expected = pages_of(store, number, limit), whole(store, number)
         assert expected == [each for page in pages for each in page]
-        assert len(expected) == store.population_page(f"scan-{number}", limit=limit).total
+        assert len(expected) == store.read_population_page(f"scan-{number}", limit=limit).total
         assert all(len(page) == limit for page in pages[:-1])
 
 
 def test_a_kind_is_a_part_of_the_population(store: SqlStore) -> None:
     """A kind that the scan did not list has no objects."""
     ALL.record(store, 1)
-    assert 2 == store.population_page("scan-1", kind="Pod", limit=9).total
-    assert ((), 0, None) == store.population_page("scan-1", kind="Node", limit=9)
+    assert 2 == store.read_population_page("scan-1", kind="Pod", limit=9).total
+    assert ((), 0, None) == store.read_population_page("scan-1", kind="Node", limit=9)
 
 
 @pytest.mark.parametrize("number", [-1, 99, 2**31, 2**53])
@@ -67,4 +68,4 @@ def test_a_place_that_no_object_has_is_refused(store: SqlStore, number: int) -> 
     """Also a number that no database stores."""
     ALL.record(store, 1)
     with pytest.raises(UsageError, match="Begin with its first page"):
-        store.population_page("scan-1", after=PlaceOfPage(0, number), limit=9)
+        store.read_population_page("scan-1", after=PlaceOfPage(0, number), limit=9)

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.store.history.population import (
-    Change,
-    Close,
+    ChangeInterval,
+    CloseInterval,
     Content,
     Identity,
-    InForce,
-    Keep,
-    Open,
-    Repeat,
-    Seen,
+    IntervalInForce,
+    KeepInterval,
+    OpenInterval,
+    RepeatObject,
+    SeenObject,
     Step,
-    plan,
+    plan_steps,
 )
 
 NEVER = 10**9
@@ -57,40 +57,40 @@ class Table:
 
     def scan(self, revision: int, objects: Sequence[tuple[Identity, Content]], reached: frozenset[str]) -> list[int]:
         """Apply a scan, and return the object of each place of the list."""
-        seen = [Seen(identity, content, place) for place, (identity, content) in enumerate(objects)]
+        seen = [SeenObject(identity, content, place) for place, (identity, content) in enumerate(objects)]
         ordered = sorted(seen, key=lambda each: each.identity)
         own: dict[int, int] = {}
         current = -1
-        for step in plan(self.in_force(), ordered, lambda row: row.identity.namespace in reached):
+        for step in plan_steps(self.in_force(), ordered, lambda row: row.identity.namespace in reached):
             current = self.apply(step, revision, current)
-            if not isinstance(step, Close):
+            if not isinstance(step, CloseInterval):
                 own[step.seen.item] = current
         return [own[place] for place in range(len(objects))]
 
-    def in_force(self) -> list[InForce]:
+    def in_force(self) -> list[IntervalInForce]:
         """The open intervals, sorted."""
         return sorted(
-            InForce(each.identity, each.content, each.number, each.since)
+            IntervalInForce(each.identity, each.content, each.number, each.since)
             for each in self.intervals
             if each.until == NEVER
         )
 
     def apply(self, step: Step[int], revision: int, current: int) -> int:
-        """Apply a step. Return its object, which a `Repeat` shares with the step before it."""
+        """Apply a step. Return its object, which a `RepeatObject` shares with the step before it."""
         match step:
-            case Close(number):
+            case CloseInterval(number):
                 self.end(number, revision)
-            case Open(seen):
+            case OpenInterval(seen):
                 self.objects += 1
                 self.intervals.append(Interval(self.objects, seen.identity, seen.content, revision))
                 return self.objects
-            case Change(number, seen):
+            case ChangeInterval(number, seen):
                 self.end(number, revision)
                 self.intervals.append(Interval(number, seen.identity, seen.content, revision))
                 return number
-            case Keep(number, _):
+            case KeepInterval(number, _):
                 return number
-            case Repeat():
+            case RepeatObject():
                 pass
         return current
 
@@ -153,8 +153,8 @@ def named(name: str) -> Identity:
 @pytest.mark.parametrize(
     "steps",
     [
-        lambda: plan([InForce(named("b"), (0, 0), 1, 1), InForce(named("a"), (0, 0), 2, 1)], []),
-        lambda: plan([], [Seen(named("b"), (0, 0), 1), Seen(named("a"), (0, 0), 1)]),
+        lambda: plan_steps([IntervalInForce(named("b"), (0, 0), 1, 1), IntervalInForce(named("a"), (0, 0), 2, 1)], []),
+        lambda: plan_steps([], [SeenObject(named("b"), (0, 0), 1), SeenObject(named("a"), (0, 0), 1)]),
     ],
 )
 def test_a_stream_that_is_not_sorted_raises(steps: Callable[[], object]) -> None:
@@ -171,7 +171,7 @@ def test_a_plan_is_lazy(count: int) -> None:
     def objects() -> object:
         for number in range(count):
             read.append(number)
-            yield Seen(named(f"{number:03}"), (0, 0), number)
+            yield SeenObject(named(f"{number:03}"), (0, 0), number)
 
-    next(plan([], objects()))  # type: ignore[arg-type]
+    next(plan_steps([], objects()))  # type: ignore[arg-type]
     assert 2 >= len(read)

@@ -10,7 +10,7 @@ import pytest
 from scanner.model.scans.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import execute, rows
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_previews import PREVIEW, Previewing
@@ -46,14 +46,14 @@ def filled(store: SqlStore) -> SqlStore:
 
 def test_a_scan_with_an_assumed_binding_is_a_preview(filled: SqlStore) -> None:
     """The flag alone makes none: a policy that is bound already needs no assumption."""
-    assert [False, True, True, False] == [filled.record(f"scan-{number}").scan.preview for number in (1, 2, 3, 4)]
+    assert [False, True, True, False] == [filled.read_scan(f"scan-{number}").scan.preview for number in (1, 2, 3, 4)]
 
 
 def test_the_default_difference_leaves_previews_out(filled: SqlStore) -> None:
     """On both sides, also if a preview is the newest scan."""
     DigestedPreview((A, B)).record(filled, 5)
 
-    assert ("scan-1", "scan-4") == filled.newest_scans_to_compare(filled.cluster())
+    assert ("scan-1", "scan-4") == filled.find_newest_scans_to_compare(filled.cluster())
 
 
 @pytest.mark.parametrize("later", [2, 3, 4])
@@ -61,19 +61,19 @@ def test_a_scan_and_a_preview_are_compared_with_the_newest_scan_before_that_is_n
     filled: SqlStore, later: int
 ) -> None:
     """Two previews in a row have the same baseline."""
-    assert "scan-1" == filled.earlier_scan_to_compare(f"scan-{later}")
+    assert "scan-1" == filled.find_earlier_scan_to_compare(f"scan-{later}")
 
 
 def test_a_gate_is_compared_with_no_preview(filled: SqlStore) -> None:
     """The problem that a preview saw first is new in the first scan after it."""
-    counts = filled.problem_counts("scan-4")
+    counts = filled.count_problems("scan-4")
 
     assert (1, "scan-1") == (counts.new, counts.baseline.id if counts.baseline else "")
 
 
 def test_the_banner_compares_with_no_preview(filled: SqlStore) -> None:
     """The rules are those of the scan before the previews."""
-    record = filled.record("scan-4")
+    record = filled.read_scan("scan-4")
 
     assert ("scan-1", ()) == (record.comparable.id if record.comparable else "", record.changed_rules)
 
@@ -87,7 +87,7 @@ def test_a_day_with_a_preview_marks_no_changed_rules(filled: SqlStore) -> None:
 
 def test_the_list_of_scans_marks_no_changed_rules_after_a_preview(filled: SqlStore) -> None:
     """As the banner of the report."""
-    register = filled.record("scan-4").register
+    register = filled.read_scan("scan-4").register
     assert register is not None
 
     assert [False, False, False, False] == [line.rules_changed for line in register().lines]
@@ -95,21 +95,21 @@ def test_the_list_of_scans_marks_no_changed_rules_after_a_preview(filled: SqlSto
 
 def test_a_named_preview_is_compared(filled: SqlStore) -> None:
     """And the difference knows that it is one."""
-    found = filled.diff("scan-1", "scan-2")
+    found = filled.compare_scans("scan-1", "scan-2")
 
     assert (False, True) == (found.before.preview, found.now.preview)
-    assert ["b"] == [each.workload.name for kind in found.causes for each in found.listed(kind, None)]
+    assert ["b"] == [each.workload.name for kind in found.causes for each in found.list_problems(kind, None)]
 
 
 def test_a_prune_keeps_the_baseline_before_a_preview(filled: SqlStore, url: str) -> None:
     """Later scans are compared with the newest scan that is no preview, however old that is."""
     DigestedPreview((A, B)).record(filled, 5)
-    prune(url, Rule(1), ended(9))
-    kept = {scan.id for scan in filled.scans()} - filled.pruned(filled.scans())
+    prune(url, RetentionRule(1), ended(9))
+    kept = {scan.id for scan in filled.scans()} - filled.find_pruned_scans(filled.scans())
     Digested((A, B)).record(filled, 6)
 
     assert {"scan-4", "scan-5"} == kept
-    assert "scan-4" == filled.earlier_scan_to_compare("scan-6")
+    assert "scan-4" == filled.find_earlier_scan_to_compare("scan-6")
 
 
 def test_a_pruned_preview_is_no_baseline(store: SqlStore, url: str) -> None:
@@ -117,12 +117,12 @@ def test_a_pruned_preview_is_no_baseline(store: SqlStore, url: str) -> None:
     Digested((A,)).record(store, 1)
     DigestedPreview((A,)).record(store, 2)
     Digested((A,)).record(store, 3)
-    before = store.record("scan-3").comparable
-    prune(url, Rule(1), ended(9))
-    after = store.record("scan-3").comparable
+    before = store.read_scan("scan-3").comparable
+    prune(url, RetentionRule(1), ended(9))
+    after = store.read_scan("scan-3").comparable
 
     assert "scan-1" == (before.id if before else "") == (after.id if after else "")
-    assert {"scan-1", "scan-2"} == store.pruned(store.scans())
+    assert {"scan-1", "scan-2"} == store.find_pruned_scans(store.scans())
 
 
 def test_a_notification_is_compared_with_a_preview_about_which_its_route_was_notified(

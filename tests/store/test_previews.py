@@ -35,7 +35,7 @@ def test_a_preview_is_shown_with_its_scan(store: SqlStore) -> None:
     Round((A,)).record(store, 1)
     scan = previewed(A, PREVIEW).record(store, 2)
 
-    statuses = {finding.finding.policy: finding.status for finding in store.record("scan-2").findings()}
+    statuses = {finding.finding.policy: finding.status for finding in store.read_scan("scan-2").findings()}
     assert {"replicas": "open", "new": "preview"} == statuses
     assert (2, 0, 0) == (scan.findings, scan.new, scan.resolved)
 
@@ -45,10 +45,10 @@ def test_a_preview_is_seen_once_a_scan(store: SqlStore) -> None:
     round_ = previewed(PREVIEW)
     store.begin(round_.start(1))
     for _ in range(2):
-        store.page("scan-1", round_.page())
+        store.write_page("scan-1", round_.page())
 
     assert 1 == store.finish("scan-1", round_.end(1)).findings
-    assert 1 == len(list(store.record("scan-1").findings()))
+    assert 1 == len(list(store.read_scan("scan-1").findings()))
 
 
 @pytest.mark.parametrize("later", [Round((A,)), Round(()), previewed(A), previewed(A, PREVIEW)])
@@ -56,10 +56,10 @@ def test_no_later_scan_inherits_a_preview(store: SqlStore, later: Round) -> None
     """A preview is not open, resolved, unchecked or reopened in a later scan."""
     previewed(A, PREVIEW).record(store, 1)
     later.record(store, 2)
-    record = store.record("scan-2")
+    record = store.read_scan("scan-2")
 
     assert 0 == record.unchecked
-    assert [] == [stored for stored in record.resolved() if stored.finding.policy == "new"]
+    assert [] == [stored for stored in record.resolved_findings() if stored.finding.policy == "new"]
     assert {"preview"} >= {finding.status for finding in record.findings() if finding.finding.policy == "new"}
 
 
@@ -69,7 +69,7 @@ def test_an_older_scan_keeps_its_previews(store: SqlStore) -> None:
     Round((A,)).record(store, 2)
 
     assert ["preview"] == [
-        finding.status for finding in store.record("scan-1").findings() if finding.finding.policy == "new"
+        finding.status for finding in store.read_scan("scan-1").findings() if finding.finding.policy == "new"
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_preview_can_be_explained(store: SqlStore) -> None:
     for number in (1, 2):
         previewed(A, PREVIEW).record(store, number)
     Round((A,)).record(store, 3)
-    explained = store.finding(PREVIEW.fingerprint[:12])
+    explained = store.find_finding(PREVIEW.fingerprint[:12])
 
     assert ("preview", ended(2), "scan-2") == (explained.stored.status, explained.stored.last_seen, explained.scan.id)
     assert explained.policy is not None
@@ -91,5 +91,5 @@ def test_a_previewed_violation_is_new_when_its_policy_is_bound(store: SqlStore) 
     Round((A, real), policies=("replicas", "labels", "new"), bound=("replicas", "labels", "new")).record(store, 2)
 
     assert ["new"] == [
-        finding.status for finding in store.record("scan-2").findings() if finding.finding.policy == "new"
+        finding.status for finding in store.read_scan("scan-2").findings() if finding.finding.policy == "new"
     ]

@@ -19,7 +19,7 @@ A, B, C = finding("a"), finding("b"), finding("c")
 
 def counts(store: SqlStore, number: int, baseline: str = "") -> ProblemCounts:
     """The numbers of a scan, without its baseline."""
-    return replace(store.problem_counts(f"scan-{number}", baseline), baseline=None)
+    return replace(store.count_problems(f"scan-{number}", baseline), baseline=None)
 
 
 def test_each_outcome_is_counted(store: SqlStore) -> None:
@@ -75,18 +75,18 @@ def test_the_baseline_has_the_same_scope(store: SqlStore) -> None:
     Round((A,), scope=Scope(operation="update")).record(store, 4)
     Round((A,)).record(store, 5)
 
-    baseline = store.problem_counts("scan-5").baseline
+    baseline = store.count_problems("scan-5").baseline
     assert baseline is not None
     assert "scan-2" == baseline.id
-    assert store.problem_counts("scan-3").baseline is None
+    assert store.count_problems("scan-3").baseline is None
 
 
 def test_ids_of_a_report_are_a_baseline(store: SqlStore) -> None:
     """A report of another database has the same ids."""
     Round((A, B)).record(store, 1)
-    [problem] = [stored.problem for stored in store.record("scan-1").findings() if stored.finding.name == "a"]
+    [problem] = [stored.problem for stored in store.read_scan("scan-1").findings() if stored.finding.name == "a"]
 
-    assert 1 == store.problem_counts("scan-1", ids={problem}).new
+    assert 1 == store.count_problems("scan-1", ids={problem}).new
 
 
 def test_rows_of_an_older_version_are_problems_of_their_own(store: SqlStore, url: str) -> None:
@@ -103,4 +103,4 @@ def test_a_scan_of_another_cluster_is_no_baseline(store: SqlStore) -> None:
     Round((A,), cluster=ClusterIdentity("other")).record(store, 2)
 
     with pytest.raises(UsageError, match="scan of another cluster"):
-        store.problem_counts("scan-2", "scan-1")
+        store.count_problems("scan-2", "scan-1")

@@ -5,15 +5,18 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Errored, Finding
 from scanner.model.scans.register import PolicyDays
 from scanner.model.scans.scan import ClusterIdentity, ScanState
-from scanner.posture.grouped_problems import groups_among
+from scanner.posture.grouped_problems import count_groups
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
+
+pytestmark = pytest.mark.long
 
 NUMBERS = count(1)
 ITEMS = tuple(
@@ -40,8 +43,8 @@ def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tu
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")
     stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
 
-    scan = store.record(stored[-1].id)
-    assert groups_among(scan.by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
+    scan = store.read_scan(stored[-1].id)
+    assert count_groups(scan.findings_by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
 
 
 def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:
@@ -49,7 +52,7 @@ def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStor
     denied, warned = ITEMS[0], ITEMS[1]._replace(outcome=errored)
     Round((denied, warned)).record(store, 1)
 
-    [group] = store.record("scan-1").problem_groups(NO_ROWS)
+    [group] = store.read_scan("scan-1").problem_groups(NO_ROWS)
     assert ("Deny", "violated", 1, 1, 1) == group[2:]
 
 
@@ -58,7 +61,7 @@ def test_the_register_counts_the_scans_of_the_cluster(store: SqlStore) -> None:
     Round().record(store, 1)
     Round(state=ScanState.INCOMPLETE).record(store, 2)
     Round(cluster=ClusterIdentity("another")).record(store, 3)
-    register = store.record("scan-2").register()
+    register = store.read_scan("scan-2").register()
 
     assert {"complete": 1, "incomplete": 1} == register.scans
     assert ended(1) == register.last_complete
@@ -69,12 +72,12 @@ def test_the_register_has_the_failing_checks_of_each_policy_by_day(store: SqlSto
     """Days after the scan of the report are left out."""
     for number, items in ((1, ITEMS[:3]), (2, ITEMS[:1])):
         Round(items).record(store, number)
-    [first, second] = [store.record(f"scan-{number}").policy_days(None) for number in (1, 2)]
+    [first, second] = [store.read_scan(f"scan-{number}").policy_days(None) for number in (1, 2)]
 
     assert {"labels": [1], "replicas": [2]} == _failing(first)
     assert {"labels": [1], "replicas": [2, 1]} == _failing(second)
     for key, days in second.items():
-        assert {key: days} == store.record("scan-2").policy_days(key)
+        assert {key: days} == store.read_scan("scan-2").policy_days(key)
 
 
 def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) -> None:
@@ -83,7 +86,7 @@ def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) 
         Round().record(store, number)
     Round(cluster=ClusterIdentity("another")).record(store, 3)
 
-    lines = store.record("scan-2").register().lines
+    lines = store.read_scan("scan-2").register().lines
     assert [("scan-2", True), ("scan-1", True)] == [(line.id, line.alike) for line in lines]
 
 

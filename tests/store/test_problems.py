@@ -9,7 +9,7 @@ from pathlib import Path
 from scanner.audit import population
 from scanner.model.outcome import Check, CheckKind, Finding
 from scanner.model.policy import VALIDATING, Binding, Policy, Validation
-from scanner.model.population import Controller, Examined
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import ScanStart, StoredFinding
 from scanner.store import SqlStore, open_store
@@ -54,7 +54,7 @@ def test_findings_of_one_workload_are_one_problem(store: SqlStore) -> None:
     record_pods(store, 1, pods[:1])
     record_pods(store, 2, pods[1:])
 
-    first, second = (only(store.record(f"scan-{number}").findings()) for number in (1, 2))
+    first, second = (only(store.read_scan(f"scan-{number}").findings()) for number in (1, 2))
     assert first.problem == second.problem
     assert first.id != second.id
 
@@ -64,9 +64,9 @@ def record_pods(store: SqlStore, number: int, pods: list[Finding]) -> None:
     each = Round(tuple(pods), coverage=(listed("Pod"),))
     page = page_of(each.findings, "v1", "Pod")
     kind = Kind("", "v1", "Pod", "pods", namespaced=True)
-    examined = [Examined(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
+    examined = [PopulationMember(kind, pod.namespace, pod.name, pod.uid, SETS) for pod in pods]
     store.begin(each.start(number))
-    store.page(f"scan-{number}", replace(page, examined=population.packed(examined)))
+    store.write_page(f"scan-{number}", replace(page, examined=population.pack(examined)))
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "ReplicaSet"): True}))
 
 
@@ -75,7 +75,7 @@ def test_other_checks_and_other_workloads_are_other_problems(store: SqlStore) ->
     labels = finding("a", policy="labels")
     Round((A, B, labels)).record(store, 1)
 
-    assert 3 == len({stored.problem for stored in store.record("scan-1").findings()})
+    assert 3 == len({stored.problem for stored in store.read_scan("scan-1").findings()})
 
 
 def test_problems_have_the_same_ids_in_every_database(store: SqlStore, tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_problems_have_the_same_ids_in_every_database(store: SqlStore, tmp_path:
     Round((A,)).record(store, 1)
     with open_store(str(tmp_path / "second.db"), clock) as second:
         Round((B, A)).record(second, 7)
-        ids = {stored.finding.name: stored.problem for stored in second.record("scan-7").findings()}
+        ids = {stored.finding.name: stored.problem for stored in second.read_scan("scan-7").findings()}
 
-    assert ids["a"] == only(store.record("scan-1").findings()).problem
+    assert ids["a"] == only(store.read_scan("scan-1").findings()).problem
 
 
 def test_a_check_that_was_reworded_keeps_its_problem(store: SqlStore) -> None:
@@ -94,7 +94,7 @@ def test_a_check_that_was_reworded_keeps_its_problem(store: SqlStore) -> None:
     edited = finding("a", check=OTHER)._replace(fingerprint="ab" * 32)
     Rules((edited,), own_policies=(with_checks(OTHER.expression),)).record(store, 2)
 
-    first, second = (only(store.record(f"scan-{number}").findings()) for number in (1, 2))
+    first, second = (only(store.read_scan(f"scan-{number}").findings()) for number in (1, 2))
     assert first.problem == second.problem
 
 
@@ -105,7 +105,7 @@ def test_an_episode_begins_anew_and_the_first_sight_stays(store: SqlStore) -> No
     Round((A,)).record(store, 3)
     Round((A._replace(denies=False),)).record(store, 4)
 
-    stored = only(store.record("scan-4").findings())
+    stored = only(store.read_scan("scan-4").findings())
     assert (ended(1), ended(3)) == (stored.first_seen, stored.opened_at)
 
 
@@ -114,14 +114,14 @@ def test_an_object_that_is_gone_is_not_fixed(store: SqlStore) -> None:
     Rules((A,)).record(store, 1)
     Rules(()).record(store, 2)
 
-    assert "objectGone" == only(store.record("scan-2").resolved()).resolution
+    assert "objectGone" == only(store.read_scan("scan-2").resolved_findings()).resolution
 
 
 def passing(each: Round, store: SqlStore, number: int, *, matched: bool = True) -> None:
     """Store a scan in which the object of A passes its check, or is not matched."""
     page = page_of((A,), "apps/v1", "Deployment")
     store.begin(each.start(number))
-    store.page(f"scan-{number}", replace(page, findings=(), places=(), sets=page.sets if matched else b""))
+    store.write_page(f"scan-{number}", replace(page, findings=(), places=(), sets=page.sets if matched else b""))
     store.finish(f"scan-{number}", each.end(number))
 
 
@@ -130,7 +130,7 @@ def test_an_object_that_passes_is_fixed(store: SqlStore) -> None:
     Rules((A,)).record(store, 1)
     passing(Rules(), store, 2)
 
-    stored = only(store.record("scan-2").resolved())
+    stored = only(store.read_scan("scan-2").resolved_findings())
     assert ("fixed", ended(2)) == (stored.resolution, stored.resolved_at)
 
 
@@ -139,7 +139,7 @@ def test_a_finding_is_not_fixed_if_its_rules_changed(store: SqlStore) -> None:
     for number, loosened in enumerate((Rules(own_policies=(with_checks("true"),)), Rules(tool="0.2.0"))):
         Rules((A,)).record(store, 1 + 2 * number)
         passing(loosened, store, 2 + 2 * number)
-        assert "rulesChanged" == only(store.record(f"scan-{2 + 2 * number}").resolved()).resolution
+        assert "rulesChanged" == only(store.read_scan(f"scan-{2 + 2 * number}").resolved_findings()).resolution
 
 
 def test_a_change_of_another_policy_hides_no_fix(store: SqlStore) -> None:
@@ -148,7 +148,7 @@ def test_a_change_of_another_policy_hides_no_fix(store: SqlStore) -> None:
     Rules((A,)).record(store, 1)
     passing(Rules(own_policies=others), store, 2)
 
-    assert "fixed" == only(store.record("scan-2").resolved()).resolution
+    assert "fixed" == only(store.read_scan("scan-2").resolved_findings()).resolution
 
 
 def test_an_object_that_is_no_longer_matched_is_not_fixed(store: SqlStore) -> None:
@@ -156,7 +156,7 @@ def test_an_object_that_is_no_longer_matched_is_not_fixed(store: SqlStore) -> No
     Rules((A,)).record(store, 1)
     passing(Rules(), store, 2, matched=False)
 
-    assert "notMatched" == only(store.record("scan-2").resolved()).resolution
+    assert "notMatched" == only(store.read_scan("scan-2").resolved_findings()).resolution
 
 
 def test_the_checks_of_an_unchanged_policy_keep_their_rows(store: SqlStore, url: str) -> None:
@@ -171,13 +171,13 @@ def test_the_checks_of_an_unchanged_policy_keep_their_rows(store: SqlStore, url:
 def test_an_older_report_keeps_the_ids_of_its_checks(store: SqlStore) -> None:
     """A check that was removed comes back as the edited form of another one, whose id it carries on."""
     Rules((), own_policies=(with_checks("a", "b"),)).record(store, 1)
-    before = store.record("scan-1").check_ids
+    before = store.read_scan("scan-1").check_ids
     for number, expression in enumerate(("a", "b"), start=2):
         Rules((), own_policies=(with_checks(expression),)).record(store, number)
 
-    second, third = ({*store.record(f"scan-{number}").check_ids.values()} for number in (2, 3))
+    second, third = ({*store.read_scan(f"scan-{number}").check_ids.values()} for number in (2, 3))
     assert second == third
-    assert before == store.record("scan-1").check_ids
+    assert before == store.read_scan("scan-1").check_ids
 
 
 def test_the_language_of_a_policy_is_part_of_its_problem(store: SqlStore) -> None:
@@ -188,4 +188,4 @@ def test_the_language_of_a_policy_is_part_of_its_problem(store: SqlStore) -> Non
     Rules((A, kyverno), own_policies=languages, own_bindings=bound).record(store, 1)
 
     assert VALIDATING != kyverno.language
-    assert 2 == len({stored.problem for stored in store.record("scan-1").findings()})
+    assert 2 == len({stored.problem for stored in store.read_scan("scan-1").findings()})

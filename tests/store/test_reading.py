@@ -48,7 +48,7 @@ def read(path: Path) -> list[str]:
     """The findings of the last scan."""
     with open_reader(str(path), clock) as reader:
         scan = reader.find_scan("last")
-        return [finding.finding.name for finding in reader.record(scan.id).findings()]
+        return [finding.finding.name for finding in reader.read_scan(scan.id).findings()]
 
 
 @ROOT
@@ -152,7 +152,7 @@ def test_a_reader_does_not_keep_a_scan_from_ending(tmp_path: Path) -> None:
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)
         with open_reader(str(path), clock) as reader:
-            findings = reader.record("scan-1").findings()
+            findings = reader.read_scan("scan-1").findings()
             next(findings)
             Round((finding("b"),)).record(store, 2)
             assert [] == list(findings)

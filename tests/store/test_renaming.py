@@ -16,7 +16,7 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.waivers.waivers import WaiverRules
 from scanner.posture.waivers.waiving import Waiving
 from scanner.store import SqlStore, open_store
-from scanner.store.upkeep.renaming import Renamed, rename_cluster
+from scanner.store.upkeep.renaming import RenameResult, rename_cluster
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute, rows
 from tests.store.made import DAWN, Round, clock, ended, finding, snapshot, statuses
@@ -35,11 +35,12 @@ def scanned(store: SqlStore, number: int, cluster: ClusterIdentity, *, run: str 
     store.end_run(begun, exit_code=0, scan_id=f"scan-{number}")
 
 
-def renamed(url: str, old: str, new: str) -> Renamed:
+def renamed(url: str, old: str, new: str) -> RenameResult:
     """Rename at the moment of the heartbeats of these scans."""
     return rename_cluster(url, old, new, DAWN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "text", "second"),
     [
@@ -60,10 +61,10 @@ def test_a_scan_with_the_new_name_continues_the_history(
     scanned(store, 1, first)
     result = renamed(url, text, "new")
     scanned(store, 2, second)
-    record = store.record("scan-2")
+    record = store.read_scan("scan-2")
 
-    assert Renamed(first.name, "new", 1, changed=True) == result
-    assert ({"a": "open", "b": "open"}, []) == (statuses(record.findings()), list(record.resolved()))
+    assert RenameResult(first.name, "new", 1, changed=True) == result
+    assert ({"a": "open", "b": "open"}, []) == (statuses(record.findings()), list(record.resolved_findings()))
     assert ("new", "scan-1") == (record.scan.cluster.name, record.previous.id if record.previous else "")
     assert [] == problems_of(url)
 
@@ -74,7 +75,7 @@ def test_a_scan_without_a_name_continues_a_history_that_has_its_shown_name(store
     renamed(url, "prod", "new")
     scanned(store, 2, replace(PROD, name="new"))
 
-    assert {"a": "open", "b": "open"} == statuses(store.record("scan-2").findings())
+    assert {"a": "open", "b": "open"} == statuses(store.read_scan("scan-2").findings())
 
 
 def test_the_old_name_is_free_for_another_cluster(store: SqlStore, url: str) -> None:
@@ -84,10 +85,10 @@ def test_the_old_name_is_free_for_another_cluster(store: SqlStore, url: str) -> 
     Round((A,), cluster=named(OTHER, "old")).record(store, 2)
     Round((A,), cluster=NEW).record(store, 3)
 
-    assert {"a": "new"} == statuses(store.record("scan-2").findings())
+    assert {"a": "new"} == statuses(store.read_scan("scan-2").findings())
     assert ({"a": "open"}, {"b": "resolved"}) == (
-        statuses(store.record("scan-3").findings()),
-        statuses(store.record("scan-3").resolved()),
+        statuses(store.read_scan("scan-3").findings()),
+        statuses(store.read_scan("scan-3").resolved_findings()),
     )
 
 
@@ -110,13 +111,13 @@ def test_every_way_to_name_a_cluster_follows(store: SqlStore, url: str) -> None:
     """The newest scan, `last`, the runs, and the list of clusters."""
     scanned(store, 1, OLD)
     renamed(url, "old", "new")
-    latest = store.latest("new")
+    latest = store.latest_scan("new")
 
     assert "scan-1" == (latest.id if latest else "")
     assert "scan-1" == store.find_scan("last", "new").id
-    assert [1] == [each.run.number for each in store.runs(cluster="new")]
-    assert ("new",) == store.clusters_of_runs()
-    assert None is store.latest("old")
+    assert [1] == [each.run.number for each in store.list_runs(cluster="new")]
+    assert ("new",) == store.list_clusters_of_runs()
+    assert None is store.latest_scan("old")
     assert ["new"] == [each.label for each in store.all_clusters().clusters]
 
 
@@ -128,8 +129,8 @@ def test_runs_without_a_scan_follow(store: SqlStore, url: str) -> None:
         store.end_run(store.begin_run(name), exit_code=4, reason="it does not answer")
     renamed(url, "old", "new")
 
-    assert ["new", "new"] == [each.run.name for each in store.runs(cluster="new")]
-    assert ["shared", "shared"] == [each.run.name for each in store.runs(cluster="other")]
+    assert ["new", "new"] == [each.run.name for each in store.list_runs(cluster="new")]
+    assert ["shared", "shared"] == [each.run.name for each in store.list_runs(cluster="other")]
     assert () == store.runs_without_scan(9)
 
 
@@ -141,9 +142,9 @@ def test_a_waiver_for_the_old_name_covers_the_scans_of_that_time(store: SqlStore
     scanned(store, 2, NEW)
     waived = []
     for number in (1, 2):
-        record = store.record(f"scan-{number}")
+        record = store.read_scan(f"scan-{number}")
         waiving = Waiving(given, record, ended(number).date(), WaiverRules())
-        waived.append(sum(waiving.of(each) is not None for each in record.findings()))
+        waived.append(sum(waiving.find_waiver(each) is not None for each in record.findings()))
 
     assert [2, 0] == waived
 
@@ -153,7 +154,7 @@ def test_the_same_name_is_no_change(store: SqlStore, url: str) -> None:
     scanned(store, 1, OLD)
     store.begin(Round(cluster=OLD).start(2))
 
-    assert Renamed("old", "old", 2, changed=False) == renamed(url, "old", "old")
+    assert RenameResult("old", "old", 2, changed=False) == renamed(url, "old", "old")
 
 
 def test_a_shown_name_becomes_a_given_one(store: SqlStore, url: str) -> None:
@@ -217,7 +218,7 @@ def test_a_name_whose_scans_all_failed_is_free(store: SqlStore, url: str) -> Non
 
     assert 2 == result.scans
     assert 1 == count(url, "clusters")
-    assert {"a": "open", "b": "open"} == statuses(store.record("scan-3").findings())
+    assert {"a": "open", "b": "open"} == statuses(store.read_scan("scan-3").findings())
     assert [] == problems_of(url)
 
 
@@ -257,7 +258,7 @@ def test_a_cluster_is_not_renamed_while_it_is_scanned(store: SqlStore, url: str)
         UsageError, match=r"Scan scan-2 of old is running: run the command again when the scan has ended"
     ):
         renamed(url, "old", "new")
-    store.page("scan-2", each.page())
+    store.write_page("scan-2", each.page())
     store.finish("scan-2", each.end(2))
     assert renamed(url, "old", "new").changed
 
@@ -308,7 +309,7 @@ def test_a_scan_that_begins_meanwhile_is_not_torn(store: SqlStore, url: str) -> 
         scanning, renaming = threads.submit(scans), threads.submit(renames)
         scanning.result(120)
         renaming.result(120)
-    assert {"a", "b"} == {each.finding.name for scan in store.scans() for each in store.record(scan.id).findings()}
+    assert {"a", "b"} == {each.finding.name for scan in store.scans() for each in store.read_scan(scan.id).findings()}
     assert {ScanState.COMPLETE} == {each.state for each in store.scans()}
     assert [] == problems_of(url)
 

@@ -14,6 +14,7 @@ from itertools import count
 from math import ceil
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
@@ -21,13 +22,15 @@ from sqlalchemy import Engine
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore, prune
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import reading_engine_for
+from scanner.store.database.engine import make_reading_engine
 from scanner.store.upkeep.integrity import check_database
-from scanner.store.upkeep.retention_plan import Rule as Retention
+from scanner.store.upkeep.retention_plan import RetentionRule as Retention
 from tests.store.agreement import Answers, check_problem_totals, differing_facts, report, verdict_differences
 from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
 from tests.store.made import DAWN
 from tests.store.replay import Kept, Replay
+
+pytestmark = pytest.mark.long
 
 Act: TypeAlias = tuple[Any, ...]
 Overlap: TypeAlias = tuple[list[Act], Question]
@@ -162,16 +165,16 @@ def test_a_history_is_that_of_a_replay(store: SqlStore, url: str, history: list[
             if prunes:
                 prune(url, Retention(days=0), at + TAKES + timedelta(minutes=1))
                 assert [] == list(answers.lasting_differences(replay, replay.members))
-    scans = {at: store.scan_at(at, name) for at in reports}
-    pruned = store.pruned(list(scans.values()))
-    again = {at: report(store.record(found.id)) for at, found in scans.items() if found.id not in pruned}
+    scans = {at: store.find_scan_at(at, name) for at in reports}
+    pruned = store.find_pruned_scans(list(scans.values()))
+    again = {at: report(store.read_scan(found.id)) for at, found in scans.items() if found.id not in pruned}
     assert [] == [line for at in again for line in unified_diff(reports[at], again[at], n=0)]
     assert [] == check_database(url)
 
 
 @contextmanager
 def _reading(url: str) -> Iterator[Engine]:
-    engine = reading_engine_for(address_of(url))
+    engine = make_reading_engine(address_of(url))
     try:
         yield engine
     finally:

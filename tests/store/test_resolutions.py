@@ -10,7 +10,7 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.documents import KINDS, Document, binding, policy, rule, thing
 from tests.store.cluster_stories import (
     CRON_JOBS,
@@ -39,12 +39,16 @@ def story(store: SqlStore) -> Story:
 
 def ended(record: StoredScan) -> dict[str, str]:
     """The resolutions of the problems that a scan resolved, by the name of the workload."""
-    return {each.workload.name: each.resolution for each in problems(record.by_problem()) if each.status == "resolved"}
+    return {
+        each.workload.name: each.resolution
+        for each in problems(record.findings_by_problem())
+        if each.status == "resolved"
+    }
 
 
 def only(record: StoredScan) -> Problem:
     """The only problem of a scan."""
-    [problem] = problems(record.by_problem())
+    [problem] = problems(record.findings_by_problem())
     return problem
 
 
@@ -161,7 +165,7 @@ def test_a_known_workload_is_not_replaced_by_a_derived_one(store: SqlStore) -> N
     for record in (without, after):
         problem = only(record)
         assert (before.id, "open", before.opened_at) == (problem.id, problem.status, problem.opened_at)
-        assert 0 == store.problem_counts(record.scan.id).new
+        assert 0 == store.count_problems(record.scan.id).new
     assert [False] * 2 == [each.workload.derived for each in (only(without), only(after))]
 
 
@@ -177,7 +181,7 @@ def test_a_workload_that_a_scan_sees_replaces_the_known_one(store: SqlStore) -> 
 
     assert ("web", True) == (derived.workload.name, derived.workload.derived)
     assert {"web": "moved"} == ended(seen)
-    assert ["orders"] == [each.workload.name for each in problems(seen.by_problem()) if each.status == "open"]
+    assert ["orders"] == [each.workload.name for each in problems(seen.findings_by_problem()) if each.status == "open"]
 
 
 def orphaned(store: SqlStore) -> tuple[StoredScan, StoredScan]:
@@ -191,14 +195,14 @@ def orphaned(store: SqlStore) -> tuple[StoredScan, StoredScan]:
 def test_a_problem_that_moves_ends_with_a_link_and_the_new_one_goes_on(store: SqlStore) -> None:
     """The report has both: the old problem ended as *moved*, the new one is open since the old one was."""
     before, after = orphaned(store)
-    [old, new] = sorted(problems(after.by_problem()), key=lambda each: each.status, reverse=True)
+    [old, new] = sorted(problems(after.findings_by_problem()), key=lambda each: each.status, reverse=True)
 
     assert ("resolved", "moved", (new.id,), only(before).id) == (old.status, old.resolution, old.moved_to, old.id)
     assert ("open", "web-1a", only(before).opened_at, only(before).first_seen) == (
         *(new.status, new.workload.name),
         *(new.opened_at, new.first_seen),
     )
-    assert [] == list(after.resolved())
+    assert [] == list(after.resolved_findings())
     assert ["open"] == [stored.status for stored in after.findings()]
 
 
@@ -207,16 +211,16 @@ def test_a_move_is_no_remediation_and_nothing_new(store: SqlStore) -> None:
     before, after = orphaned(store)
 
     assert 0 == fixes(store)
-    assert 0 == store.problem_counts(after.scan.id).new
-    assert 0 == store.problem_counts(after.scan.id, ids={only(before).id}).new
-    assert 1 == store.problem_counts(after.scan.id, ids=set()).new
+    assert 0 == store.count_problems(after.scan.id).new
+    assert 0 == store.count_problems(after.scan.id, ids={only(before).id}).new
+    assert 1 == store.count_problems(after.scan.id, ids=set()).new
 
 
 def test_views_and_explanations_have_a_problem_that_moved(store: SqlStore, url: str) -> None:
     """`v_problems` names the new problem, and `explain` the reason."""
     before, after = orphaned(store)
     [old, new] = rows(url, "SELECT problem, status, resolution, moved_to FROM v_problems ORDER BY status DESC")
-    explained = store.problem(only(before).id)
+    explained = store.find_problem(only(before).id)
 
     assert ("resolved", "moved", new["problem"], only(before).id) == (
         *(old["status"], old["resolution"]),
@@ -233,8 +237,8 @@ def test_views_and_explanations_have_a_problem_that_moved(store: SqlStore, url: 
 def test_a_difference_lists_a_problem_that_moved_once(store: SqlStore) -> None:
     """The old problem is resolved as *moved*; its finding is open in both scans, and no other problem is new or reopened."""
     before, after = orphaned(store)
-    difference = store.diff(before.scan.id, after.scan.id)
-    [problem] = [each for cause in difference.causes for each in difference.listed(cause, None)]
+    difference = store.compare_scans(before.scan.id, after.scan.id)
+    [problem] = [each for cause in difference.causes for each in difference.list_problems(cause, None)]
 
     assert ("resolved", "moved", 1) == (problem.change, problem.resolution, len(problem.moved_to))
     assert {} == dict(difference.findings)
@@ -245,11 +249,11 @@ def test_a_problem_may_come_back_from_another_workload(store: SqlStore) -> None:
     before, _ = orphaned(store)
     own = Story(store, kinds=SERVED, days=iter(range(3, 9)))  # type: ignore[arg-type]
     after = own.scan([*RULES, WEB, OLD, running("web-1a-x", OLD)])
-    explained = store.problem(only(before).id)
+    explained = store.find_problem(only(before).id)
 
     assert {"web-1a": "moved"} == ended(after)
     assert (1, 0) == (explained.open, explained.resolved)
-    [again] = [each for each in problems(after.by_problem()) if each.status != "resolved"]
+    [again] = [each for each in problems(after.findings_by_problem()) if each.status != "resolved"]
     assert (only(before).id, "open", only(before).opened_at) == (again.id, again.status, again.opened_at)
 
 
@@ -266,7 +270,7 @@ def test_a_prune_changes_no_problem(store: SqlStore, url: str) -> None:
     wanted = "SELECT * FROM v_problems ORDER BY problem"
     before = rows(url, wanted)
     explained = {row["problem"]: facts_of(store, row["problem"]) for row in before}
-    assert 3 <= prune(url, Rule(1), DAWN + timedelta(days=6)).scans
+    assert 3 <= prune(url, RetentionRule(1), DAWN + timedelta(days=6)).scans
 
     assert before == rows(url, wanted)
     assert explained == {row["problem"]: facts_of(store, row["problem"]) for row in before}
@@ -275,7 +279,7 @@ def test_a_prune_changes_no_problem(store: SqlStore, url: str) -> None:
 
 def facts_of(store: SqlStore, problem: str) -> list[object]:
     """The facts that `explain` prints of a problem's findings."""
-    found = store.problem(problem)
+    found = store.find_problem(problem)
     return [
         (found.open, found.resolved, stored.status, stored.resolution, stored.workload, stored.kept, stored.moved_to)
         for stored in (each.stored for each in found.findings)
@@ -387,8 +391,8 @@ def test_an_older_list_reopens_nothing_that_a_later_scan_resolved(
 
     assert {"web": "fixed"} == ended(second)
     assert ["outdated"] == [stored.status for stored in first.findings()]
-    assert [] == list(problems(first.by_problem()))
-    assert 0 == store.problem_counts(first.scan.id).total
+    assert [] == list(problems(first.findings_by_problem()))
+    assert 0 == store.count_problems(first.scan.id).total
     assert [("resolved", "fixed")] == [
         (row["status"], row["resolution"]) for row in rows(url, "SELECT status, resolution FROM v_problems")
     ]
@@ -400,7 +404,7 @@ def test_an_overtaken_row_does_not_explain_a_finding(store: SqlStore) -> None:
     first, _ = overlapping(store, earlier="20", later="30")
     [finding] = first.findings()
 
-    explained = store.finding(finding.id)
+    explained = store.find_finding(finding.id)
     assert ("resolved", "fixed") == (explained.stored.status, explained.stored.resolution)
 
 
@@ -408,7 +412,7 @@ def test_a_newer_list_of_an_earlier_scan_reopens(store: SqlStore) -> None:
     """The resource versions decide, if the scan that began earlier listed the kind later."""
     first, _ = overlapping(store, earlier="40", later="30")
 
-    assert ["reopened"] == [each.status for each in problems(first.by_problem())]
+    assert ["reopened"] == [each.status for each in problems(first.findings_by_problem())]
 
 
 def test_the_scan_after_overlapping_ones_finds_what_is_there(store: SqlStore, url: str) -> None:
@@ -417,7 +421,7 @@ def test_the_scan_after_overlapping_ones_finds_what_is_there(store: SqlStore, ur
     own = Story(store, kinds=SERVED, days=iter(range(5, 9)))  # type: ignore[arg-type]
     again = own.scan([*RULES, WEB, OLD, running("web-1a-x", OLD, version=3)], resource_version="40")
 
-    assert ["reopened"] == [each.status for each in problems(again.by_problem())]
+    assert ["reopened"] == [each.status for each in problems(again.findings_by_problem())]
     assert ["reopened"] == [row["status"] for row in rows(url, "SELECT status FROM v_problems")]
 
 

@@ -33,10 +33,10 @@ from scanner.model.scans.scan import (
     ScanState,
     Scope,
 )
-from scanner.model.waiver import Near
+from scanner.model.waiver import CandidateFilter
 from scanner.posture.problem_rows import problems
-from scanner.store import SqlStore, open_store, prune, would_prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store import SqlStore, open_store, plan_prune, prune
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import count as rows_of
 from tests.store.databases import emptied, path_of
 from tests.store.made import CHECK, EVERYTHING, Round, binding, clock, ended, finding, policy
@@ -71,7 +71,7 @@ class Step:
     health: int = 0
     preview: bool = False
     late: bool = False
-    prune: Rule | None = None
+    prune: RetentionRule | None = None
 
     def start(self, number: int, cluster: ClusterIdentity) -> ScanStart:
         """The start of the scan."""
@@ -114,7 +114,9 @@ def versions(item: Finding) -> st.SearchStrategy[Finding]:
 found = st.lists(st.sampled_from(UNIVERSE), unique=True, max_size=6).flatmap(
     lambda items: st.tuples(*map(versions, items))
 )
-rules = st.sampled_from([Rule(1), Rule(1), Rule(2), Rule(1, 1), Rule(2, 2)])
+rules = st.sampled_from(
+    [RetentionRule(1), RetentionRule(1), RetentionRule(2), RetentionRule(1, 1), RetentionRule(2, 2)]
+)
 MOSTLY = 5
 steps = st.builds(
     Step,
@@ -124,7 +126,7 @@ steps = st.builds(
     health=st.integers(0, 1),
     preview=st.sampled_from([*[False] * MOSTLY, True]),
     late=st.sampled_from([*[False] * MOSTLY, True]),
-    prune=st.sampled_from([None, Rule(1), Rule(1), Rule(2), Rule(1, 1)]),
+    prune=st.sampled_from([None, RetentionRule(1), RetentionRule(1), RetentionRule(2), RetentionRule(1, 1)]),
 )
 BLIND: tuple[dict[str, Any], ...] = (
     {"bound": ("replicas",)},
@@ -162,10 +164,11 @@ SETTINGS = settings(
 class TestAnyHistory:
     """A class of its own, so that another process can run it."""
 
+    @pytest.mark.long
     @given(history=histories, rule=rules)
     @SETTINGS
     def test_pruning_changes_nothing_that_is_kept(
-        self, url: str, reference: str, history: list[Step], rule: Rule
+        self, url: str, reference: str, history: list[Step], rule: RetentionRule
     ) -> None:
         """In any history, later scans and kept reports are those of a database that is never pruned, and nothing is damaged."""
         compare(url, reference, [*history, Step(prune=rule)])
@@ -233,17 +236,18 @@ ladder_steps = st.builds(
     objects=st.tuples(*[st.sampled_from([0, 0, 0, 1, None])] * 2),
     deleted=st.sampled_from([0, 0, 0, 0, 1]),
     state=st.sampled_from([*[ScanState.COMPLETE] * MOSTLY, ScanState.INCOMPLETE, ScanState.FAILED]),
-    prune=st.sampled_from([None, Rule(1), Rule(1), Rule(2), Rule(1, 1)]),
+    prune=st.sampled_from([None, RetentionRule(1), RetentionRule(1), RetentionRule(2), RetentionRule(1, 1)]),
 )
 
 
 class TestAnyContinuation:
     """A class of its own, so that another process can run it."""
 
+    @pytest.mark.long
     @given(history=st.lists(ladder_steps, min_size=6, max_size=14), rule=rules)
     @SETTINGS
     def test_pruning_changes_no_continuation(
-        self, url: str, reference: str, history: list[LadderStep], rule: Rule
+        self, url: str, reference: str, history: list[LadderStep], rule: RetentionRule
     ) -> None:
         """Causes, reasons, episodes and the clocks of problems are those of a database that is never pruned, and so are fixes."""
         compare(url, reference, [*history, LadderStep(prune=rule)])
@@ -270,7 +274,7 @@ def compare_stores(url: str, store: SqlStore, reference: SqlStore, history: Sequ
         for each in (store, reference):
             each.begin(step.start(number, cluster))
             for page in step.pages(first):
-                each.page(f"scan-{number}", page)
+                each.write_page(f"scan-{number}", page)
         if step.prune:
             prune(url, step.prune, ended(number))
         due, waiting = ([], [(number, step)]) if step.late and not waiting else ([(number, step), *waiting], [])
@@ -296,38 +300,38 @@ def reference(prepared: dict[str, str], tmp_path: Path) -> str:
 
 def is_pruned(store: SqlStore, number: int) -> bool:
     """Whether a scan has no report any more."""
-    return bool(store.pruned([store.find_scan(f"scan-{number}")]))
+    return bool(store.find_pruned_scans([store.find_scan(f"scan-{number}")]))
 
 
 def whole(store: SqlStore, number: int) -> dict[str, Any]:
     """The record of a scan with the answers of the database; ids of rows are left out."""
-    record = store.record(f"scan-{number}")
+    record = store.read_scan(f"scan-{number}")
     values = {item.name: getattr(record, item.name) for item in fields(ScanRecord)}
-    streams = {name: list(getattr(record, name)()) for name in ("findings", "resolved", "by_problem")}
-    everywhere = Near(frozenset(EVERY_POLICY), frozenset(), frozenset(), frozenset(), frozenset(), any=True)
+    streams = {name: list(getattr(record, name)()) for name in ("findings", "resolved_findings", "findings_by_problem")}
+    everywhere = CandidateFilter(frozenset(EVERY_POLICY), frozenset(), frozenset(), frozenset(), frozenset(), any=True)
     numbers = {
         "census": record.census(),
-        "excepted": record.excepted(),
+        "excepted": record.count_excepted(),
         "candidates": sorted(str(each._replace(row=0)) for each in record.candidates(everywhere)),
     }
     objects = {each.id: each for each in record.population()}
     evaluated = [
         (each.check, each.policy, sorted(name.name for number, name in objects.items() if number in each.evaluated))
-        for each in record.evaluated()
+        for each in record.evaluated_objects()
     ]
     population = sorted(str(replace(each, id=0)) for each in objects.values())
-    problems = store.problem_counts(f"scan-{number}")
+    problems = store.count_problems(f"scan-{number}")
     return {**values, **streams, **numbers, "population": population, "evaluated": evaluated, "problems": problems}
 
 
 def difference_of(store: SqlStore, before: int, now: int) -> dict[str, Any]:
     """The difference of two scans; empty if they cannot be compared."""
     try:
-        found = store.diff(f"scan-{before}", f"scan-{now}")
+        found = store.compare_scans(f"scan-{before}", f"scan-{now}")
     except UsageError:
         return {}
-    values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "listed"}
-    return {**values, "problems": [list(found.listed(kind, None)) for kind in found.causes]}
+    values = {item.name: getattr(found, item.name) for item in fields(found) if item.name != "list_problems"}
+    return {**values, "problems": [list(found.list_problems(kind, None)) for kind in found.causes]}
 
 
 def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
@@ -335,7 +339,7 @@ def findings_of(store: SqlStore, history: int) -> dict[str, tuple[Any, ...]]:
     states: dict[str, tuple[Any, ...]] = {}
     for item in UNIVERSE:
         with suppress(UsageError):
-            explained = store.finding(fingerprint(item, history))
+            explained = store.find_finding(fingerprint(item, history))
             stored = explained.stored
             if stored.status == "outdated":  # It was never open, and goes with its scan.
                 continue
@@ -358,12 +362,12 @@ def test_a_pruned_scan_has_a_tombstone_and_no_report(store: SqlStore, url: str) 
     Round((WEB,)).record(store, 1)
     Round().record(store, 2)
     before = store.scans()
-    pruned = prune(url, Rule(1), ended(9))
+    pruned = prune(url, RetentionRule(1), ended(9))
 
-    assert (before, frozenset({"scan-1"})) == (store.scans(), store.pruned(before))
+    assert (before, frozenset({"scan-1"})) == (store.scans(), store.find_pruned_scans(before))
     assert 1 == pruned.scans
     with pytest.raises(UsageError, match="Scan scan-1 was pruned on 2026-03-10 and has no report any more"):
-        store.record("scan-1")
+        store.read_scan("scan-1")
 
 
 def test_a_finding_that_reopens_is_as_old_as_ever(store: SqlStore, url: str) -> None:
@@ -371,10 +375,10 @@ def test_a_finding_that_reopens_is_as_old_as_ever(store: SqlStore, url: str) -> 
     Round((WEB,)).record(store, 1)
     Round().record(store, 2)
     Round().record(store, 3)
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     Round((WEB,)).record(store, 10)
 
-    [stored] = store.record("scan-10").findings()
+    [stored] = store.read_scan("scan-10").findings()
     assert ("reopened", ended(1)) == (stored.status, stored.first_seen)
 
 
@@ -384,10 +388,10 @@ def test_evidence_without_a_report_goes(store: SqlStore, url: str) -> None:
     Round((WEB._replace(evidence=evidence), finding("other")._replace(evidence=evidence))).record(store, 1)
     for number in (2, 3):
         Round().record(store, number)
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
 
-    assert "resolved" == store.finding(WEB.fingerprint).stored.status
-    assert Evidence() == store.finding(WEB.fingerprint).stored.finding.evidence
+    assert "resolved" == store.find_finding(WEB.fingerprint).stored.status
+    assert Evidence() == store.find_finding(WEB.fingerprint).stored.finding.evidence
     assert [0, 0, 2, 0] == [rows_of(url, table) for table in ("evidence", "excerpts", "population", "tallies")]
 
 
@@ -409,9 +413,9 @@ def test_days_and_months_are_kept(store: SqlStore, url: str, days: int, months: 
         store.begin(each.start(number))
         end = replace(each.end(number), finished_at=finished_at, state=states.get(number, ScanState.COMPLETE))
         store.finish(f"scan-{number}", end)
-    prune(url, Rule(days, months), ended(41))
+    prune(url, RetentionRule(days, months), ended(41))
 
-    gone = store.pruned(store.scans())
+    gone = store.find_pruned_scans(store.scans())
     assert kept == [number for number in ends if f"scan-{number}" not in gone]
 
 
@@ -421,9 +425,9 @@ def test_the_newest_scan_of_each_question_is_kept(store: SqlStore, url: str) -> 
     Round(state=ScanState.FAILED).record(store, 2)
     Round().record(store, 3)
     Round().record(store, 4)
-    prune(url, Rule(1), ended(90))
+    prune(url, RetentionRule(1), ended(90))
 
-    assert {"scan-2", "scan-3"} == store.pruned(store.scans())
+    assert {"scan-2", "scan-3"} == store.find_pruned_scans(store.scans())
 
 
 def test_a_running_scan_keeps_what_it_is_compared_with(store: SqlStore, url: str) -> None:
@@ -434,9 +438,9 @@ def test_a_running_scan_keeps_what_it_is_compared_with(store: SqlStore, url: str
     Round((WEB,)).record(store, 4)
     Round((WEB,)).record(store, 5)
 
-    assert 0 == prune(url, Rule(1), ended(90)).scans
+    assert 0 == prune(url, RetentionRule(1), ended(90)).scans
     assert 0 == store.finish("scan-3", Round().end(3)).resolved
-    assert 4 == prune(url, Rule(1), ended(90)).scans
+    assert 4 == prune(url, RetentionRule(1), ended(90)).scans
     assert [] == problems_of(url)
 
 
@@ -448,18 +452,18 @@ def test_a_finding_of_a_pruned_user_is_not_resolved_for_another(store: SqlStore,
     begun = replace(Round((WEB,)).start(1), requester=UserInfo("alice"))
     store.begin(begun)
     [page] = Round((WEB,)).pages()
-    store.page("scan-1", replace(page, tallies={key._replace(requester=True): 1 for key in page.tallies}))
+    store.write_page("scan-1", replace(page, tallies={key._replace(requester=True): 1 for key in page.tallies}))
     store.finish("scan-1", Round().end(1))
     for number in (2, 3):
         store.begin(replace(BLIND_ROUND.start(number), requester=UserInfo("alice")))
         store.finish(f"scan-{number}", BLIND_ROUND.end(number))
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     scans = {}
     for number, user in ((10, "bob"), (11, "alice")):
         store.begin(replace(Round().start(number), requester=UserInfo(user)))
         scans[user] = store.finish(f"scan-{number}", Round().end(number)).resolved
 
-    assert "scan-1" in store.pruned(store.scans())
+    assert "scan-1" in store.find_pruned_scans(store.scans())
     assert {"bob": 0, "alice": 1} == scans
 
 
@@ -468,10 +472,10 @@ def test_a_document_that_became_unreadable_hides_findings_of_pruned_scans(store:
     Round((WEB,), gaps=(UNREAD,)).record(store, 1)
     BLIND_ROUND.record(store, 2)
     replace(BLIND_ROUND, gaps=(UNREAD,)).record(store, 3)
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     scan = Round(gaps=(UNREAD,)).record(store, 10)
 
-    assert "scan-1" in store.pruned(store.scans())
+    assert "scan-1" in store.find_pruned_scans(store.scans())
     assert 1 == scan.resolved
 
 
@@ -480,11 +484,11 @@ def test_a_tombstone_answers_for_findings_only_while_they_are_open(store: SqlSto
     Round((WEB,), policies=("replicas", "older")).record(store, 1)
     for number in (2, 3):
         BLIND_ROUND.record(store, number)
-    prune(url, Rule(1), ended(9))
-    explained = store.finding(WEB.fingerprint)
+    prune(url, RetentionRule(1), ended(9))
+    explained = store.find_finding(WEB.fingerprint)
     for number in (10, 11):
         Round().record(store, number)
-    prune(url, Rule(1), ended(20))
+    prune(url, RetentionRule(1), ended(20))
 
     assert explained.policy is not None
     assert ("scan-1", "replicas", ended(1)) == (explained.scan.id, explained.policy.name, explained.stored.last_seen)
@@ -495,14 +499,14 @@ def test_a_prune_can_be_repeated_and_plans_what_it_does(store: SqlStore, url: st
     """The plan names the scans and writes nothing; a second prune finds nothing to do."""
     for number in range(1, 6):
         Round((WEB, finding(f"pod-{number}", kind="Pod"))).record(store, number)
-    planned = would_prune(url, Rule(2), ended(5))
-    again = would_prune(url, Rule(2), ended(5))
-    done = prune(url, Rule(2), ended(5))
+    planned = plan_prune(url, RetentionRule(2), ended(5))
+    again = plan_prune(url, RetentionRule(2), ended(5))
+    done = prune(url, RetentionRule(2), ended(5))
 
     assert planned == again
     assert ["scan-1", "scan-2"] == [scan.id for scan in planned.scans]
     assert (2, planned.rows) < (done.scans, done.rows)
-    planned, done = would_prune(url, Rule(2), ended(5)), prune(url, Rule(2), ended(5))
+    planned, done = plan_prune(url, RetentionRule(2), ended(5)), prune(url, RetentionRule(2), ended(5))
     assert (0, ()) == (planned.rows, planned.scans)
     assert (0, 0) == (done.scans, done.rows)
 
@@ -512,10 +516,10 @@ def test_each_cluster_has_its_own_rule(store: SqlStore, url: str) -> None:
     Round((WEB,)).record(store, 1)
     for number in (2, 3):
         Round((WEB,), cluster=ClusterIdentity("depot")).record(store, number)
-    prune(url, Rule(1), ended(90))
+    prune(url, RetentionRule(1), ended(90))
 
-    assert {"scan-2"} == store.pruned(store.scans())
-    assert ["web"] == [item.finding.name for item in store.record("scan-1").findings()]
+    assert {"scan-2"} == store.find_pruned_scans(store.scans())
+    assert ["web"] == [item.finding.name for item in store.read_scan("scan-1").findings()]
 
 
 TWO_MONTHS = 27, 28, 29, 33, 34
@@ -527,12 +531,12 @@ def test_a_kept_scan_keeps_what_it_resolved(store: SqlStore, url: str) -> None:
     web = WEB._replace(evidence=Evidence((Reason("object.spec.replicas", "7", "spec.replicas"),)))
     for number, findings in zip(TWO_MONTHS, [(web,), (web,), (), (web,), (web,)], strict=True):
         Round(findings).record(store, number)
-    resolved = list(store.record("scan-29").resolved())
-    prune(url, Rule(1, 2), ended(40))
+    resolved = list(store.read_scan("scan-29").resolved_findings())
+    prune(url, RetentionRule(1, 2), ended(40))
 
-    assert {"scan-27", "scan-28", "scan-33"} == store.pruned(store.scans())
+    assert {"scan-27", "scan-28", "scan-33"} == store.find_pruned_scans(store.scans())
     assert ["web"] == [item.finding.name for item in resolved]
-    assert resolved == list(store.record("scan-29").resolved())
+    assert resolved == list(store.read_scan("scan-29").resolved_findings())
     assert [] == problems_of(url)
 
 
@@ -542,13 +546,13 @@ def test_a_kept_scan_is_compared_as_before(store: SqlStore, url: str) -> None:
     changed = WEB._replace(outcome=Violated("far too many"))
     for number, findings in zip(TWO_MONTHS, [(WEB,), (WEB,), (changed, other), (changed,), ()], strict=True):
         Round(findings).record(store, number)
-    before = store.problem_counts("scan-29")
-    prune(url, Rule(1, 2), ended(40))
+    before = store.count_problems("scan-29")
+    prune(url, RetentionRule(1, 2), ended(40))
 
     assert (1, "scan-28") == (before.new, before.baseline and before.baseline.id)
-    assert before == store.problem_counts("scan-29")
+    assert before == store.count_problems("scan-29")
     with pytest.raises(UsageError, match="Scan scan-28 is no baseline any more: it was pruned"):
-        store.problem_counts("scan-29", baseline="scan-28")
+        store.count_problems("scan-29", baseline="scan-28")
 
 
 def test_the_clock_of_a_problem_without_findings_stays(store: SqlStore, url: str) -> None:
@@ -557,10 +561,12 @@ def test_the_clock_of_a_problem_without_findings_stays(store: SqlStore, url: str
     record_pods(store, 1, [pod])
     for number in (2, 3):
         Round((pod,)).record(store, number)
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     record_pods(store, 10, [pod])
 
-    [problem] = [each for each in problems(store.record("scan-10").by_problem()) if each.status != "resolved"]
+    [problem] = [
+        each for each in problems(store.read_scan("scan-10").findings_by_problem()) if each.status != "resolved"
+    ]
     assert ("open", ended(1), ended(1)) == (problem.status, problem.first_seen, problem.opened_at)
 
 
@@ -569,13 +575,14 @@ def test_a_preview_is_no_beginning_of_a_problem(store: SqlStore) -> None:
     for number, assumed in enumerate((True, False), 1):
         started = Round((WEB,), bound=()).start(number)
         store.begin(replace(started, bindings=(binding("replicas", assumed=assumed),)))
-        store.page(f"scan-{number}", Round((WEB,)).page())
+        store.write_page(f"scan-{number}", Round((WEB,)).page())
         store.finish(f"scan-{number}", Round().end(number))
 
-    [problem] = problems(store.record("scan-2").by_problem())
+    [problem] = problems(store.read_scan("scan-2").findings_by_problem())
     assert ("new", ended(2)) == (problem.status, problem.first_seen)
 
 
+@pytest.mark.long
 def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, reference: str) -> None:
     """A binding was renamed and unbound by turns: the row in which another finding continued the first one is gone."""
     bound = [
@@ -593,4 +600,4 @@ def test_a_chain_that_ended_in_pruned_rows_is_no_damage(url: str, reference: str
         for place, names in enumerate(bound)
     ]
     partial = replace(steps[0], state=ScanState.INCOMPLETE)
-    compare(url, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=Rule(1))])
+    compare(url, reference, [partial, *steps[1:], LadderStep(), LadderStep(prune=RetentionRule(1))])

@@ -18,8 +18,8 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing
-from scanner.store.rows.tables import HEAD, migrations
+from scanner.store.database.engine import make_engine, writing
+from scanner.store.rows.tables import HEAD, find_migrations
 from tests.store.databases import count
 from tests.store.made import Round, clock, listed
 
@@ -27,7 +27,16 @@ STRICT = RuleObject(RuleType.PARAM, "ConfigMap shop/limits", "a" * 64, {"data": 
 LOOSE = replace(STRICT, digest="b" * 64, document={"data": {"maximum": "300"}})
 LABELS = RuleObject(RuleType.NAMESPACE_LABELS, "shop", "c" * 64, {"metadata": {"labels": {"a": "\0é🙂"}}}, masked=True)
 SCANNER = UserInfo("auditor", groups=("auditors",))
-METHOD = Method(SCANNER, "audit-1", ("assay", "scan"), "cli", True, ("10.0.0.0/8",), 2, 500)  # noqa: FBT003
+METHOD = Method(
+    SCANNER,
+    "audit-1",
+    ("assay", "scan"),
+    kyverno_compat="cli",
+    network=True,
+    network_to=("10.0.0.0/8",),
+    workers=2,
+    chunk_size=500,
+)
 DIGESTS = b"\x01" * 64
 
 
@@ -54,9 +63,9 @@ class Kept(Round):
 def recorded(store: SqlStore, number: int, *rules: RuleObject) -> StoredScan:
     """Store a scan with rules and read it."""
     store.begin(Kept().start(number, rules))
-    store.page(f"scan-{number}", Kept().page())
+    store.write_page(f"scan-{number}", Kept().page())
     store.finish(f"scan-{number}", Kept().end(number))
-    return store.record(f"scan-{number}")
+    return store.read_scan(f"scan-{number}")
 
 
 def test_a_record_has_the_rules_of_the_scan(store: SqlStore) -> None:
@@ -85,7 +94,7 @@ def test_each_scan_keeps_the_content_that_it_used(url: str) -> None:
     with open_store(url, clock) as store:
         for number, rule in enumerate((STRICT, LOOSE, STRICT), 1):
             recorded(store, number, rule)
-        rules = [store.record(f"scan-{number}").rules for number in (1, 2, 3)]
+        rules = [store.read_scan(f"scan-{number}").rules for number in (1, 2, 3)]
 
     assert [(STRICT,), (LOOSE,), (STRICT,)] == rules
     assert (2, 3) == tuple(count(url, table) for table in ("rules", "scan_rules"))
@@ -106,7 +115,7 @@ def test_what_an_older_version_did_not_record_is_not_known(fresh: str, state: st
     older(fresh, state)
     upgrade(fresh)
     with open_store(fresh, clock) as store:
-        record = store.record("old")
+        record = store.read_scan("old")
 
     assert ((), (), None) == (record.rules, record.uncovered, record.method)
     assert ("", "") == (record.scan.policy_set_digest, record.scan.description_digest)
@@ -127,10 +136,10 @@ def test_scans_after_an_upgrade_record_everything(fresh: str) -> None:
 
 def older(url: str, state: str) -> None:
     """Make a database of schema 0009 with one scan."""
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
     with writing(engine) as connection:
         config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", str(migrations()))
+        config.set_main_option("script_location", str(find_migrations()))
         command.upgrade(config, "0009")
         _insert(connection, "clusters", identity="6d1c", name="prod")
         _insert(connection, "scans", **_scan(state))

@@ -18,10 +18,17 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import ClusterIdentity, ScanStart, ScanState, Scope
-from scanner.posture.history.scan_diff import DifferingProblem, FindingChange, Part, ProblemChange, RuleKind, ScanDiff
+from scanner.posture.history.scan_diff import (
+    DifferingProblem,
+    FindingChange,
+    ProblemChange,
+    ProblemPart,
+    RuleKind,
+    ScanDiff,
+)
 from scanner.store import SqlStore
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import execute
 from tests.store.made import Round, binding, ended, finding, listed, policy
 from tests.store.test_endings import UNBOUND, Known
@@ -34,12 +41,12 @@ SHOP = Scope(namespaces=("shop",))
 
 def diff(store: SqlStore, before: int, now: int) -> ScanDiff:
     """The difference of two scans by number."""
-    return store.diff(f"scan-{before}", f"scan-{now}")
+    return store.compare_scans(f"scan-{before}", f"scan-{now}")
 
 
 def problems(difference: ScanDiff) -> list[DifferingProblem]:
     """All problems that differ, in their order."""
-    return [problem for kind in difference.causes for problem in difference.listed(kind, None)]
+    return [problem for kind in difference.causes for problem in difference.list_problems(kind, None)]
 
 
 def only(difference: ScanDiff) -> DifferingProblem:
@@ -104,7 +111,7 @@ def test_a_rollout_with_another_message_changes_the_problem(store: SqlStore) -> 
     record_pods(store, 2, [finding("web-2", kind="Pod", outcome=Violated("image b"))])
 
     problem = only(diff(store, 1, 2))
-    assert (CHANGED, (Part.MESSAGE,), "web-5d4f") == (problem.change, problem.parts, problem.workload.name)
+    assert (CHANGED, (ProblemPart.MESSAGE,), "web-5d4f") == (problem.change, problem.parts, problem.workload.name)
     assert problem.before is not None
     assert problem.now is not None
     assert ("image a", "image b") == (problem.before.message, problem.now.message)
@@ -114,13 +121,13 @@ def test_a_rollout_with_another_message_changes_the_problem(store: SqlStore) -> 
 @pytest.mark.parametrize(
     ("later", "parts"),
     [
-        (A._replace(outcome=Violated("another text")), (Part.MESSAGE,)),
-        (A._replace(outcome=Errored("too many replicas", would_deny=True)), (Part.OUTCOME,)),
-        (A._replace(actions=("Warn",), denies=False), (Part.ACTION,)),
-        (A._replace(excepted_by="team/let-be", denies=False), (Part.EXCEPTION,)),
+        (A._replace(outcome=Violated("another text")), (ProblemPart.MESSAGE,)),
+        (A._replace(outcome=Errored("too many replicas", would_deny=True)), (ProblemPart.OUTCOME,)),
+        (A._replace(actions=("Warn",), denies=False), (ProblemPart.ACTION,)),
+        (A._replace(excepted_by="team/let-be", denies=False), (ProblemPart.EXCEPTION,)),
     ],
 )
-def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, parts: tuple[Part, ...]) -> None:
+def test_an_open_problem_changes_in_its_parts(store: SqlStore, later: Finding, parts: tuple[ProblemPart, ...]) -> None:
     """Its outcome, its message, its action, or an exception."""
     Round((A,)).record(store, 1)
     Round((later._replace(resource_version="2"),)).record(store, 2)
@@ -278,8 +285,8 @@ class TestChoice:
         Round((A,)).record(store, 4)
         Round((A,), scope=SHOP).record(store, 5)
 
-        assert ("scan-3", "scan-4") == store.newest_scans_to_compare(store.cluster())
-        assert "scan-3" == store.earlier_scan_to_compare("scan-4")
+        assert ("scan-3", "scan-4") == store.find_newest_scans_to_compare(store.cluster())
+        assert "scan-3" == store.find_earlier_scan_to_compare("scan-4")
 
     def test_no_comparable_scan_is_an_error(self, store: SqlStore) -> None:
         """The message explains the word comparable."""
@@ -287,20 +294,20 @@ class TestChoice:
         Round((A,), scope=SHOP).record(store, 2)
 
         with pytest.raises(UsageError, match="No two scans of prod are comparable"):
-            store.newest_scans_to_compare(store.cluster())
+            store.find_newest_scans_to_compare(store.cluster())
         with pytest.raises(UsageError, match="No scan before scan-2 is comparable"):
-            store.earlier_scan_to_compare("scan-2")
+            store.find_earlier_scan_to_compare("scan-2")
 
     def test_pruned_scans_are_left_out_and_cannot_be_named(self, store: SqlStore, url: str) -> None:
         """They have no report."""
         for number in (1, 2, 3, 4):
             Round((A,)).record(store, number)
-        prune(url, Rule(1), ended(5))
+        prune(url, RetentionRule(1), ended(5))
 
         with pytest.raises(UsageError, match=r"was pruned on .* and has no report any more"):
             diff(store, 1, 4)
         with pytest.raises(UsageError, match="No scan before scan-4"):
-            store.earlier_scan_to_compare("scan-4")
+            store.find_earlier_scan_to_compare("scan-4")
 
     @pytest.mark.parametrize(
         ("pair", "message"),
@@ -329,7 +336,7 @@ class TestChoice:
         )
         started = replace(other.start(2), requester=UserInfo("jane"))
         store.begin(started)
-        store.page("scan-2", other.page())
+        store.write_page("scan-2", other.page())
         store.finish("scan-2", other.end(2))
 
         assert ("scope", "operation", "requester", "mode") == diff(store, 1, 2).incomparable
@@ -350,6 +357,7 @@ def rounds(seed: int) -> Iterator[tuple[Finding, ...]]:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pair_equals_a_replay_that_keeps_everything(store: SqlStore, seed: int) -> None:
     """For any sequence of scans."""
@@ -390,5 +398,5 @@ def test_the_limit_counts_for_each_cause(store: SqlStore) -> None:
     Round(tuple(finding(f"new-{number}") for number in range(3))).record(store, 2)
 
     found = diff(store, 1, 2)
-    assert ["new-0", "new-1"] == [each.workload.name for each in found.listed(CauseKind.OBJECT_CREATED, 2)]
+    assert ["new-0", "new-1"] == [each.workload.name for each in found.list_problems(CauseKind.OBJECT_CREATED, 2)]
     assert 3 == found.problems_of(CauseKind.OBJECT_DELETED)

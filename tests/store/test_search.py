@@ -11,12 +11,12 @@ import pytest
 from scanner.audit import population
 from scanner.model.outcome import Violated
 from scanner.model.policy import VALIDATING
-from scanner.model.population import Controller, Examined, Pairs
+from scanner.model.population import Controller, Pairs, PopulationMember
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.posture.owners import OwnerKey
 from scanner.store import SqlStore, prune
 from scanner.store.read.search_hits import Hits, SearchHits
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import rows
 from tests.store.made import CHECK, PROD, Round, ended, finding, listed, page_of
 from tests.store.test_endings import Known
@@ -29,12 +29,12 @@ EDGE = ClusterIdentity("edge", "e1", "v1.36.0")
 
 def names(hits: Hits[Any], field: str = "name") -> list[str]:
     """A field of the hits, in their order."""
-    return [getattr(hit, field) for hit in hits.found]
+    return [getattr(hit, field) for hit in hits.first]
 
 
 def clusters(hits: Hits[Any]) -> list[list[str]]:
     """The names of the clusters of each hit, in their order."""
-    return [[cluster.name for cluster in hit.clusters] for hit in hits.found]
+    return [[cluster.name for cluster in hit.clusters] for hit in hits.first]
 
 
 def record_pods(
@@ -48,11 +48,11 @@ def record_pods(
     """Store a scan of pods with labels, which a Deployment controls."""
     each = Round(tuple(finding(pod, kind="Pod") for pod in pods), coverage=(listed("Pod"),), cluster=cluster)
     controller = Controller("apps/v1", "Deployment", workload, "")
-    examined = [Examined(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
+    examined = [PopulationMember(PODS, "shop", pod, f"uid-{pod}", controller, labels) for pod in pods]
     store.begin(each.start(number))
     if pods:
-        page = replace(page_of(each.findings, "v1", "Pod"), examined=population.packed(examined))
-        store.page(f"scan-{number}", page)
+        page = replace(page_of(each.findings, "v1", "Pod"), examined=population.pack(examined))
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 
 
@@ -98,7 +98,7 @@ def test_exact_names_come_first_among_many(store: SqlStore) -> None:
     found = store.search("web", 2).objects
 
     assert ["web", "web0"] == [*names(found)[:1], "web0"]
-    assert (2, True) == (len(found.found), found.more)
+    assert (2, True) == (len(found.first), found.more)
 
 
 def test_a_list_is_cut(store: SqlStore) -> None:
@@ -106,7 +106,7 @@ def test_a_list_is_cut(store: SqlStore) -> None:
     Round((finding("web-1"), finding("web-2"))).record(store, 1)
 
     assert [(1, True), (2, False)] == [
-        (len(hits.found), hits.more) for hits in (store.search("web", limit).objects for limit in (1, 2))
+        (len(hits.first), hits.more) for hits in (store.search("web", limit).objects for limit in (1, 2))
     ]
 
 
@@ -124,7 +124,7 @@ def test_an_object_that_is_gone_is_marked(store: SqlStore) -> None:
     Round((finding("web-2"),)).record(store, 2)
     found = store.search("web").objects
 
-    assert {"web-1": False, "web-2": True} == {hit.name: hit.present for hit in found.found}
+    assert {"web-1": False, "web-2": True} == {hit.name: hit.present for hit in found.first}
 
 
 def test_a_workload_has_the_clusters_of_its_objects(store: SqlStore) -> None:
@@ -174,7 +174,7 @@ def test_a_message_without_findings_is_gone_after_a_prune(store: SqlStore, url: 
     for number, message in enumerate(("one reason", "another reason", "another reason")):
         Round((finding("web", outcome=Violated(message)),)).record(store, number)
     before = names(store.search("reason").messages, "message")
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
 
     assert (["another reason", "one reason"], ["another reason"]) == (
         before,
@@ -185,8 +185,8 @@ def test_a_message_without_findings_is_gone_after_a_prune(store: SqlStore, url: 
 def test_ids_are_found_by_their_beginnings(store: SqlStore) -> None:
     """Findings, problems, checks and scans, with their cluster and policy."""
     Known((finding("web"),), own_policies=(with_checks(CHECK.expression),)).record(store, 1)
-    [stored] = store.record("scan-1").findings()
-    check = store.record("scan-1").check_ids[(VALIDATING, "replicas"), CHECK]
+    [stored] = store.read_scan("scan-1").findings()
+    check = store.read_scan("scan-1").check_ids[(VALIDATING, "replicas"), CHECK]
     found: list[Hits[Any]] = [
         store.search(stored.id[:6].upper()).findings,
         store.search(stored.problem[:8]).problems,
@@ -196,7 +196,7 @@ def test_ids_are_found_by_their_beginnings(store: SqlStore) -> None:
 
     assert [[stored.id], [stored.problem], [check], ["scan-1"]] == [names(hits, "id") for hits in found]
     assert ["replicas"] * 3 == [names(hits, "policy")[0] for hits in found[:3]]
-    assert {"prod"} == {hit.cluster.name for hits in found for hit in hits.found}
+    assert {"prod"} == {hit.cluster.name for hits in found for hit in hits.first}
 
 
 @pytest.mark.parametrize("asked", ["", " ", "***", "p-zz", "c-", "abc", "x" * 9_000, "p-" + "0" * 13])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.store.rows.search_entries import MOST_ENTRIES, Word, entries, name_entries, words_of
+from scanner.store.rows.search_entries import MOST_ENTRIES, SearchWord, list_entries, list_name_entries, split_words
 
 JOINTS = "-._:"
 Name = list[str]
@@ -72,9 +72,9 @@ def follows(name: Name, parts: Name) -> bool:
 )
 def test_a_word_matches_the_beginning_of_a_part(text: str, asked: str) -> None:
     """Names are found by each of their parts, and by parts that follow each other; case and accents do not count."""
-    [word] = words_of(asked)
+    [word] = split_words(asked)
 
-    assert word.matches(entries(text))
+    assert word.matches(list_entries(text))
 
 
 @pytest.mark.parametrize(
@@ -90,28 +90,28 @@ def test_a_word_matches_the_beginning_of_a_part(text: str, asked: str) -> None:
 )
 def test_a_word_does_not_match_other_texts(text: str, asked: str) -> None:
     """The middle of a part, another order, parts of two names, and words without a letter."""
-    [word] = words_of(asked)
+    [word] = split_words(asked)
 
-    assert not word.matches(entries(text))
+    assert not word.matches(list_entries(text))
 
 
 @given(row=st.lists(texts.filter(str.isascii), max_size=3), asked=texts.filter(str.isascii))
 def test_words_match_as_they_are_defined(row: list[str], asked: str) -> None:
     """For any texts: entries find exactly the names in which the parts of a word follow each other."""
-    for word in words_of(asked):
-        assert defined([text.lower() for text in row], word.text.lower()) == word.matches(entries(*row))
+    for word in split_words(asked):
+        assert defined([text.lower() for text in row], word.text.lower()) == word.matches(list_entries(*row))
 
 
 @given(row=st.lists(st.one_of(names, texts), max_size=3))
 def test_names_of_objects_have_the_entries_of_texts(row: list[str]) -> None:
     """The faster function for names has the same entries."""
-    assert set(entries(*row)) == set(name_entries(*row))
+    assert set(list_entries(*row)) == set(list_name_entries(*row))
 
 
 @given(text=st.text(max_size=40))
 def test_entries_have_letters_digits_and_dashes_alone(text: str) -> None:
     """No character of theirs is syntax for a database, and none begins as the entries of kinds do."""
-    found = [*entries(text), *(begin for word in words_of(text) for begin in word.beginnings)]
+    found = [*list_entries(text), *(begin for word in split_words(text) for begin in word.beginnings)]
 
     assert [] == [entry for entry in found if entry.startswith("-") or not entry.replace("-", "a").isalnum()]
 
@@ -120,18 +120,18 @@ def test_a_long_text_has_its_first_entries() -> None:
     """An expression of any length takes limited space."""
     words = [f"word{number}" for number in range(9_000)]
 
-    assert words[:MOST_ENTRIES] == entries(" ".join(words))
+    assert words[:MOST_ENTRIES] == list_entries(" ".join(words))
 
 
 def test_long_names_are_found_by_their_first_characters() -> None:
     """64 characters of a name, and eight of its parts, count on both sides."""
     long, parts = "x" * 90, "-".join(map(str, range(12)))
 
-    assert Word("", ("x" * 64,)).matches(entries(long))
-    assert [True, True] == [word.matches(entries(long, parts)) for word in words_of(f"{long} {parts}")]
+    assert SearchWord("", ("x" * 64,)).matches(list_entries(long))
+    assert [True, True] == [word.matches(list_entries(long, parts)) for word in split_words(f"{long} {parts}")]
 
 
 def test_a_long_search_is_cut() -> None:
     """256 characters and eight words count."""
-    assert [str(number) for number in range(8)] == [word.text for word in words_of(" ".join(map(str, range(20))))]
-    assert [("x" * 256, ("x" * 64,))] == [tuple(word) for word in words_of("x" * 5000)]
+    assert [str(number) for number in range(8)] == [word.text for word in split_words(" ".join(map(str, range(20))))]
+    assert [("x" * 256, ("x" * 64,))] == [tuple(word) for word in split_words("x" * 5000)]

@@ -19,7 +19,7 @@ from scanner.store.database.store_errors import as_store_error
 from scanner.store.rows.search_index import PORTION
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex, vacuum
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_integrity import problems_of
@@ -83,7 +83,7 @@ def test_databases_of_older_versions_are_searched(path: Path, tmp_path: Path) ->
     with open_reader(url, clock) as store:
         hits, [word] = store.search("replicas"), store.search_words(1, "replicas")
 
-    assert [("replicas",), (1,)] == [tuple(hit.name for hit in hits.policies.found), tuple(word.verdicts)]
+    assert [("replicas",), (1,)] == [tuple(hit.name for hit in hits.policies.first), tuple(word.verdicts)]
     assert [] == problems_of(url)
 
 
@@ -116,7 +116,7 @@ def test_a_prune_deletes_words(store: SqlStore, url: str) -> None:
     """The words of deleted messages find nothing, not even ids of rows that are gone."""
     for number, message in enumerate(("gone reason", "good reason", "good reason")):
         Round((finding("web", outcome=Violated(message)),)).record(store, number)
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     gone, reason = store.search_words(1, "gone reason")
 
     assert (frozenset(), 1) == (gone.verdicts, len(reason.verdicts))

@@ -16,14 +16,14 @@ from sqlalchemy import Connection, Table, insert
 from scanner.audit import population
 from scanner.model.outcome import Change, Violated, WouldChange
 from scanner.model.policy import Policy
-from scanner.model.population import Controller, Examined
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.scans.scan import ClusterIdentity, Scan
 from scanner.model.texts import clean
 from scanner.store import SqlStore, open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, insert_rows
+from scanner.store.database.engine import insert_rows, make_engine
 from scanner.store.read.search_query import WordMatches, search_words
-from scanner.store.rows.search_entries import SOURCES, words_of
+from scanner.store.rows.search_entries import SOURCES, split_words
 from scanner.store.rows.search_index import index_inserted, index_new_rows, index_objects
 from scanner.store.rows.tables import CLUSTERS, KEPT, KINDS, OBJECTS, VERDICTS, WORKLOADS
 from tests.store.databases import rows
@@ -56,11 +56,11 @@ def record(store: SqlStore, number: int = 1, title: str = "Few copies", cluster:
     each = Round((finding("web-frontend"),), cluster=cluster)
     pod = finding("api-7d9f-x2k4l", kind="Pod", outcome=Violated("api-7d9f-x2k4l uses the image nginx:1.25"))
     controller = Controller("apps/v1", "Deployment", "api", "")
-    examined = Examined(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
+    examined = PopulationMember(PODS, "shop", pod.name, pod.uid, controller, (("team", "payments"),))
     store.begin(replace(each.start(number), policies=(titled("replicas", title), policy("labels"))))
-    store.page(f"scan-{number}", each.page())
-    page = replace(page_of((pod,), "v1", "Pod"), examined=population.packed([examined]))
-    store.page(f"scan-{number}", page)
+    store.write_page(f"scan-{number}", each.page())
+    page = replace(page_of((pod,), "v1", "Pod"), examined=population.pack([examined]))
+    store.write_page(f"scan-{number}", page)
     return store.finish(f"scan-{number}", replace(each.end(number), controllers={("apps", "Deployment"): True}))
 
 
@@ -147,7 +147,7 @@ def test_drift_is_found_by_its_changes(store: SqlStore) -> None:
 @contextmanager
 def undone(url: str) -> Iterator[Connection]:
     """A transaction that is rolled back."""
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
     try:
         with engine.connect().execution_options(assay_writes=True) as connection, connection.begin() as transaction:
             yield connection
@@ -201,7 +201,7 @@ def test_both_databases_answer_as_it_is_defined(
         index_new_rows(connection)
         found = search_words(connection, 900, asked)
 
-    for word, match in zip(words_of(asked), found, strict=True):
+    for word, match in zip(split_words(asked), found, strict=True):
         documents = (
             (match.objects, [SOURCES[OBJECTS].entries(900, *own) for own in objects]),
             (match.verdicts, [SOURCES[VERDICTS].entries("violated", message, "") for message in messages]),

@@ -51,13 +51,13 @@ def test_a_role_that_may_only_read_reads_everything(written: str) -> None:
     """Scans, runs, clusters, reports and findings; the dead scan is shown as failed, and not changed."""
     with reader_role(written) as url, open_reader(url, clock) as reader:
         states = [scan.state.value for scan in reader.scans()]
-        record = reader.record(reader.find_scan("last").id)
+        record = reader.read_scan(reader.find_scan("last").id)
         [shown] = record.findings()
 
         assert (["failed", "complete"], "a") == (states, shown.finding.name)
-        assert shown == reader.finding(shown.id).stored
-        assert (1, 1) == (len(reader.runs()), len(reader.clusters()))
-        assert ["a"] == [hit.name for hit in reader.search("a").objects.found]
+        assert shown == reader.find_finding(shown.id).stored
+        assert (1, 1) == (len(reader.list_runs()), len(reader.clusters()))
+        assert ["a"] == [hit.name for hit in reader.search("a").objects.first]
         assert frozenset({1}) == reader.search_words(1, "replicas")[0].verdicts
 
 

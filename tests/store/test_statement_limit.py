@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 
 from scanner.errors import QueryTooLong
 from scanner.store.database.address import Address, address_of
-from scanner.store.database.engine import reading_at_once, reading_engine_for
+from scanner.store.database.engine import make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
 
 LIMIT = 0.5
@@ -33,7 +33,7 @@ def address(url: str) -> Address:
 @pytest.fixture
 def engine(address: Address) -> Iterator[Engine]:
     """An engine whose queries take half a second at most."""
-    engine = reading_engine_for(address, LIMIT)
+    engine = make_reading_engine(address, LIMIT)
     yield engine
     engine.dispose()
 
@@ -72,12 +72,12 @@ def test_each_query_has_its_own_time(engine: Engine) -> None:
 @pytest.mark.parametrize("limit", [None, LIMIT])
 def test_a_reader_only_reads(address: Address, limit: float | None) -> None:
     """In every transaction; those whose queries answer as of one moment see what the first of them saw."""
-    engine = reading_engine_for(address, limit)
+    engine = make_reading_engine(address, limit)
     levels = ("1", "1") if engine.dialect.name == "sqlite" else ("on, read committed", "on, repeatable read")
     for _ in range(2):
         with engine.connect() as connection:
             assert levels[0] == _transaction(connection)
-        with reading_at_once(engine) as connection:
+        with reading_snapshot(engine) as connection:
             assert levels[1] == _transaction(connection)
     engine.dispose()
 
@@ -91,7 +91,7 @@ def _transaction(connection: Connection) -> str:
 
 def test_a_reader_of_the_command_line_has_no_limit(address: Address) -> None:
     """A report of a large scan takes its time."""
-    engine = reading_engine_for(address)
+    engine = make_reading_engine(address)
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             assert "0" == connection.execute(text("SHOW statement_timeout")).scalar()

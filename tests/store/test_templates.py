@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.store.rows.stored_texts import NAME, NAMESPACE, filled, template_of
+from scanner.store.rows.stored_texts import NAME, NAMESPACE, fill_template, template_of
 
 WORDS = st.text(st.sampled_from("ab-.\x01\x02\x03 \u00e9"), max_size=4)
 TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map("".join)
@@ -15,7 +15,7 @@ TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map("".join)
 @given(TEXTS, WORDS, WORDS)
 def test_a_text_reads_back_unchanged(text: str, name: str, namespace: str) -> None:
     """For every text, name and namespace, control characters included."""
-    assert text == filled(template_of(text, name, namespace), name, namespace)
+    assert text == fill_template(template_of(text, name, namespace), name, namespace)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ HOSTILE = "<script>alert(1)</script> '; DROP TABLE findings; -- \\x00 \\u0000 %s
 def stored(store: SqlStore, item: Finding) -> Finding:
     """A finding as it is read after it was stored."""
     Round((item,)).record(store, 1)
-    [stored] = store.record("scan-1").findings()
+    [stored] = store.read_scan("scan-1").findings()
     return stored.finding
 
 
@@ -84,7 +84,7 @@ def test_the_rest_of_a_scan_may_hold_any_text(store: SqlStore, text: str) -> Non
     bound = binding(text, manifest=manifest, assumed=True)
     store.begin(replace(each.start(1), policies=(used,), bindings=(bound,)))
     store.finish("scan-1", replace(each.end(1), health=(Health(HealthKind.NOTE, text, text, text),)))
-    record = store.record("scan-1")
+    record = store.read_scan("scan-1")
 
     assert (scope, ClusterIdentity(kept, "", kept, kept)) == (record.scan.scope, record.scan.cluster)
     assert [(used, (bound,))] == [(item.policy, item.bindings) for item in record.policies]

@@ -13,8 +13,8 @@ import pytest
 from scanner.model.scans.scan import ClusterIdentity, Scan
 from scanner.store import SqlStore, open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, insert_missing, lock_history, writing
-from scanner.store.rows.interning import digest, reserve
+from scanner.store.database.engine import insert_missing, lock_history, make_engine, writing
+from scanner.store.rows.interning import digest, reserve_ids
 from scanner.store.rows.search_index import index_inserted
 from scanner.store.rows.tables import KINDS
 from tests.store.databases import count, database
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> object:
 def scanned(store: SqlStore, name: str, each: Round, barrier: Barrier) -> Scan:
     """Scan up to the end, and close together with the others."""
     store.begin(replace(each.start(1), id=name))
-    store.page(name, each.page())
+    store.write_page(name, each.page())
     barrier.wait(SECONDS)
     return store.finish(name, each.end(1))
 
@@ -61,12 +61,12 @@ def test_scans_with_the_same_checks_close_together(server: str) -> None:
 
 def test_a_closing_waits_for_no_closing_of_another_cluster(server: str) -> None:
     """While one transaction has stored new shared rows and the history of its cluster is locked, another scan ends."""
-    engine = engine_for(address_of(server))
+    engine = make_engine(address_of(server))
     each = Round((finding("a", kind="Pod"),), cluster=CLUSTERS[1])
     with open_store(server, clock) as store, ThreadPoolExecutor(1) as thread:
         with writing(engine) as closing:
             lock_history(closing, ANOTHER)
-            [number] = reserve(closing, KINDS, 1)
+            [number] = reserve_ids(closing, KINDS, 1)
             key = ("v1", "Pod")
             row = number, digest(key), *key
             insert_missing(closing, KINDS, ["id", "digest", "api_version", "kind"], [row], index_inserted)
@@ -82,7 +82,7 @@ def test_a_closing_waits_for_no_closing_of_another_cluster(server: str) -> None:
 
 def test_two_scans_of_one_cluster_close_one_after_the_other(server: str) -> None:
     """The second waits for the first: the history of a cluster has one order."""
-    engine = engine_for(address_of(server))
+    engine = make_engine(address_of(server))
     with open_store(server, clock) as store, ThreadPoolExecutor(1) as thread:
         store.begin(Round().start(1))
         with writing(engine) as closing:
@@ -118,10 +118,10 @@ def test_random_scans_at_once_are_stored_as_if_one_came_after_the_other(server: 
                 )
                 each = replace(each, policies=POLICIES, bound=POLICIES)
                 store.begin(replace(each.start(number), id=scan_id))
-                store.page(scan_id, each.page())
+                store.write_page(scan_id, each.page())
                 store.finish(scan_id, each.end(number))
-                record = store.record(scan_id)
-                shown.append({**statuses(record.findings()), **statuses(record.resolved())})
+                record = store.read_scan(scan_id)
+                shown.append({**statuses(record.findings()), **statuses(record.resolved_findings())})
         return shown
 
     with ThreadPoolExecutor(4) as threads:
@@ -150,7 +150,7 @@ def test_readers_see_no_half_of_a_scan(server: str) -> None:
     """Shared rows are committed early: without findings that refer to them they show nowhere."""
     with open_store(server, clock) as store:
         Round((finding("a"),)).record(store, 1)
-        engine = engine_for(address_of(server))
+        engine = make_engine(address_of(server))
         with writing(engine) as closing:
             key = ("v1", "Ghost")
             row = 99, digest(key), *key
@@ -158,4 +158,4 @@ def test_readers_see_no_half_of_a_scan(server: str) -> None:
         engine.dispose()
         Round((finding("a"),)).record(store, 2)
 
-        assert {"a": "open"} == statuses(store.record("scan-2").findings())
+        assert {"a": "open"} == statuses(store.read_scan("scan-2").findings())

@@ -177,7 +177,7 @@ def test_the_numbers_agree_with_the_lists(store: SqlStore) -> None:
 
     assert 30 == found.unchecked == found.findings[CauseKind.COVERAGE, FindingChange.NOT_CHECKED]
     assert 30 == found.problems[CauseKind.COVERAGE, NOT_CHECKED] == len(problems(found))
-    assert 7 == len(list(found.listed(CauseKind.COVERAGE, 7)))
+    assert 7 == len(list(found.list_problems(CauseKind.COVERAGE, 7)))
 
 
 def test_previews_are_never_not_checked(store: SqlStore) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scanner.model.reading import UNKNOWN
+from scanner.model.reading import UNKNOWN_READING
 from scanner.model.resource import UserInfo
 from scanner.store import open_store, upgrade
 from tests.store.made import Round, clock, finding, statuses
@@ -32,10 +32,10 @@ def test_an_upgrade_keeps_the_records(old: Path) -> None:
     """Findings, their history and the counts read as before."""
     assert upgrade(str(old))
     with open_store(str(old), clock) as store:
-        first, second = store.record("scan-1"), store.record("scan-2")
+        first, second = store.read_scan("scan-1"), store.read_scan("scan-2")
         assert {"a": "new", "b": "new"} == statuses(first.findings())
         assert {"a": "open"} == statuses(second.findings())
-        assert {"b": "resolved"} == statuses(second.resolved())
+        assert {"b": "resolved"} == statuses(second.resolved_findings())
         assert 2 == sum(first.tallies.values())
 
 
@@ -43,8 +43,8 @@ def test_data_that_an_older_version_lacks_is_unknown(old: Path) -> None:
     """Its policies have no classes, its scans no user, and no outcome depends on one."""
     upgrade(str(old))
     with open_store(str(old), clock) as store:
-        record = store.record("scan-2")
-    assert {UNKNOWN} == {policy.reading for policy in record.policies}
+        record = store.read_scan("scan-2")
+    assert {UNKNOWN_READING} == {policy.reading for policy in record.policies}
     assert (UserInfo(), (), {False}) == (
         record.scan.requester,
         record.outside,
@@ -57,6 +57,6 @@ def test_scans_go_on_after_an_upgrade(old: Path) -> None:
     upgrade(str(old))
     with open_store(str(old), clock) as store:
         Round((finding("c"),)).record(store, 3)
-        record = store.record("scan-3")
+        record = store.read_scan("scan-3")
         assert {"c": "new"} == statuses(record.findings())
-        assert {"a": "resolved"} == statuses(record.resolved())
+        assert {"a": "resolved"} == statuses(record.resolved_findings())

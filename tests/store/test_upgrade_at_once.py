@@ -18,8 +18,8 @@ from sqlalchemy import Boolean, Column, Connection, MetaData
 
 from scanner.store import open_store, upgrade
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing_shared
-from scanner.store.rows.tables import HEAD, migrations
+from scanner.store.database.engine import make_engine, writing_shared
+from scanner.store.rows.tables import HEAD, find_migrations
 from tests.store.databases import KINDS, database, path_of, rows
 from tests.store.made import clock, statuses
 
@@ -64,11 +64,11 @@ def fill(url: str, recording: Path = OLD) -> None:
         with closing(sqlite3.connect(path_of(url))) as connection:
             connection.executescript(recording.read_text("utf-8"))
         return
-    engine = engine_for(address_of(url))
+    engine = make_engine(address_of(url))
     with closing(sqlite3.connect(":memory:")) as recorded, writing_shared(engine) as connection:
         recorded.executescript(recording.read_text("utf-8"))
         config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", str(migrations()))
+        config.set_main_option("script_location", str(find_migrations()))
         command.upgrade(config, recording.stem)
         copy(recorded, connection)
     engine.dispose()
@@ -121,8 +121,8 @@ def test_a_database_is_migrated_once(old: str) -> None:
     """One process migrates; the others wait for it, find nothing to do, and print no error."""
     assert [*["False\n"] * (PROCESSES - 1), "True\n"] == sorted(upgraded_at_once(old))
     with open_store(old, clock) as store:
-        assert {"a": "new", "b": "new"} == statuses(store.record("scan-1").findings())
-        assert {"b": "resolved"} == statuses(store.record("scan-2").resolved())
+        assert {"a": "new", "b": "new"} == statuses(store.read_scan("scan-1").findings())
+        assert {"b": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())
 
 
 def test_a_new_database_is_created_once(empty: str) -> None:

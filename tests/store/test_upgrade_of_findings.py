@@ -14,7 +14,7 @@ from scanner.model.population import Workload
 from scanner.model.scans.scan import Scope
 from scanner.store import open_store, upgrade
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing
+from scanner.store.database.engine import make_engine, writing
 from scanner.store.rows import codec
 from scanner.store.rows.columns import (
     CheckColumns,
@@ -25,7 +25,7 @@ from scanner.store.rows.columns import (
     verdict_values,
 )
 from scanner.store.rows.interning import digest
-from scanner.store.rows.tables import OPEN, migrations
+from scanner.store.rows.tables import OPEN, find_migrations
 from tests.store.databases import count, execute
 from tests.store.made import PROD, Round, clock, finding, statuses
 
@@ -38,8 +38,8 @@ GONE = finding("gone")
 def older(url: str) -> None:
     """Make a database of revision 0008 with two scans: the second one resolved one of three findings."""
     config = Config()
-    config.set_main_option("script_location", str(migrations()))
-    engine = engine_for(address_of(url))
+    config.set_main_option("script_location", str(find_migrations()))
+    engine = make_engine(address_of(url))
     with writing(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0008")
@@ -127,13 +127,16 @@ def test_findings_refer_to_one_row_for_each_object(fresh: str) -> None:
     older(fresh)
     assert upgrade(fresh)
     with open_store(fresh, clock) as store:
-        first, second = store.record("old-1"), store.record("old-2")
+        first, second = store.read_scan("old-1"), store.read_scan("old-2")
         assert {(each.finding.name, each.finding.uid, each.workload) for each in first.findings()} == {
             ("both", BOTH.uid, None),
             ("gone", GONE.uid, None),
         }
-        assert ({"both": "open"}, {"gone": "resolved"}) == (statuses(second.findings()), statuses(second.resolved()))
-        assert [] == [*first.population(), *first.evaluated()]
+        assert ({"both": "open"}, {"gone": "resolved"}) == (
+            statuses(second.findings()),
+            statuses(second.resolved_findings()),
+        )
+        assert [] == [*first.population(), *first.evaluated_objects()]
     assert (3, 2, 0) == (count(fresh, "findings"), count(fresh, "objects"), count(fresh, "population"))
 
 
@@ -143,7 +146,7 @@ def test_the_next_scan_continues_them_and_records_the_population(fresh: str) -> 
     upgrade(fresh)
     with open_store(fresh, clock) as store:
         scan = Round((BOTH, LABELS)).record(store, 3)
-        record = store.record("scan-3")
+        record = store.read_scan("scan-3")
         assert (2, 0, 0) == (scan.findings, scan.new, scan.resolved)
         assert {"both": "open"} == statuses(record.findings())
         own = Workload("apps/v1", "Deployment", "shop", "both")
@@ -159,4 +162,4 @@ def test_messages_with_the_marks_of_templates_stay_as_they_are(fresh: str) -> No
     execute(fresh, "UPDATE verdicts SET message = :message", message=message)
     upgrade(fresh)
     with open_store(fresh, clock) as store:
-        assert {message} == {each.finding.outcome.message for each in store.record("old-1").findings()}
+        assert {message} == {each.finding.outcome.message for each in store.read_scan("old-1").findings()}

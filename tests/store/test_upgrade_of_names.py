@@ -9,8 +9,8 @@ from sqlalchemy import create_engine, text
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.store import open_store, upgrade
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import engine_for, writing
-from scanner.store.rows.tables import migrations
+from scanner.store.database.engine import make_engine, writing
+from scanner.store.rows.tables import find_migrations
 from tests.store.databases import execute
 from tests.store.made import Round, clock, finding, statuses
 
@@ -27,8 +27,8 @@ MOMENT = "'2026-03-01 06:00:00+00:00'"
 def older(url: str) -> None:
     """Make a database of revision 0009 with a scan of each of three clusters: one with a UID, two with names alone."""
     config = Config()
-    config.set_main_option("script_location", str(migrations()))
-    engine = engine_for(address_of(url))
+    config.set_main_option("script_location", str(find_migrations()))
+    engine = make_engine(address_of(url))
     with writing(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0009")
@@ -90,7 +90,7 @@ def test_the_name_continues_the_history_of_earlier_scans(fresh: str) -> None:
         Round((), cluster=named).record(store, 3)
 
         assert "old-3" == store.find_scan("last~2", "name:manifests").id
-        assert {"b": "resolved"} == statuses(store.record("scan-3").resolved())
+        assert {"b": "resolved"} == statuses(store.read_scan("scan-3").resolved_findings())
 
 
 def test_row_ids_go_on_after_an_upgrade(fresh: str) -> None:

@@ -19,9 +19,9 @@ from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanSt
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.database.engine import writing_shared
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from scanner.store.upkeep.schema import run_migrations
-from scanner.store.upkeep.views import VIEWS, create_views, drop_views, views_after
+from scanner.store.upkeep.views import VIEWS, create_views, creating_views, drop_views
 from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known
@@ -71,7 +71,7 @@ def fill(store: SqlStore) -> None:
     record_pods(store, 8, pods[1:])
     each = Known((WEB, finding("new")), coverage=(listed("Deployment"),))
     store.begin(each.start(9))
-    store.page("scan-9", each.page())
+    store.write_page("scan-9", each.page())
     store.finish("scan-9", replace(each.end(9), health=(HEALTH,)))
     store.begin(Round().start(10))
 
@@ -106,7 +106,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         for url in urls:
             with open_store(url, clock) as store:
                 fill(store)
-            prune(url, Rule(3), ended(9))
+            prune(url, RetentionRule(3), ended(9))
         yield urls
 
 
@@ -123,7 +123,7 @@ def test_both_databases_show_the_same(both: list[str], view: str) -> None:
 
 def test_open_findings_are_those_of_the_report(filled: SqlStore, url: str) -> None:
     """With status, times, workload and message of each."""
-    record = filled.record("scan-9")
+    record = filled.read_scan("scan-9")
     shown = {
         stored.id: (
             *(stored.problem, stored.status, seconds(stored.first_seen), seconds(stored.opened_at or ended(0))),
@@ -164,7 +164,7 @@ def test_findings_are_checked_or_not_in_the_newest_scan(store: SqlStore, url: st
     ):
         Round(findings, scope=Scope(namespaces=(namespace,) if namespace else ())).record(store, number)
         found.append(unchecked_in(url))
-        assert store.record(f"scan-{number}").unchecked == len(found[-1])
+        assert store.read_scan(f"scan-{number}").unchecked == len(found[-1])
         assert [] == problems_of(url)
 
     assert [set(), shop, shop, bank, set()] == found
@@ -218,6 +218,7 @@ def test_pods_have_the_workload_that_controls_them(filled: SqlStore, url: str) -
     assert "open" == pod["status"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [3, 4, 5, 6, 9])
 def test_problems_are_those_of_the_report(store: SqlStore, url: str, number: int) -> None:
     """The problems of the newest scan have the status, the clocks and the resolution of the report."""
@@ -244,7 +245,7 @@ def test_problems_are_those_of_the_report(store: SqlStore, url: str, number: int
             "workload_name": problem.workload.name,
             "expression": problem.check.expression,
         }
-        for problem in problems(store.record(f"scan-{number}").by_problem())
+        for problem in problems(store.read_scan(f"scan-{number}").findings_by_problem())
     }
     found = {row["problem"]: row for row in rows(url, "SELECT * FROM v_problems WHERE cluster = 'prod'")}
 
@@ -280,17 +281,18 @@ def test_previews_are_not_open(store: SqlStore, url: str) -> None:
     each = Round((finding("a", policy="sandbox"),))
     started = each.start(1)
     store.begin(replace(started, bindings=(replace(started.bindings[0], assumed=True, policy_name="sandbox"),)))
-    store.page("scan-1", page_of(each.findings, "apps/v1", "Deployment"))
+    store.write_page("scan-1", page_of(each.findings, "apps/v1", "Deployment"))
     store.finish("scan-1", each.end(1))
 
     kept = rows(url, "SELECT finding FROM v_findings_open"), rows(url, "SELECT problem FROM v_problems")
-    assert len(list(store.record("scan-1").findings())) == len(kept[0]) == len(kept[1])
+    assert len(list(store.read_scan("scan-1").findings())) == len(kept[0]) == len(kept[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["v_coverage", "v_policy_health"])
 def test_pruned_scans_have_no_body(filled: SqlStore, url: str, view: str) -> None:
     """They are in `v_scans`, with their counts."""
-    prune(url, Rule(1), ended(9))
+    prune(url, RetentionRule(1), ended(9))
     pruned = {row["scan"] for row in rows(url, "SELECT scan FROM v_scans WHERE pruned = 1 AND findings > 0")}
 
     assert "scan-3" in pruned
@@ -329,7 +331,7 @@ def test_messages_are_filled(url: str, store: SqlStore, texts: list[tuple[str, s
     findings = (finding(name, namespace=namespace, outcome=Violated(message)) for message, name, namespace in texts)
     Round(tuple(findings)).record(store, number)
 
-    shown = {stored.id: stored.finding.outcome.message for stored in store.record(f"scan-{number}").findings()}
+    shown = {stored.id: stored.finding.outcome.message for stored in store.read_scan(f"scan-{number}").findings()}
     found = {row["finding"]: row["message"] for row in rows(url, "SELECT finding, message FROM v_findings_open")}
     assert shown == found
 
@@ -401,7 +403,7 @@ def test_an_upgrade_keeps_rights_and_views_of_users(filled: SqlStore, url: str) 
     execute(url, "GRANT SELECT ON v_problems TO PUBLIC; GRANT SELECT ON v_scans TO pg_monitor WITH GRANT OPTION")
 
     engine = create_engine(url)
-    with writing_shared(engine) as connection, views_after(connection):
+    with writing_shared(engine) as connection, creating_views(connection):
         drop_views(connection)
     engine.dispose()
     granted = (

@@ -9,7 +9,7 @@ import pytest
 from scanner.errors import StoreError
 from scanner.store import open_store
 from scanner.store.database import engine
-from scanner.store.database.sqlite_file import network_file_system
+from scanner.store.database.sqlite_file import find_network_file_system
 from tests.store.made import clock
 
 MOUNTS = """\
@@ -39,17 +39,17 @@ def test_the_innermost_and_last_mount_decides(tmp_path: Path, path: str, kind: s
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
 
-    assert kind == network_file_system(Path(path), mounts)
+    assert kind == find_network_file_system(Path(path), mounts)
 
 
 def test_nothing_is_known_without_the_table_of_mounts(tmp_path: Path) -> None:
     """As on macOS: the file is used."""
-    assert "" == network_file_system(tmp_path, tmp_path / "missing")
+    assert "" == find_network_file_system(tmp_path, tmp_path / "missing")
 
 
 def test_a_database_on_such_a_volume_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the file system and both remedies, and no file is made."""
-    monkeypatch.setattr(engine, "network_file_system", lambda _: "nfs4")
+    monkeypatch.setattr(engine, "find_network_file_system", lambda _: "nfs4")
     path = tmp_path / "assay.db"
 
     with pytest.raises(StoreError, match=r"network file system \(nfs4\).*local volume.*PostgreSQL"):

@@ -19,10 +19,10 @@ from scanner.posture.triage import Triage
 from scanner.posture.waivers.waived_checks import question_of
 from scanner.posture.waivers.waiving import waiver_changes
 from scanner.store import SqlStore, open_store, upgrade
-from scanner.store.rows.tables import migrations
+from scanner.store.rows.tables import find_migrations
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute
 from tests.store.made import PROD, Round, clock, ended, finding, policy
@@ -58,21 +58,21 @@ class Story:
         start = replace(made.start(number), waivers=WaiverSet(waivers) if waivers else None)
         policies = tuple(own if each.name == own.name else each for each in start.policies)
         self.store.begin(replace(start, policies=policies))
-        self.store.page(f"scan-{number}", made.page())
+        self.store.write_page(f"scan-{number}", made.page())
         self.store.finish(f"scan-{number}", made.end(number))
 
     def triage(self, number: int, *waivers: Waiver) -> Triage:
         """The triage of a scan with the waivers that scans had stored by its end, or with these."""
-        given = WaiverSet(waivers) if waivers else self.store.waivers_at(f"scan-{number}", ended(number))
-        return Triage(Settings(waivers=given), self.store.record(f"scan-{number}"))
+        given = WaiverSet(waivers) if waivers else self.store.find_waivers_at(f"scan-{number}", ended(number))
+        return Triage(Settings(waivers=given), self.store.read_scan(f"scan-{number}"))
 
     def state(self, number: int, *waivers: Waiver) -> str:
         """The state of the only waiver of a report. The finding is waived, marked and counted alike."""
         triage = self.triage(number, *waivers)
         [use] = triage.waived.uses
-        scan = self.store.record(f"scan-{number}")
+        scan = self.store.read_scan(f"scan-{number}")
         marked = {bool(triage.waiver(stored)) for stored in scan.findings()}
-        problems = self.store.problem_counts(f"scan-{number}", waived={f"scan-{number}": triage.waived.rows})
+        problems = self.store.count_problems(f"scan-{number}", waived={f"scan-{number}": triage.waived.rows})
         applies = use.state.value == "active"
         assert ({applies}, int(applies), 1 - applies) == (marked, triage.waived.findings, problems.violated)
         return use.state.value
@@ -95,7 +95,7 @@ def test_a_waiver_is_of_an_unknown_check_when_the_only_check_is_replaced(story: 
     story.scan(1, FEW, BY_ID)
     story.scan(2, OWNED, BY_ID)
 
-    assert {CHECK_ID} <= set(story.store.record("scan-2").check_ids.values())
+    assert {CHECK_ID} <= set(story.store.read_scan("scan-2").check_ids.values())
     assert ["active", "unknownCheck"] == [story.state(number) for number in (1, 2)]
     [lapsed] = story.triage(2).waived.lapsed
     assert ("w", "unknownCheck", 1) == (lapsed.waiver.name, lapsed.state, lapsed.findings)
@@ -106,7 +106,7 @@ def test_a_problem_whose_check_was_replaced_is_no_longer_waived_in_a_difference(
     story.scan(1, FEW, BY_ID)
     story.scan(2, OWNED, BY_ID)
     before, now = story.triage(1).waived, story.triage(2).waived
-    changes = waiver_changes(story.store.record("scan-1"), story.store.record("scan-2"), before, now)
+    changes = waiver_changes(story.store.read_scan("scan-1"), story.store.read_scan("scan-2"), before, now)
 
     assert (["a"], []) == ([each.workload_name for each in changes.no_longer.values()], [*changes.waived])
 
@@ -229,9 +229,9 @@ def test_a_prune_of_the_first_scan_loses_no_question(story: Story, url: str) -> 
     story.scan(1, FEW, BY_ID)
     story.scan(2, OWNED)
     story.scan(3, OWNED, BY_ID)
-    prune(url, Rule(days=0), ended(3) + timedelta(hours=1))
+    prune(url, RetentionRule(days=0), ended(3) + timedelta(hours=1))
 
-    assert story.store.pruned([story.store.find_scan("scan-1")])
+    assert story.store.find_pruned_scans([story.store.find_scan("scan-1")])
     assert "unknownCheck" == story.state(3)
     assert [] == check_database(url, all_words=True)
 
@@ -266,5 +266,5 @@ def test_an_upgrade_compares_with_the_first_scan_that_the_database_keeps(fresh: 
 def before_this_table() -> str:
     """The version before the one that added the table."""
     config = Config()
-    config.set_main_option("script_location", str(migrations()))
+    config.set_main_option("script_location", str(find_migrations()))
     return str(ScriptDirectory.from_config(config).get_revision("0031").down_revision)

@@ -18,7 +18,7 @@ from scanner.report.document.waivers import waivers_of
 from scanner.store import SqlStore
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.retention import prune
-from scanner.store.upkeep.retention_plan import Rule
+from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.posture.waivers import waiver
 from tests.store.databases import count, execute
 from tests.store.made import Round, began, ended, finding
@@ -40,13 +40,13 @@ def record(store: SqlStore, number: int, waivers: WaiverSet | None, made: Round 
     made = made or Round((A, B, C))
     store.begin(replace(made.start(number), waivers=waivers))
     for page in made.pages():
-        store.page(f"scan-{number}", page)
+        store.write_page(f"scan-{number}", page)
     store.finish(f"scan-{number}", made.end(number))
 
 
 def names(store: SqlStore, number: int, days: int = 0) -> list[str] | None:
     """The names of the waivers at the end of a scan, or some days later."""
-    waivers = store.waivers_at(f"scan-{number}", ended(number) + timedelta(days=days))
+    waivers = store.find_waivers_at(f"scan-{number}", ended(number) + timedelta(days=days))
     return None if waivers is None else [each.name for each in waivers.waivers]
 
 
@@ -54,7 +54,7 @@ def test_every_field_of_a_waiver_is_stored(store: SqlStore) -> None:
     """And what was left out."""
     waivers = WaiverSet((FULL, waiver("other")), ("a fault",), ("a note",))
     record(store, 1, waivers)
-    assert waivers == store.waivers_at("scan-1", ended(1))
+    assert waivers == store.find_waivers_at("scan-1", ended(1))
 
 
 def test_a_report_has_the_newest_waivers_by_its_date(store: SqlStore) -> None:
@@ -87,8 +87,8 @@ def test_a_prune_keeps_the_waivers_that_later_reports_need(store: SqlStore, url:
     """The set of a pruned scan is that of a kept one, and the database is whole."""
     record(store, 1, WaiverSet((waiver("a"),)))
     record(store, 2, None)
-    prune(url, Rule(days=0), began(9))
-    assert store.pruned([store.find_scan("scan-1")])
+    prune(url, RetentionRule(days=0), began(9))
+    assert store.find_pruned_scans([store.find_scan("scan-1")])
     assert ["a"] == names(store, 2)
     assert [] == check_database(url, all_words=True)
 
@@ -117,13 +117,13 @@ CASES: list[tuple[Waiver, set[str]]] = [
 def test_findings_are_counted_as_they_are_shown(store: SqlStore, own: Waiver, expected: set[str]) -> None:
     """The numbers in the database and the marks of the findings agree."""
     record(store, 1, WaiverSet((own,)))
-    scan = store.record("scan-1")
+    scan = store.read_scan("scan-1")
     triage = Triage(Settings(waivers=WaiverSet((own,))), scan)
     waived = triage.waived
 
     assert expected == {stored.finding.name for stored in scan.findings() if triage.waiver(stored)}
     assert (len(expected),) * 4 == (waived.findings, waived.problems, len(waived.rows), sum(waived.tallies.values()))
-    counts = store.problem_counts("scan-1", waived={"scan-1": waived.rows})
+    counts = store.count_problems("scan-1", waived={"scan-1": waived.rows})
     assert ProblemCounts(*(3 - len(expected),) * 3, new=3 - len(expected)) == counts
 
 
@@ -135,7 +135,7 @@ def test_a_problem_is_waived_only_if_all_its_findings_are(store: SqlStore) -> No
     record(store, 1, None, Round((A, A._replace(excepted_by="x", fingerprint="0" * 64), B, audited)))
     triage = Triage(
         Settings(waivers=WaiverSet((waiver(namespace="", object="a", check=A.check.expression),))),
-        store.record("scan-1"),
+        store.read_scan("scan-1"),
     )
 
     assert (1, 1) == (triage.waived.findings, triage.waived.problems)
@@ -146,7 +146,7 @@ def test_an_unchecked_finding_is_used_by_a_waiver_but_not_counted(store: SqlStor
     record(store, 1, None)
     narrowed = Round((C,), scope=replace(Round().scope, namespaces=("other",)))
     record(store, 2, None, narrowed)
-    triage = Triage(Settings(waivers=WaiverSet((waiver(),))), store.record("scan-2"))
+    triage = Triage(Settings(waivers=WaiverSet((waiver(),))), store.read_scan("scan-2"))
     [use] = triage.waived.uses
 
     assert ("active", 0, 0) == (use.state.value, use.findings, triage.waived.findings)
@@ -158,9 +158,9 @@ def test_policy_exceptions_are_listed_with_the_findings_that_they_except(store: 
     rules = tuple(RuleObject(RuleType.EXCEPTION, name, name, {}) for name in names)
     made = Round((A._replace(excepted_by="shop/allowed, the filter"), B))
     store.begin(replace(made.start(1), rules=rules))
-    store.page("scan-1", made.page())
+    store.write_page("scan-1", made.page())
     store.finish("scan-1", made.end(1))
-    section = waivers_of(Triage(Settings(), store.record("scan-1")))
+    section = waivers_of(Triage(Settings(), store.read_scan("scan-1")))
 
     assert [("shop/allowed", "excepted", 1), ("shop/unused", "excepted", 0)] == [
         (line.name, line.state, line.findings) for line in section.exceptions

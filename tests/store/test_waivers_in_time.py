@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,14 +39,15 @@ def naive(history: list[list[Waiver] | None], day: date) -> set[str]:
 def shown(store: SqlStore, day: date) -> set[str]:
     """The objects that the report as of a day shows as waived; the counts agree."""
     moment = datetime.combine(day, time(), UTC) + timedelta(days=1, microseconds=-1)
-    record = store.record(store.scan_at(moment).id)
-    triage = Triage(Settings(waivers=store.waivers_at(record.scan.id, moment)), record, day)
+    record = store.read_scan(store.find_scan_at(moment).id)
+    triage = Triage(Settings(waivers=store.find_waivers_at(record.scan.id, moment)), record, day)
     objects = {stored.finding.name for stored in record.findings() if triage.waiver(stored)}
     assert len(objects) == triage.waived.findings
     assert 2 == sum(record.tallies.values())
     return objects
 
 
+@pytest.mark.long
 @given(st.lists(_SETS, min_size=1, max_size=4))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_report_of_a_day_has_the_waivers_of_that_day(tmp_path: Path, history: list[list[Waiver] | None]) -> None:
@@ -56,7 +58,7 @@ def test_a_report_of_a_day_has_the_waivers_of_that_day(tmp_path: Path, history: 
             made = Round(OBJECTS)
             given_waivers = None if waivers is None else WaiverSet(tuple(waivers))
             store.begin(replace(made.start(number), waivers=given_waivers))
-            store.page(f"scan-{number}", made.page())
+            store.write_page(f"scan-{number}", made.page())
             store.finish(f"scan-{number}", made.end(number))
             for day in (day for day in days if day >= ended(1).date()):
                 assert naive(history[:number], day) == shown(store, day)

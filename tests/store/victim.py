@@ -24,7 +24,7 @@ def scan(store: SqlStore, name: str, number: int, stage: str) -> None:
     if stage == "begun":
         wait(stage)
     for page in range(PAGES):
-        store.page(scan_id, replace(each, findings=(finding(f"{page}"), finding(f"{page}-{number}"))).page())
+        store.write_page(scan_id, replace(each, findings=(finding(f"{page}"), finding(f"{page}-{number}"))).page())
     if stage == "paged":
         wait(stage)
     store.finish(scan_id, each.end(number))

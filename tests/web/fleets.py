@@ -105,7 +105,7 @@ class Scanned:
         store.begin_scan_of_run(run, self.id)
         store.begin(self.start())
         for page in self.pages():
-            store.page(self.id, page)
+            store.write_page(self.id, page)
         clock.now = self.began + timedelta(minutes=5)
         store.finish(self.id, self.end())
         code = {ScanState.COMPLETE: 0, ScanState.INCOMPLETE: 3}.get(self.state, 4)

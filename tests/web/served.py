@@ -11,9 +11,9 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from scanner.report.runs.document import Expectations
+from scanner.report.runs.document import RunExpectations
 from scanner.web.server.application import application
-from scanner.web.views.library import Clock, Library
+from scanner.web.views.library import Clock, ScanLibrary
 from tests.command import assay_here
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def _row(html: str) -> str:
 class Served:
     """The application, and the path of its first cluster."""
 
-    library: Library
+    library: ScanLibrary
     client: TestClient
 
     @property
@@ -88,9 +88,9 @@ class Served:
 
 
 @contextmanager
-def served(url: str, clock: Clock = _now, expectations: Expectations | None = None) -> Iterator[Served]:
+def served(url: str, clock: Clock = _now, expectations: RunExpectations | None = None) -> Iterator[Served]:
     """The application over a database. Errors of the program are answers, as they are for users."""
-    library = Library(url, clock=clock, expectations=expectations)
+    library = ScanLibrary(url, clock=clock, expectations=expectations)
     client = TestClient(application(library), raise_server_exceptions=False, follow_redirects=False)
     try:
         yield Served(library, client)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.web.requests.refusals import Unavailable
-from scanner.web.views.library import Library
+from scanner.web.requests.refusals import DatabaseUnavailable
+from scanner.web.views.library import ScanLibrary
 
 
 def test_a_closed_library_opens_no_other_connection(examples: str) -> None:
     """A thread that still counts gets an error, and no connection that is never closed."""
-    library = Library(examples)
+    library = ScanLibrary(examples)
     assert library.clusters()
     library.close()
-    with pytest.raises(Unavailable, match="cannot be read"), library.reading():
+    with pytest.raises(DatabaseUnavailable, match="cannot be read"), library.use_reader():
         pass

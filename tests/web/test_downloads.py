@@ -13,7 +13,7 @@ import pytest
 from scanner.errors import UsageError
 from scanner.report.html.folder_report import render
 from scanner.web.pages import exports
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import BadRequest, Busy
 from tests.command import assay_here
 from tests.web.served import Served
@@ -66,7 +66,7 @@ def test_a_download_has_the_findings_of_the_filter(site: Served, query: str) -> 
 def test_the_population_is_the_file_of_the_static_report(site: Served, tmp_path: Path) -> None:
     """The link of the page of the population leads to the same lines."""
     cluster = site.library.clusters()[0]
-    render(site.library.view(site.library.scan(cluster, Moment())).document, tmp_path / "report")
+    render(site.library.view(site.library.scan(cluster, ScanMoment())).document, tmp_path / "report")
     assert (tmp_path / "report" / "population.csv").read_text() == site.get("population.csv").text
 
 
@@ -81,7 +81,7 @@ def test_some_downloads_are_made_at_the_same_time(site: Served) -> None:
 
     def make() -> None:
         with pytest.raises(BadRequest):
-            exports.sent(slow, "text/csv", "a.csv", head=False)
+            exports.send_download(slow, "text/csv", "a.csv", head=False)
 
     def slow(out: object) -> None:
         begun.set()
@@ -96,7 +96,7 @@ def test_some_downloads_are_made_at_the_same_time(site: Served) -> None:
         while exports._EXPORTING._value:  # both are being made
             begun.wait(0.01)
         with pytest.raises(Busy, match="try again"):
-            exports.sent(lambda out: None, "text/csv", "b.csv", head=False)
+            exports.send_download(lambda out: None, "text/csv", "b.csv", head=False)
     finally:
         ended.set()
         for thread in threads:

@@ -13,12 +13,12 @@ import pytest
 from scanner.model.scans.scan import ScanState
 from scanner.posture.severity import Severity
 from scanner.report.document.sentences import coverage_line
-from scanner.report.runs.document import Expectation, Expectations
+from scanner.report.runs.document import RunExpectation, RunExpectations
 from scanner.store import SqlReader, open_store
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.views.fleet_counts import FleetCounts
-from scanner.web.views.library import Library
-from scanner.web.views.scan_counts import ScanCounts
+from scanner.web.views.library import ScanLibrary
+from scanner.web.views.scan_counts import CountedScan
 from tests.web.fleets import NOW, Clock, Scanned, fill
 from tests.web.served import Got, Served, counted, served
 
@@ -87,7 +87,7 @@ def test_a_cluster_that_is_never_complete_goes_silent_too(tmp_path_factory: pyte
 )
 def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: str, silent: list[str]) -> None:
     """Expected every hour, all have gone silent of which no run began in the last one; expected every week, none."""
-    expectations = Expectations(Expectation(schedule, "Etc/UTC", timedelta(minutes=10)))
+    expectations = RunExpectations(RunExpectation(schedule, "Etc/UTC", timedelta(minutes=10)))
     with served(fleet_url, lambda: NOW, expectations) as opened:
         counted(opened)
         page = opened.get("/")
@@ -97,8 +97,8 @@ def test_a_schedule_decides_which_clusters_are_silent(fleet_url: str, schedule: 
 
 def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> None:
     """Expected every hour, `prod` has gone silent; the others follow the schedule of the configuration."""
-    weekly, hourly = (Expectation(cron, "Etc/UTC", timedelta(minutes=10)) for cron in ("@weekly", "0 * * * *"))
-    with served(fleet_url, lambda: NOW, Expectations(weekly, {"prod": hourly})) as opened:
+    weekly, hourly = (RunExpectation(cron, "Etc/UTC", timedelta(minutes=10)) for cron in ("@weekly", "0 * * * *"))
+    with served(fleet_url, lambda: NOW, RunExpectations(weekly, {"prod": hourly})) as opened:
         counted(opened)
         page = opened.get("/")
         assert "1 cluster has a schedule of their own" not in page.text
@@ -109,7 +109,7 @@ def test_each_cluster_of_a_fleet_has_a_schedule_of_its_own(fleet_url: str) -> No
 def test_a_cluster_of_the_fleet_without_a_run_is_named(fleet_url: str) -> None:
     """Neither a scan nor a failed run shows that it is missing; those with either are not named again."""
     members = ("prod", "unreachable", "forgotten")
-    with served(fleet_url, lambda: NOW, Expectations(members=members)) as opened:
+    with served(fleet_url, lambda: NOW, RunExpectations(members=members)) as opened:
         text = opened.get("/").text
     assert ["forgotten"] == re.findall(r"<bdi>(.*?)</bdi>", text[text.index('id="without-run"') :])
 
@@ -119,8 +119,8 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     """Problems by severity, refused and new ones, coverage and days; waived problems count in neither."""
     library = fleet.library
     cluster = next(each for each in library.clusters() if each.name == name)
-    document = library.view(library.scan(cluster, Moment())).document
-    counts = FleetCounts(library).one(document.provenance.scan_id)
+    document = library.view(library.scan(cluster, ScanMoment())).document
+    counts = FleetCounts(library).count(document.provenance.scan_id)
     severities = Counter[str]()
     for group in document.groups:
         severities[document.triage.severity((group.language, group.policy))] += group.number
@@ -212,11 +212,11 @@ def test_a_database_without_a_scan_has_an_empty_list(tmp_path_factory: pytest.Te
 class _Slow(FleetCounts):
     """Counts nothing before `go` is set."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: ScanLibrary) -> None:
         super().__init__(library)
         self.go = threading.Event()
 
-    def _counts(self, scan: str) -> ScanCounts:
+    def _counts(self, scan: str) -> CountedScan:
         self.go.wait()
         return super()._counts(scan)
 
@@ -225,15 +225,15 @@ def test_numbers_that_are_not_counted_yet_are_not_shown_as_others(fleet: Served)
     """The first answer states that a scan is being counted; later ones have its numbers."""
     counts = _Slow(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    assert "being counted" in getattr(counts.of([scan], patience=0)[scan], "why", "")
+    assert "being counted" in getattr(counts.get([scan], patience=0)[scan], "why", "")
     counts.go.set()
-    assert isinstance(counts.of([scan], patience=60)[scan], ScanCounts)
+    assert isinstance(counts.get([scan], patience=60)[scan], CountedScan)
 
 
 def test_a_scan_that_cannot_be_counted_states_why(fleet: Served) -> None:
     """A scan that is gone, for instance, is no row of zeros."""
     counts = FleetCounts(fleet.library)
-    assert "not counted: There is no scan" in getattr(counts.of(["gone"], patience=60)["gone"], "why", "")
+    assert "not counted: There is no scan" in getattr(counts.get(["gone"], patience=60)["gone"], "why", "")
 
 
 def test_a_scan_that_ends_meanwhile_is_on_a_later_page(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -252,6 +252,7 @@ def test_a_scan_that_ends_meanwhile_is_on_a_later_page(tmp_path_factory: pytest.
         assert "5 min ago" in row
 
 
+@pytest.mark.long
 def test_the_list_has_a_row_for_each_cluster_however_many_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A page has a hundred; the link leads to the next ones, without repetition."""
     url = f"sqlite:///{tmp_path_factory.mktemp('many') / 'assay.db'}"
@@ -271,7 +272,7 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
     """Besides the newest scans, those of 64 others: memory does not grow with the scans that users compare."""
     counts = FleetCounts(fleet.library)
     scan = next(each.usable.id for each in fleet.library.fleet().clusters if each.usable)
-    known = counts.one(scan)
+    known = counts.count(scan)
     for number in range(100):
         counts._keep(f"other-{number}", known)
     assert len(counts._kept) == 64
@@ -279,5 +280,5 @@ def test_only_as_many_numbers_are_kept_as_clusters_need(fleet: Served) -> None:
 
 def test_a_reader_that_only_may_read_serves_the_fleet(fleet: Served) -> None:
     """The library opens the database to read."""
-    with fleet.library.reading() as reader:
+    with fleet.library.use_reader() as reader:
         assert type(reader) is SqlReader

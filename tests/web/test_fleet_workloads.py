@@ -8,7 +8,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scanner.web.pages.workloads import WorkloadQuery, matching
+from scanner.web.pages.workloads import WorkloadQuery, find_workloads
 from scanner.web.views.fleet_rows import FleetRow
 from scanner.web.views.scan_counts import CountedWorkload
 from tests.web.served import Served
@@ -86,10 +86,10 @@ def test_pages_have_every_workload_once(clusters: list[list[CountedWorkload]], n
     """The pages after each other are the whole list: nothing is left out, and nothing comes twice."""
     rows = [cast("FleetRow", _Row(f"c{number}", set(own))) for number, own in enumerate(clusters)]  # type: ignore[arg-type]
     query = WorkloadQuery(name)
-    whole = matching(query, rows, None, 1000)
+    whole = find_workloads(query, rows, None, 1000)
     pages = []
     after = None
-    while page := matching(query, rows, after, most):
+    while page := find_workloads(query, rows, after, most):
         pages += page
         after = page[-1].place
     assert whole == pages

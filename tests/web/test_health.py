@@ -19,7 +19,7 @@ from scanner.errors import AssayError, StoreError
 from scanner.store import open_reader, open_store
 from scanner.web.server.application import THREADS, application
 from scanner.web.server.health import Readable, Readiness, health_routes
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from tests.store.databases import execute
 from tests.store.made import Round, clock
 from tests.web.listening import listening
@@ -101,7 +101,7 @@ def test_probes_wait_for_no_page(tmp_path: Path) -> None:
         return PlainTextResponse("late")
 
     probes = health_routes(Readiness(Database))
-    pages = application(Library(f"sqlite:///{tmp_path / 'none.db'}"), [*probes, Route("/slow", slow)])
+    pages = application(ScanLibrary(f"sqlite:///{tmp_path / 'none.db'}"), [*probes, Route("/slow", slow)])
     with listening(pages) as address, ThreadPoolExecutor(THREADS) as readers:
         try:
             late = [readers.submit(_status, f"{address}/slow") for _ in range(THREADS)]

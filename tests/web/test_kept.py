@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from cachetools import LRUCache
 
-from scanner.web.views.kept import Kept, recent
+from scanner.web.views.kept import KeptValues, keep_recent
 
 
 class Value:
@@ -19,7 +19,7 @@ class Value:
 
 def test_a_recent_value_is_read_once() -> None:
     """The second question within the time has the first answer."""
-    kept: Kept[Value] = recent(60)
+    kept: KeptValues[Value] = keep_recent(60)
 
     first = kept.value("key", Value)
 
@@ -28,7 +28,7 @@ def test_a_recent_value_is_read_once() -> None:
 
 def test_an_older_value_is_read_again() -> None:
     """After the time the value may be another one."""
-    kept: Kept[Value] = recent(0)
+    kept: KeptValues[Value] = keep_recent(0)
 
     first = kept.value("key", Value)
 
@@ -37,7 +37,7 @@ def test_an_older_value_is_read_again() -> None:
 
 def test_an_older_value_leaves_memory_with_the_next_one() -> None:
     """The value of a key that is not asked for again leaves memory."""
-    kept: Kept[Value] = recent(0.01)
+    kept: KeptValues[Value] = keep_recent(0.01)
     first = weakref.ref(kept.value("first", Value))
     time.sleep(0.02)
 
@@ -49,7 +49,7 @@ def test_an_older_value_leaves_memory_with_the_next_one() -> None:
 
 def test_there_are_never_too_many_values() -> None:
     """A thousand different questions within the time are the most whose answers stay."""
-    kept: Kept[Value] = recent(3600)
+    kept: KeptValues[Value] = keep_recent(3600)
 
     known = [weakref.ref(kept.value(number, Value)) for number in range(1_500)]
 
@@ -60,7 +60,7 @@ def test_there_are_never_too_many_values() -> None:
 
 def test_a_value_that_is_larger_than_the_map_is_made_again() -> None:
     """It is answered all the same, and drops no other value."""
-    kept: Kept[str] = Kept(LRUCache(3, getsizeof=len))
+    kept: KeptValues[str] = KeptValues(LRUCache(3, getsizeof=len))
     made: list[str] = []
 
     def make(text: str) -> str:
@@ -75,7 +75,7 @@ def test_a_value_that_is_larger_than_the_map_is_made_again() -> None:
 
 def test_an_error_is_not_kept() -> None:
     """A database that was away may be back."""
-    kept: Kept[int] = recent(60)
+    kept: KeptValues[int] = keep_recent(60)
 
     def fail() -> int:
         raise OSError("away")

@@ -18,7 +18,7 @@ class Made(NamedTuple):
     size: int = 1
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of its scan."""
         return FIRST + timedelta(days=self.day)
 

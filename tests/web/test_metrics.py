@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from scanner.errors import StoreError, UsageError
 from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.model.schedule import schedule_of
+from scanner.model.schedule import parse_schedule
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.report.document.document import document_of
@@ -53,16 +53,16 @@ class Watched:
             raise self.trouble
         return self.reader.all_clusters()
 
-    def record(self, scan_id: str) -> StoredScan:
+    def read_scan(self, scan_id: str) -> StoredScan:
         self.read.append(scan_id)
         if self.wait is not None:
             self.wait.wait(5)
         if scan_id == self.gone:
             raise UsageError("it was pruned")
-        return self.reader.record(scan_id)
+        return self.reader.read_scan(scan_id)
 
-    def waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
-        return self.reader.waivers_at(scan_id, moment)
+    def find_waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
+        return self.reader.find_waivers_at(scan_id, moment)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def database(url: str, store: SqlStore) -> Iterator[Watched]:
 
 def metrics_of(database: Database, now: Callable[[], datetime] = lambda: NOW, cron: str = "") -> ClusterMetrics:
     """The metrics of a database at a moment."""
-    schedule = schedule_of(cron, ZoneInfo("Etc/UTC")) if cron else None
+    schedule = parse_schedule(cron, ZoneInfo("Etc/UTC")) if cron else None
     return ClusterMetrics(lambda: database, DEFAULT_SETTINGS, lambda _: schedule, clock=now)
 
 
@@ -103,7 +103,7 @@ def test_a_cluster_has_the_samples_of_the_file_format(store: SqlStore, database:
     """Dashboards work with both: names, labels and values, but for those that depend on the moment."""
     Round(ITEMS).record(store, 1)
     out = io.StringIO()
-    render(document_of(store.record("scan-1")), out)
+    render(document_of(store.read_scan("scan-1")), out)
     depend = ("assay_last_complete_scan_age_seconds", "assay_database_size_bytes", "assay_database_limit_bytes")
     in_file = {line for line in out.getvalue().splitlines() if not line.startswith(("#", *depend))}
     live = {line for line in metrics_of(database).text(5).splitlines() if not line.startswith(("#", *depend))}
@@ -196,7 +196,7 @@ def test_a_waiver_ends_with_its_last_day(store: SqlStore, database: Watched) -> 
     scan = Round(ITEMS)
     store.begin(replace(scan.start(1), waivers=WaiverSet((waiver,))))
     for page in scan.pages():
-        store.page("scan-1", page)
+        store.write_page("scan-1", page)
     store.finish("scan-1", scan.end(1))
     now = [NOW]
     metrics = metrics_of(database, lambda: now[0])

@@ -26,8 +26,8 @@ def pages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 assert 200 == opened.get(path).status
             scan_examples(url, home, "after")
             time.sleep(RECENT + 0.1)
-            with opened.library.reading() as reader:
-                newest = reader.newest_of_cluster(opened.library.clusters()[0].id, None)
+            with opened.library.use_reader() as reader:
+                newest = reader.find_newest_scan(opened.library.clusters()[0].id, None)
             assert newest is not None
             yield opened, newest.id
 
@@ -36,6 +36,7 @@ def _api(opened: Served) -> str:
     return f"/api/v1{opened.cluster}/findings"
 
 
+@pytest.mark.long
 def test_each_page_of_the_newest_scan_is_that_of_the_scan_by_its_id(pages: tuple[Served, str]) -> None:
     """The pages of the scan before, which are in memory, have other rows."""
     opened, scan = pages

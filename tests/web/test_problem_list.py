@@ -155,11 +155,11 @@ def without_places(problems: list[ListedProblem]) -> list[ListedProblem]:
 def test_findings_are_joined_to_problems(findings: list[Made]) -> None:
     """With their facts, in the order of the list; every finding is in one problem."""
     made = listed(findings)
-    everything = made.chosen(ListFilter())
+    everything = made.choose(ListFilter())
     assert shown(simple(findings)) == without_places(list(everything))
     assert list(range(len(findings))) == sorted(row for each in everything for row in each.rows)
-    assert len(findings) == everything.findings(resolved=True)
-    assert sum(each.facts.status != "resolved" for each in findings) == everything.findings(resolved=False)
+    assert len(findings) == everything.count_findings(resolved=True)
+    assert sum(each.facts.status != "resolved" for each in findings) == everything.count_findings(resolved=False)
     assert [[0xABC000 + row for row in each.rows] for each in everything] == [
         list(made.ids(each)) for each in everything
     ]
@@ -168,12 +168,13 @@ def test_findings_are_joined_to_problems(findings: list[Made]) -> None:
 @given(FINDINGS)
 def test_a_problem_is_found_by_its_number(findings: list[Made]) -> None:
     """A preview with the same number is another one."""
-    everything = listed(findings).chosen(ListFilter())
+    everything = listed(findings).choose(ListFilter())
     for place, each in enumerate(everything):
-        assert place == everything.place(each.number, is_preview=each.is_preview)
-    assert everything.place(99) is None
+        assert place == everything.find_place(each.number, is_preview=each.is_preview)
+    assert everything.find_place(99) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -198,7 +199,7 @@ def test_a_problem_is_found_by_its_number(findings: list[Made]) -> None:
 @given(FINDINGS)
 def test_a_filter_chooses_problems_one_by_one(field: str, value: str, findings: list[Made]) -> None:
     """By what the list shows of them, which is that of the worst finding."""
-    chosen = listed(findings).chosen(by(field, value))
+    chosen = listed(findings).choose(by(field, value))
     expected = [each for each in simple(findings) if _has(each, field, value)]
     assert shown(expected) == without_places(list(chosen))
 
@@ -241,8 +242,8 @@ def test_a_glob_chooses_each_problem_of_a_name_that_it_matches(field: str, findi
         "kind": ("ReplicaSet",),
     }
     listing = listed(findings)
-    chosen = listing.chosen(by(field, GLOBS[field]))
-    assert list(listing.chosen(by(field, *names[field]))) == list(chosen)
+    chosen = listing.choose(by(field, GLOBS[field]))
+    assert list(listing.choose(by(field, *names[field]))) == list(chosen)
 
 
 @given(
@@ -254,7 +255,7 @@ def test_words_are_those_of_one_finding(findings: list[Made], text: str) -> None
     words = [
         NOTHING._replace(verdicts=frozenset({11}), objects=odd) if each == "word" else NOTHING for each in text.split()
     ]
-    chosen = listed(findings).chosen(ListFilter(text=text), words)
+    chosen = listed(findings).choose(ListFilter(text=text), words)
     expected = [each for each in simple(findings) if _matches(each, text.split(), odd)]
     assert shown(expected) == without_places(list(chosen))
 

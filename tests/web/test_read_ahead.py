@@ -8,8 +8,8 @@ import pytest
 
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.report.document.document import document_of, document_with
-from scanner.web.views.library import Asked, CountsAhead, Library, Questions
+from scanner.report.document.document import document_of, make_document
+from scanner.web.views.library import AnswerAhead, CountsAhead, Questions, ScanLibrary
 
 SECONDS = 20.0
 
@@ -24,7 +24,7 @@ def test_an_answer_is_read_before_it_is_needed() -> None:
         read.set()
         return 2 * number
 
-    ahead = Asked(Questions(1), double, 4)
+    ahead = AnswerAhead(Questions(1), double, 4)
     assert read.wait(SECONDS)
     assert 8 == ahead(4)
     assert [4] == asked
@@ -34,7 +34,7 @@ def test_an_answer_is_read_before_it_is_needed() -> None:
 
 def test_another_question_is_asked_at_once() -> None:
     """The answer that was read is for its own question alone."""
-    ahead = Asked(Questions(1), lambda number: 2 * number, 4)
+    ahead = AnswerAhead(Questions(1), lambda number: 2 * number, 4)
     assert 10 == ahead(5)
     assert 8 == ahead(4)
 
@@ -48,7 +48,7 @@ def test_an_error_is_raised_where_the_answer_is_needed() -> None:
             raise errors.pop()
         return 1
 
-    ahead = Asked(Questions(1), number)
+    ahead = AnswerAhead(Questions(1), number)
     with pytest.raises(OSError, match="away"):
         ahead()
     assert 1 == ahead()
@@ -67,15 +67,15 @@ def test_some_questions_are_asked_at_a_time() -> None:
 
 def test_the_document_is_the_same(examples: str) -> None:
     """As that of a record that is read when it is needed."""
-    library = Library(examples)
-    with library.reading() as reader:
-        scan = reader.newest_of_cluster(library.clusters()[0].id, None)
+    library = ScanLibrary(examples)
+    with library.use_reader() as reader:
+        scan = reader.find_newest_scan(library.clusters()[0].id, None)
         assert scan is not None
-        record = reader.record(scan.id)
+        record = reader.read_scan(scan.id)
         triage = Triage(DEFAULT_SETTINGS, record)
         now, ahead = (
             document_of(record),
-            document_with(record, triage, counts=CountsAhead(Questions(4), record, triage)),
+            make_document(record, triage, counts=CountsAhead(Questions(4), record, triage)),
         )
         for name in ("totals", "findings_total", "policies", "namespaces", "severities", "problems", "worst", "score"):
             assert getattr(now, name) == getattr(ahead, name), name

@@ -52,7 +52,7 @@ def test_the_api_shows_the_problem_without_a_waiver(replaced: Served) -> None:
 
 def test_the_metrics_count_the_problem_and_the_state_of_the_waiver(replaced: Served) -> None:
     """Of the newest scan."""
-    with replaced.library.reading() as reader:
+    with replaced.library.use_reader() as reader:
         text = ClusterMetrics(lambda: reader, DEFAULT_SETTINGS, clock=lambda: ended(2)).text(5)
     waivers, problems = samples(text, "assay_waivers"), samples(text, "assay_problems")
     assert (1, 0, 1) == (waivers["prod", "unknownCheck"], waivers["prod", "active"], sum(problems.values()))

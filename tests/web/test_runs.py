@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from scanner.report.runs.document import Expectation, Expectations
+from scanner.report.runs.document import RunExpectation, RunExpectations
 from scanner.store import open_store
 from tests.web.fleets import GAP, NOW, PARTIAL, PROD, Clock, Scanned
 from tests.web.served import Served, served
 
 _OK, _BAD, _MISSING = 200, 400, 404
-DAILY = Expectation("0 2 * * *", "Etc/UTC", timedelta(minutes=10))
+DAILY = RunExpectation("0 2 * * *", "Etc/UTC", timedelta(minutes=10))
 
 
 def _path(site: Served, name: str) -> str:
@@ -24,7 +24,7 @@ def _path(site: Served, name: str) -> str:
 @pytest.fixture
 def scheduled(fleet_url: str) -> Iterator[Served]:
     """The application with a schedule."""
-    with served(fleet_url, lambda: NOW, Expectations(DAILY)) as opened:
+    with served(fleet_url, lambda: NOW, RunExpectations(DAILY)) as opened:
         yield opened
 
 
@@ -68,7 +68,7 @@ def test_a_register_goes_back_for_ninety_days(tmp_path_factory: pytest.TempPathF
     clock = Clock()
     with open_store(url, clock) as store:
         Scanned("prod", NOW - timedelta(days=200)).record(store, clock)
-    with served(url, lambda: NOW, Expectations(DAILY)) as opened:
+    with served(url, lambda: NOW, RunExpectations(DAILY)) as opened:
         assert "91 missed" in opened.get(f"{_path(opened, 'prod')}/runs").text
 
 
@@ -115,7 +115,7 @@ def test_an_invalid_period_is_refused(fleet: Served, query: str) -> None:
 
 def test_a_period_with_too_many_expected_times_is_refused(fleet_url: str) -> None:
     """Every minute of many years would be more than a page can list."""
-    with served(fleet_url, lambda: NOW, Expectations(Expectation("* * * * *", "Etc/UTC", timedelta()))) as opened:
+    with served(fleet_url, lambda: NOW, RunExpectations(RunExpectation("* * * * *", "Etc/UTC", timedelta()))) as opened:
         answer = opened.get(f"{_path(opened, 'prod')}/runs?since=2001-01-01")
         assert _BAD == answer.status
         assert "Name a later date" in answer.text

@@ -9,7 +9,7 @@ import pytest
 
 from scanner.report.html.folder_report import render
 from scanner.web.pages.exports import EXPORTS
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from tests.web.served import Served
 
 _HISTORY = re.compile(r'<a href="[./]*problems/[^"]+"><span class="sr">History, </span>(.*?)</a>')
@@ -21,7 +21,7 @@ def static(site: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The static report of the newest scan."""
     cluster = site.library.clusters()[0]
     folder = tmp_path_factory.mktemp("static") / "report"
-    render(site.library.view(site.library.scan(cluster, Moment())).document, folder)
+    render(site.library.view(site.library.scan(cluster, ScanMoment())).document, folder)
     return folder
 
 
@@ -31,6 +31,7 @@ def _main(html: str) -> str:
     return own.replace("findings.html?", "findings.html#")
 
 
+@pytest.mark.long
 def test_every_page_of_the_static_report_is_served_with_the_same_content(site: Served, static: Path) -> None:
     """Each page besides the list of findings has the same main part, but for the links that filter the list."""
     pages = sorted(path.relative_to(static).as_posix() for path in static.rglob("*.html"))
@@ -63,7 +64,7 @@ def test_the_address_of_a_cluster_leads_to_the_summary_of_its_newest_scan(site: 
 
 def test_a_date_and_a_scan_lead_to_addresses_that_mean_the_same_later(site: Served) -> None:
     """`?at=` and `?scan=` become parts of the path, which relative links keep."""
-    scan = site.library.scan(site.library.clusters()[0], Moment())
+    scan = site.library.scan(site.library.clusters()[0], ScanMoment())
     assert scan.finished_at is not None
     day = f"{scan.finished_at:%Y-%m-%d}"
     at, named = site.get(f"{site.cluster}?at={day}&page=findings.html"), site.get(f"{site.cluster}?scan={scan.id}")

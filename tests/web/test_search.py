@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from tests.web.fleets import PROD
 from tests.web.served import Served
 
@@ -27,8 +27,8 @@ def test_a_word_finds_policies_workloads_and_messages(fleet: Served) -> None:
 
 def test_every_link_of_a_search_leads_to_a_page(fleet: Served) -> None:
     """Of a policy, an object, a message, a problem, a finding and a scan."""
-    view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], Moment()))
-    problem = view.problems.at(0)
+    view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], ScanMoment()))
+    problem = view.problems.get(0)
     for query in (
         "replicas",
         "web",
@@ -46,8 +46,8 @@ def test_every_link_of_a_search_leads_to_a_page(fleet: Served) -> None:
 def test_ids_are_found_by_their_beginning(fleet: Served) -> None:
     """Of problems, findings and scans."""
     assert ["scans"] == _sections(fleet, PROD[1].id[:15])
-    view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], Moment()))
-    problem = view.problems.at(0)
+    view = fleet.library.view(fleet.library.scan(fleet.library.clusters()[1], ScanMoment()))
+    problem = view.problems.get(0)
     assert "problems" in _sections(fleet, f"p-{problem.number:012x}")
     assert "findings" in _sections(fleet, f"{view.problems.ids(problem)[0]:012x}")
 

@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from scanner.web.pages.exports import sent
-from scanner.web.views.turns import TURNS, give_up, in_turn
+from scanner.web.pages.exports import send_download
+from scanner.web.views.turns import TURNS, give_up, take_turns
 from tests.web.access.apart import run_apart
 
 REQUEST = Request(
@@ -33,7 +33,7 @@ def together(number: int, before: Callable[[], None], seconds: float) -> int:
         return Response()
 
     with ThreadPoolExecutor(number) as pool:
-        asked = [pool.submit(in_turn(page), REQUEST) for _ in range(number)]
+        asked = [pool.submit(take_turns(page), REQUEST) for _ in range(number)]
     return sum(isinstance(each.exception(), BrokenBarrierError) for each in asked)
 
 
@@ -65,11 +65,11 @@ def test_an_export_gives_its_turn_up() -> None:
         if request.url.path != "/export":
             write(BytesIO())
             return Response()
-        return sent(write, "text/plain", "export.txt", head=False)
+        return send_download(write, "text/plain", "export.txt", head=False)
 
     export = Request({**REQUEST.scope, "path": "/export"})
     with ThreadPoolExecutor(TURNS + 1) as pool:
-        made = [pool.submit(in_turn(page), each) for each in (export, *[REQUEST] * TURNS)]
+        made = [pool.submit(take_turns(page), each) for each in (export, *[REQUEST] * TURNS)]
     first, *others = (each.result() for each in made)
     assert [200] * TURNS == [each.status_code for each in others]
     assert isinstance(first, StreamingResponse)
@@ -92,9 +92,9 @@ def test_pages_that_take_long_do_not_stop_others() -> None:
 
     with ThreadPoolExecutor(TURNS + 1) as pool:
         for _ in range(TURNS):
-            pool.submit(in_turn(long), REQUEST)
+            pool.submit(take_turns(long), REQUEST)
         try:
-            other = pool.submit(in_turn(lambda _: Response()), REQUEST)
+            other = pool.submit(take_turns(lambda _: Response()), REQUEST)
             assert 200 == other.result(LONG / 2).status_code
         finally:
             done.set()
@@ -109,7 +109,7 @@ def test_an_error_gives_the_turn_back() -> None:
 
     for _ in range(2 * TURNS):
         with pytest.raises(ValueError, match="broken"):
-            in_turn(fails)(REQUEST)
+            take_turns(fails)(REQUEST)
     assert 0 == together(TURNS, lambda: None, LONG)
 
 

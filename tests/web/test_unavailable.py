@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from scanner.web.server.application import application
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 
 @pytest.mark.parametrize("path", ["/", "/policies", "/search?q=web", "/api/v1/clusters"])
@@ -19,7 +19,7 @@ def test_readers_do_not_see_the_address_of_the_database(
     """The page and the API have a reason; the log has the whole message."""
     place = tmp_path / "secret-place.db"
     place.write_bytes(b"no database at all" * 100)
-    library = Library(f"sqlite:///{place}")
+    library = ScanLibrary(f"sqlite:///{place}")
     with caplog.at_level(logging.WARNING, "assay.web"):
         answer = TestClient(application(library)).get(path)
     library.close()

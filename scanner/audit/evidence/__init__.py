@@ -13,10 +13,10 @@ from itertools import islice
 
 from scanner import cel
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
-from scanner.audit.evidence.cache import UNEXPLAINED, EvidenceCache, Explained
-from scanner.audit.evidence.excerpt import deciding_trail, excerpt
+from scanner.audit.evidence.cache import NO_CONTENT, EvidenceCache, EvidenceContent
+from scanner.audit.evidence.excerpt import find_deciding_trail, make_excerpt
 from scanner.audit.evidence.redaction import WITHHELD, EvidenceRedaction
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.model.outcome import (
     NO_EVIDENCE,
     Check,
@@ -32,16 +32,16 @@ from scanner.model.outcome import (
 Evaluation = tuple[cel.Program, Mapping[str, object]]
 
 
-def evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
+def list_evaluations(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Iterator[Evaluation]:
     """The programs that decide a check, each with new inputs by name; none if the result has no request."""
     if invocation_result.request is None:
         return
-    for expression in bound.compiled.deciding(check):
+    for expression in bound.compiled.list_deciding(check):
         if expression.program is not None:
-            yield expression.program, _inputs(invocation_result, check, bound)
+            yield expression.program, _make_inputs(invocation_result, check, bound)
 
 
-def _inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Mapping[str, object]:
+def _make_inputs(invocation_result: InvocationResult, check: Check, bound: BoundPolicy) -> Mapping[str, object]:
     request, compiled = invocation_result.request, bound.compiled
     if request is None:
         return {}
@@ -55,7 +55,7 @@ _KEPT = 64
 _CANCELLED, _INTERRUPTED = "operation cancelled", "operation interrupted"
 
 
-def evidence(
+def collect_evidence(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     bound: BoundPolicy,
@@ -72,19 +72,19 @@ def evidence(
     of = invocation_result, check_result, outcome, bound, inputs
     try:
         try:
-            return _evidence(*of)
+            return _collect(*of)
         except RecursionError:
-            return with_room(lambda: _evidence(*of))
+            return run_with_room(lambda: _collect(*of))
     except Exception as error:  # noqa: BLE001 - a verdict is not lost because it cannot be explained
         why = f"it could not be explained: internal error ({type(error).__name__}); please report it"
         return Evidence((Reason("", why, erred=True),))
 
 
-def _of_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
+def _show_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
-    redaction, shown = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
-    explained = _kept([redaction.field(place) for place in shown], len(fields) - len(shown), shown)
-    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+    redaction, places = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
+    content = _select_reasons([redaction.redact_field(place) for place in places], len(fields) - len(places), places)
+    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
 
 class _LatestEvidence:
@@ -93,21 +93,21 @@ class _LatestEvidence:
     def __init__(self) -> None:
         self._evidence: dict[tuple[object, ...], Evidence] = {}
 
-    def of(self, explained: Explained, text: str) -> Evidence:
+    def get(self, content: EvidenceContent, text: str) -> Evidence:
         """The evidence with these reasons and this excerpt. An entry keeps its reasons alive, so that no others get their ids."""
-        key = (*map(id, explained.reasons), explained.left_out, text)
-        found = self._evidence.get(key)
-        if found is None:
+        key = (*map(id, content.reasons), content.left_out, text)
+        evidence = self._evidence.get(key)
+        if evidence is None:
             if len(self._evidence) >= _KEPT:
                 self._evidence.clear()
-            found = self._evidence[key] = Evidence(explained.reasons, explained.left_out, text)
-        return found
+            evidence = self._evidence[key] = Evidence(content.reasons, content.left_out, text)
+        return evidence
 
 
 _LATEST = _LatestEvidence()
 
 
-def _evidence(
+def _collect(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     outcome: Violated | Errored,
@@ -116,65 +116,65 @@ def _evidence(
 ) -> Evidence:
     check = check_result.check
     if check_result.fields:
-        return _of_fields(invocation_result, check_result.fields, bound)
+        return _show_fields(invocation_result, check_result.fields, bound)
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
-        return _LATEST.of(UNEXPLAINED, "")
+        return _LATEST.get(NO_CONTENT, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
-        direct = _direct_parts(check, outcome, bound, inputs)
-        shown = None if direct is None else _of_parts(direct, invocation_result, bound, inputs)
-        if shown is not None:
-            return shown
-    explained = _explained(invocation_result, check, outcome, bound, inputs)
-    return _LATEST.of(explained, excerpt(invocation_result, explained.trail))
+        direct = _find_direct_parts(check, outcome, bound, inputs)
+        evidence = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
+        if evidence is not None:
+            return evidence
+    content = _explain(invocation_result, check, outcome, bound, inputs)
+    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
 
 
-def _of_parts(
+def _explain_parts(
     direct: cel.DirectParts, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object]
 ) -> Evidence | None:
     """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
-    shown = redaction.known(direct, inputs)
-    if shown is None:
-        reasons = cel.reasons_at(direct, inputs)
+    evidence = redaction.find_evidence(direct, inputs)
+    if evidence is None:
+        reasons = cel.read_direct_parts(direct, inputs)
         if reasons is None:
             return None
-        explained = _redacted(reasons, 0, redaction)
-        shown = _LATEST.of(explained, excerpt(invocation_result, explained.trail))
-        redaction.keep(direct, inputs, shown)
-    return shown
+        content = _redact(reasons, 0, redaction)
+        evidence = _LATEST.get(content, make_excerpt(invocation_result, content.trail))
+        redaction.keep_evidence(direct, inputs, evidence)
+    return evidence
 
 
-def _explained(
+def _explain(
     invocation_result: InvocationResult,
     check: Check,
     outcome: Violated | Errored,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None,
-) -> Explained:
+) -> EvidenceContent:
     key = _CACHE.key(invocation_result, check, outcome, bound.compiled)
-    explained = None if key is None else _CACHE.get(key, check, bound.compiled)
-    if explained is None:
-        direct = _direct_parts(check, outcome, bound, inputs)
-        given = None if direct is None or inputs is None else cel.reasons_at(direct, inputs)
+    content = None if key is None else _CACHE.get(key, check, bound.compiled)
+    if content is None:
+        direct = _find_direct_parts(check, outcome, bound, inputs)
+        reasons = None if direct is None or inputs is None else cel.read_direct_parts(direct, inputs)
         left_out = 0
-        if given is None:
-            explanations = list(_explanations(invocation_result, check, outcome, bound))
-            given = tuple(reason for explanation in explanations for reason in explanation.reasons)
+        if reasons is None:
+            explanations = list(_explain_programs(invocation_result, check, outcome, bound))
+            reasons = tuple(reason for explanation in explanations for reason in explanation.reasons)
             left_out = sum(explanation.left_out for explanation in explanations)
-        explained = _redacted(given, left_out, EvidenceRedaction(invocation_result, bound.compiled))
-        if key is not None and _CACHE.determines(check, bound.compiled, given):
-            _CACHE.keep(key, explained)
-    return explained
+        content = _redact(reasons, left_out, EvidenceRedaction(invocation_result, bound.compiled))
+        if key is not None and _CACHE.determines(check, bound.compiled, reasons):
+            _CACHE.keep(key, content)
+    return content
 
 
-def _direct_parts(
+def _find_direct_parts(
     check: Check, outcome: Violated | Errored, bound: BoundPolicy, inputs: Mapping[str, object] | None
 ) -> cel.DirectParts | None:
     """The parts that explain a violation by the inputs of its evaluation; None if it needs notes, or is not reproduced."""
     if inputs is None or check.kind is not CheckKind.VALIDATION or isinstance(outcome, Errored):
         return None
     program = bound.compiled.validations[check.index][1].program
-    direct = None if program is None else cel.direct_parts(program)
+    direct = None if program is None else cel.find_direct_parts(program)
     if program is None or direct is None:
         return None
     try:
@@ -183,31 +183,33 @@ def _direct_parts(
         return None
 
 
-def _redacted(given: Sequence[cel.Reason], left_out: int, redaction: EvidenceRedaction) -> Explained:
-    return _kept([redaction.reason(reason) for reason in given], left_out, [reason.place for reason in given])
+def _redact(reasons: Sequence[cel.DecidingPart], left_out: int, redaction: EvidenceRedaction) -> EvidenceContent:
+    return _select_reasons(
+        [redaction.redact_reason(reason) for reason in reasons], left_out, [reason.place for reason in reasons]
+    )
 
 
-def _kept(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> Explained:
+def _select_reasons(reasons: list[Reason], left_out: int, places: Iterable[cel.Place]) -> EvidenceContent:
     """The first reasons, and the field around which an excerpt is made; of withheld values, none."""
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reasons))
-    shown = tuple(reasons[:MOST])
+    first_reasons = tuple(reasons[:MOST])
     for reason in reasons:
         if reason.value == WITHHELD:
             # The number of parts of a secret is a secret, too.
-            return Explained(shown, 0, ())
-    trail = deciding_trail(places)
-    return Explained(shown, left_out + len(reasons) - len(shown), trail)
+            return EvidenceContent(first_reasons, 0, ())
+    trail = find_deciding_trail(places)
+    return EvidenceContent(first_reasons, left_out + len(reasons) - len(first_reasons), trail)
 
 
-def _explanations(
+def _explain_programs(
     invocation_result: InvocationResult, check: Check, outcome: Violated | Errored, bound: BoundPolicy
 ) -> Iterator[cel.Explanation]:
     """Explain each expression that decided the outcome; skip an expression with another result this time."""
     programs = {
         name: variable.program for name, variable in bound.compiled.variables.items() if variable.program is not None
     }
-    for program, inputs in islice(evaluations(invocation_result, check, bound), MOST):
+    for program, inputs in islice(list_evaluations(invocation_result, check, bound), MOST):
         explanation = cel.explain(program, inputs, programs)
         if _agrees(explanation.outcome, outcome):
             yield explanation
@@ -219,4 +221,4 @@ def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored)
     return value is not True and not isinstance(value, cel.EvaluationError)
 
 
-__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "evidence"]
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "collect_evidence"]

@@ -38,7 +38,7 @@ _Steps: TypeAlias = "tuple[str, ...]"
 _Key: TypeAlias = tuple[int, type[Violated | Errored], bytes]
 
 
-class Explained(NamedTuple):
+class EvidenceContent(NamedTuple):
     """The content of evidence without an excerpt, and the trail of the field around which the excerpt of each object is made."""
 
     reasons: tuple[Reason, ...]
@@ -46,7 +46,7 @@ class Explained(NamedTuple):
     trail: Trail
 
 
-UNEXPLAINED: Final = Explained((), 0, ())
+NO_CONTENT: Final = EvidenceContent((), 0, ())
 
 
 class _Path(NamedTuple):
@@ -82,11 +82,11 @@ class _Reads:
             self.repeat = False
 
 
-class _Documents:
+class _EvaluatedDocuments:
     """The documents of an evaluation, and the values to hide."""
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
-        self.of = resource, param, request.current, request.namespace_object, request.operation
+        self.sources = resource, param, request.current, request.namespace_object, request.operation
         self.param, self.request = param, request
         self.secret = is_secret(resource) or is_secret(param)
         self._by_name: dict[str, Json] = {
@@ -95,7 +95,7 @@ class _Documents:
             "params": None if param is None else param.body,
             "namespaceObject": request.namespace_object,
         }
-        self._hidden = sorted(HIDDEN.of(resource, param))
+        self._hidden = sorted(HIDDEN.get(resource, param))
         self._digests: dict[int, bytes] = {}
 
     def digest(self, paths: _Paths) -> bytes:
@@ -106,9 +106,9 @@ class _Documents:
         digest = self._digests.get(id(paths))
         if digest is None:
             by_name = self._by_name
-            read = orjson.dumps([self._hidden, *[_read(by_name[name], path) for name, path in paths]])
+            content = orjson.dumps([self._hidden, *[_read(by_name[name], path) for name, path in paths]])
             digest = self._digests[id(paths)] = (
-                read if len(read) <= _SHORT else hashlib.blake2b(read, digest_size=16).digest()
+                content if len(content) <= _SHORT else hashlib.blake2b(content, digest_size=16).digest()
             )
         return digest
 
@@ -118,10 +118,10 @@ class EvidenceCache:
 
     def __init__(self) -> None:
         """An empty cache."""
-        self._evidence: dict[_Key, Explained] = {}
+        self._evidence: dict[_Key, EvidenceContent] = {}
         self._reads: dict[tuple[int, int], _Reads] = {}
         self._paths: dict[_Paths | None, _Paths | None] = {}
-        self._latest: _Documents | None = None
+        self._latest: _EvaluatedDocuments | None = None
 
     def key(
         self,
@@ -131,10 +131,10 @@ class EvidenceCache:
         compiled: CompiledPolicy,
     ) -> _Key | None:
         """The key of the evidence; None if the check reads whole documents or other inputs, or if a Secret is involved."""
-        request, reads = invocation_result.request, self._reads_of(compiled, check)
+        request, reads = invocation_result.request, self._get_reads(compiled, check)
         if request is None or reads.paths is None:
             return None
-        documents = self._documents(invocation_result.resource, invocation_result.invocation.param, request)
+        documents = self._get_documents(invocation_result.resource, invocation_result.invocation.param, request)
         if documents.secret:
             return None
         try:
@@ -144,51 +144,51 @@ class EvidenceCache:
 
     def repeats(self, check: Check, compiled: CompiledPolicy) -> bool:
         """Return whether other objects often have the same values where a check reads."""
-        return self._reads_of(compiled, check).repeat
+        return self._get_reads(compiled, check).repeat
 
-    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.Reason]) -> bool:
+    def determines(self, check: Check, compiled: CompiledPolicy, reasons: Iterable[cel.DecidingPart]) -> bool:
         """Return whether the values that a check reads determine what its reasons show: a list or a map may have other parts."""
-        paths = self._reads_of(compiled, check).paths or ()
+        paths = self._get_reads(compiled, check).paths or ()
         nested = [reason.place for reason in reasons if not isinstance(reason.outcome, _SCALARS)]
         return all(
             any(name == place[0] and _covers(path, place[1:]) for name, path in paths) if place else False
             for place in nested
         )
 
-    def _reads_of(self, compiled: CompiledPolicy, check: Check) -> _Reads:
+    def _get_reads(self, compiled: CompiledPolicy, check: Check) -> _Reads:
         reads = self._reads.get((id(compiled), id(check)))
         if reads is None:
             if len(self._reads) >= _MOST:
                 self._clear()
-            paths = _of_check(compiled, check)
+            paths = _find_paths_of_check(compiled, check)
             repeat = paths is not None and not any(_METADATA in path.fields for _, path in paths)
             # Equal paths are one tuple. The entry keeps policy and check alive, so that no others get their ids.
             reads = _Reads(compiled, check, self._paths.setdefault(paths, paths), repeat=repeat)
             self._reads[id(compiled), id(check)] = reads
         return reads
 
-    def _documents(self, resource: Resource, param: Resource | None, request: Request) -> _Documents:
+    def _get_documents(self, resource: Resource, param: Resource | None, request: Request) -> _EvaluatedDocuments:
         """The documents of an evaluation: the same instance while they are the same."""
         latest = self._latest
         if latest is not None and latest.request is request and latest.param is param:
             return latest
         of = resource, param, request.current, request.namespace_object, request.operation
-        if latest is None or not all(map(is_, of, latest.of)):
-            latest = self._latest = _Documents(resource, param, request)
+        if latest is None or not all(map(is_, of, latest.sources)):
+            latest = self._latest = _EvaluatedDocuments(resource, param, request)
         return latest
 
-    def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> Explained | None:
+    def get(self, key: _Key, check: Check, compiled: CompiledPolicy) -> EvidenceContent | None:
         """The evidence of a check for a key; None if the cache does not have it."""
-        explained = self._evidence.get(key)
-        self._reads_of(compiled, check).count(found=explained is not None)
-        return explained
+        content = self._evidence.get(key)
+        self._get_reads(compiled, check).count(found=content is not None)
+        return content
 
-    def keep(self, key: _Key, explained: Explained) -> None:
+    def keep(self, key: _Key, content: EvidenceContent) -> None:
         """Keep evidence; all evidence of a full cache is dropped first."""
         if len(self._evidence) >= _MOST:
             self._evidence.clear()
         reads, outcome, digest = key
-        self._evidence[reads, outcome, compact(digest)] = explained
+        self._evidence[reads, outcome, compact(digest)] = content
 
     def _clear(self) -> None:
         self._evidence.clear()
@@ -197,16 +197,16 @@ class EvidenceCache:
         self._latest = None
 
 
-def _of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
-    programs = (expression.program for expression in compiled.deciding(check) if expression.program is not None)
-    paths = _paths(programs, compiled.variables)
-    return None if paths is None else tuple((path[0], _path(path[1:])) for path in paths)
+def _find_paths_of_check(compiled: CompiledPolicy, check: Check) -> _Paths | None:
+    programs = (expression.program for expression in compiled.list_deciding(check) if expression.program is not None)
+    paths = _find_paths(programs, compiled.variables)
+    return None if paths is None else tuple((path[0], _make_path(path[1:])) for path in paths)
 
 
-def _path(steps: _Steps) -> _Path:
+def _make_path(steps: _Steps) -> _Path:
     fields = tuple(takewhile(lambda step: step not in _ALL, steps))
     rest = steps[len(fields) :]
-    inside = _path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
+    inside = _make_path(rest[1:]) if rest and rest[0] == cel.ELEMENTS else None
     return _Path(fields, loops=bool(rest), inside=inside)
 
 
@@ -220,7 +220,7 @@ def _covers(path: _Path, steps: Trail) -> bool:
     return inside == _WHOLE or (len(steps) > len(fields) and _covers(inside, steps[len(fields) + 1 :]))
 
 
-def _paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
+def _find_paths(programs: Iterable[cel.Program], variables: Mapping[str, Expression]) -> tuple[_Steps, ...] | None:
     """The paths of some programs and of the variables they use; None where they lead to more than parts of documents."""
     paths: set[_Steps] = set()
     stack, used = list(programs), set[str]()
@@ -249,20 +249,20 @@ def _is_secret_by_context(path: _Steps) -> bool:
 def _read(value: Json, path: _Path) -> object:
     """The value at the end of a path, in a form that distinguishes all values and marks a missing field."""
     fields, loops, inside = path
-    found: Any = value
+    part: Any = value
     try:
         for field in fields:
-            found = found[field]
+            part = part[field]
     except (KeyError, TypeError):
-        return _missing(value, fields)
-    if loops and isinstance(found, list):
-        return len(found) if inside is None else [_read(item, inside) for item in found]
-    if loops and isinstance(found, dict):
-        return list(found) if inside is None else [[key, _read(item, inside)] for key, item in found.items()]
-    return {"": found}
+        return _find_missing_field(value, fields)
+    if loops and isinstance(part, list):
+        return len(part) if inside is None else [_read(item, inside) for item in part]
+    if loops and isinstance(part, dict):
+        return list(part) if inside is None else [[key, _read(item, inside)] for key, item in part.items()]
+    return {"": part}
 
 
-def _missing(value: Json, fields: _Steps) -> object:
+def _find_missing_field(value: Json, fields: _Steps) -> object:
     """The place of the first field that is missing, and the value that has no fields there."""
     for at, field in enumerate(fields):
         if not isinstance(value, dict) or field not in value:

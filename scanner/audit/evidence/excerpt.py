@@ -13,10 +13,10 @@ import orjson
 
 from scanner import cel
 from scanner.admission.dispatch import InvocationResult
-from scanner.audit.evidence.text import value_text
-from scanner.audit.secret_values import HIDDEN, is_secret, without
+from scanner.audit.evidence.text import write_value
+from scanner.audit.secret_values import HIDDEN, is_secret, mask_values
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
-from scanner.cel.explanation.explained import path_of
+from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json, compact
 
 LONGEST = 512
@@ -38,45 +38,45 @@ Objects of one workload have many maps in common.
 """
 
 
-def excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
+def make_excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
     """The excerpt around a field, at most `LONGEST` bytes; empty for a Secret, and where nothing stands beside the field."""
     request, resource = invocation_result.request, invocation_result.resource
     if not trail or request is None or request.current is not None or is_secret(resource):
         return ""
-    return excerpt_of(resource.body, trail, HIDDEN.of(resource, invocation_result.invocation.param))
+    return cut_excerpt(resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param))
 
 
-def excerpt_of(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
+def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
     """The excerpt of an object around the field at the end of a trail, without `hidden` values and sensitive fields.
 
     Empty for fields of the object itself and of its metadata, which has the name of the object, and inside sensitive fields.
     """
     outer, last = trail[:-1], trail[-1]
-    parent = _container(body, outer) if outer and outer != _METADATA else None
+    parent = _find_container(body, outer) if outer and outer != _METADATA else None
     if parent is None or not isinstance(last, str) or len(parent) == (last in parent):
         return ""
-    own = parent.get(last)
+    field = parent.get(last)
     try:
-        opened = orjson.dumps(own) if isinstance(own, _NESTED) else b""
+        content = orjson.dumps(field) if isinstance(field, _NESTED) else b""
     except TypeError:  # no JSON
-        return _text(parent, trail, hidden)
-    if len(opened) > _LONGEST_KEPT:
-        return _text(parent, trail, hidden)
-    fields = tuple([value if value.__class__ is str else _field(value) for value in parent.values()])
-    key = trail, hidden, opened, tuple(parent), fields
+        return _write(parent, trail, hidden)
+    if len(content) > _LONGEST_KEPT:
+        return _write(parent, trail, hidden)
+    fields = tuple([value if value.__class__ is str else _make_key_part(value) for value in parent.values()])
+    key = trail, hidden, content, tuple(parent), fields
     text = _TEXTS.get(key)
     if text is None:
-        text = _text(parent, trail, hidden)
+        text = _write(parent, trail, hidden)
         _keep(key, text)
     return text
 
 
-def _field(value: Json) -> _Field:
+def _make_key_part(value: Json) -> _Field:
     """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
-    own = value.__class__
-    if own is dict or own is list:
-        return own, bool(value)
-    return own, repr(value) if own is float else value  # 0.0 and -0.0 are equal keys
+    value_type = value.__class__
+    if value_type is dict or value_type is list:
+        return value_type, bool(value)
+    return value_type, repr(value) if value_type is float else value  # 0.0 and -0.0 are equal keys
 
 
 def _keep(key: _Key, text: str) -> None:
@@ -88,13 +88,13 @@ def _keep(key: _Key, text: str) -> None:
         _TEXTS[trail, hidden, compact(opened), names, fields] = text
 
 
-def _text(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
+def _write(parent: Mapping[str, Json], trail: Trail, hidden: frozenset[str]) -> str:
     outer, last = trail[:-1], trail[-1]
-    path = without(path_of(("object", *outer)), hidden)
-    return _cut(f"{path}: {{{', '.join(_entries(parent, last, hidden, outer))}}}")
+    path = mask_values(write_path(("object", *outer)), hidden)
+    return _cut(f"{path}: {{{', '.join(_write_entries(parent, last, hidden, outer))}}}")
 
 
-def deciding_trail(places: Iterable[cel.Place]) -> Trail:
+def find_deciding_trail(places: Iterable[cel.Place]) -> Trail:
     """The trail of the first place that is a field of the object, inside another field; empty if there is none."""
     for place in places:
         if len(place) <= _SHORTEST_TRAIL:
@@ -105,10 +105,10 @@ def deciding_trail(places: Iterable[cel.Place]) -> Trail:
     return ()
 
 
-def _container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
+def _find_container(body: Json, outer: Trail) -> Mapping[str, Json] | None:
     """The map at the end of a trail; None for any other value, and inside a sensitive field."""
     if not _may_pass_sensitive(outer):
-        return _map_at(body, outer)
+        return _find_map(body, outer)
     value = body
     for at, step in enumerate(outer):
         if may_be_sensitive(step) and is_sensitive(value, step, outer[:at]):
@@ -127,7 +127,7 @@ def _may_pass_sensitive(trail: Trail) -> bool:
     return any(may_be_sensitive(step) for step in trail if isinstance(step, str))
 
 
-def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:
+def _find_map(value: Any, trail: Trail) -> Mapping[str, Json] | None:
     try:
         for step in trail:
             value = value[step]
@@ -136,34 +136,34 @@ def _map_at(value: Any, trail: Trail) -> Mapping[str, Json] | None:
     return value if isinstance(value, MAPPINGS) else None
 
 
-def _entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str], trail: Trail) -> list[str]:
+def _write_entries(parent: Mapping[str, Json], last: str | int, hidden: frozenset[str], trail: Trail) -> list[str]:
     """The deciding field first, then the others."""
     entries: list[str] = []
-    hidden_here = _occurring(parent, hidden)
+    hidden_here = _select_occurring(parent, hidden)
     for key, value in parent.items():
         if may_be_sensitive(key) and is_sensitive(parent, key, trail):
             text = f'"{MASK}"'
         elif not isinstance(value, _NESTED) or not value:
-            text = value_text(value, hidden_here, None)
+            text = write_value(value, hidden_here, None)
         elif key == last:
-            text = value_text(value, hidden, (*trail, key))
+            text = write_value(value, hidden, (*trail, key))
         else:
             text = "{…}" if isinstance(value, dict) else "[…]"
-        entry = f"{value_text(key, hidden_here, None)}: {text}"
+        line = f"{write_value(key, hidden_here, None)}: {text}"
         if key == last:
-            entries.insert(0, entry)
+            entries.insert(0, line)
         else:
-            entries.append(entry)
+            entries.append(line)
     return entries
 
 
-def _occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[str]:
+def _select_occurring(parent: Mapping[str, Json], hidden: frozenset[str]) -> frozenset[str]:
     """The hidden values that occur in the keys of a map and in its values besides lists and maps; nearly always none."""
     if not hidden:
         return hidden
     values = [value for value in parent.values() if not isinstance(value, _NESTED)]
-    shown = [value if isinstance(value, str) else value_text(value, _NONE, None) for value in values]
-    text = "\n".join([*parent, *shown])
+    texts = [value if isinstance(value, str) else write_value(value, _NONE, None) for value in values]
+    text = "\n".join([*parent, *texts])
     return hidden if any(value in text for value in hidden) else _NONE
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.syntax.tree import Node
 
@@ -17,6 +17,6 @@ class Analysis:
     """A well-typed tree, its types, its constants and the environment that it was checked in. Compared by identity."""
 
     root: Node
-    checked: Checked
-    folded: Folded
+    checked: CheckedTree
+    folded: FoldedTree
     environment: Environment

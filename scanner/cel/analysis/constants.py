@@ -30,7 +30,7 @@ from scanner.cel.values.values import UINT_MAX, UInt, Value, make_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scanner.cel.checking.checker import Checked, Resolution
+    from scanner.cel.checking.checker import CheckedTree, ResolvedCall
     from scanner.cel.checking.env import Environment
 
 _HASHABLE = frozenset({bool, int, UInt, float, str})
@@ -40,7 +40,7 @@ Key = tuple[type, Value]
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedTree:
     """The facts that are constant before evaluation, by node id.
 
     `constants`: the values of nodes that are constant. `sets`: the members of the constant list on the right of an `in`.
@@ -52,10 +52,10 @@ class Folded:
     patterns: dict[int, regex.Pattern] = field(default_factory=dict)
 
 
-def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
+def fold(root: Node, checked: CheckedTree, environment: Environment) -> FoldedTree:
     """Return the constants of a tree. Raises `InstantiationError` when the computation of a constant fails."""
-    folded = Folded()
-    for node in _bottom_up(root, checked):
+    folded = FoldedTree()
+    for node in _list_bottom_up(root, checked):
         try:
             _fold_node(node, checked, environment, folded)
         except EvaluationError as error:
@@ -63,7 +63,7 @@ def fold(root: Node, checked: Checked, environment: Environment) -> Folded:
     return folded
 
 
-def _bottom_up(root: Node, checked: Checked) -> Iterator[Node]:
+def _list_bottom_up(root: Node, checked: CheckedTree) -> Iterator[Node]:
     """Yield the nodes in the order in which upstream plans them: operands first, left to right."""
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
@@ -73,17 +73,17 @@ def _bottom_up(root: Node, checked: Checked) -> Iterator[Node]:
             continue
         stack.append((node, True))
         if node.id not in checked.names or not isinstance(node, Select):
-            stack.extend((child, False) for child in reversed(_planned_children(node, checked)))
+            stack.extend((child, False) for child in reversed(_list_planned_children(node, checked)))
 
 
-def _planned_children(node: Node, checked: Checked) -> tuple[Node, ...]:
+def _list_planned_children(node: Node, checked: CheckedTree) -> tuple[Node, ...]:
     if isinstance(node, Comprehension):
         return node.start, node.range, node.condition, node.step, node.result
     call = checked.calls.get(node.id)
     return tuple(children(node)) if call is None else call.arguments
 
 
-def _fold_node(node: Node, checked: Checked, environment: Environment, folded: Folded) -> None:
+def _fold_node(node: Node, checked: CheckedTree, environment: Environment, folded: FoldedTree) -> None:
     match node:
         case Literal():
             folded.constants[node.id] = node.value
@@ -107,7 +107,7 @@ def _fold_node(node: Node, checked: Checked, environment: Environment, folded: F
             pass
 
 
-def _fold_name(node: Node, checked: Checked, environment: Environment, folded: Folded) -> None:
+def _fold_name(node: Node, checked: CheckedTree, environment: Environment, folded: FoldedTree) -> None:
     name = checked.names.get(node.id)
     if name is None:
         return
@@ -116,47 +116,47 @@ def _fold_name(node: Node, checked: Checked, environment: Environment, folded: F
         folded.constants[node.id] = constant
     if checked.types[node.id].family != "type":
         return
-    denoted = environment.type_named(name)
+    denoted = environment.find_type(name)
     if denoted is None:
         raise EvaluationError(f"reference to undefined type: {name}")
     folded.constants[node.id] = denoted
 
 
-def _fold_map(node: MapLiteral, folded: Folded) -> None:
+def _fold_map(node: MapLiteral, folded: FoldedTree) -> None:
     constants = folded.constants
     if all(entry.key.id in constants and entry.value.id in constants and not entry.optional for entry in node.entries):
         constants[node.id] = make_map([(constants[entry.key.id], constants[entry.value.id]) for entry in node.entries])
 
 
-def _reject_impossible_index(node: Call, folded: Folded) -> None:
+def _reject_impossible_index(node: Call, folded: FoldedTree) -> None:
     """Raise for a constant that cannot be a key or index; upstream detects it at planning."""
     if node.function in ("_[_]", "_[?_]") and node.arguments[1].id in folded.constants:
         access.require_key(folded.constants[node.arguments[1].id])
 
 
-def _fold_call(node: Call, call: Resolution, folded: Folded) -> None:
+def _fold_call(node: Call, call: ResolvedCall, folded: FoldedTree) -> None:
     function = call.function
     constants = folded.constants
     if call.overload_ids == ("in_list",) and call.arguments[1].id in constants:
         _fold_membership(node, constants[call.arguments[1].id], folded)
     elif function.folds and len(call.arguments) == 1 and call.arguments[0].id in constants:
-        constants[node.id] = function.runner(call.overload_ids)(constants[call.arguments[0].id])
+        constants[node.id] = function.find_run(call.overload_ids)(constants[call.arguments[0].id])
     elif function.with_pattern is not None and len(call.arguments) > 1:
         pattern = constants.get(call.arguments[1].id)
         if type(pattern) is str:
-            folded.patterns[node.id] = regex.compiled(pattern)
+            folded.patterns[node.id] = regex.compile_pattern(pattern)
 
 
-def _fold_membership(node: Call, members: Value, folded: Folded) -> None:
+def _fold_membership(node: Call, members: Value, folded: FoldedTree) -> None:
     if type(members) is not list or any(type(member) not in _HASHABLE for member in members):
         return
     if not members:
         folded.constants[node.id] = False
         return
-    folded.sets[node.id] = frozenset(key for member in members for key in _spellings(member))
+    folded.sets[node.id] = frozenset(key for member in members for key in _list_spellings(member))
 
 
-def _spellings(member: Value) -> Iterator[Key]:
+def _list_spellings(member: Value) -> Iterator[Key]:
     """Yield a member and the equal number in the other numeric types, where upstream adds it."""
     yield type(member), member
     if type(member) is float:

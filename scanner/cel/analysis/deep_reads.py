@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
 
 Path: TypeAlias = "tuple[str, ...]"
 ELEMENTS = "*"
@@ -20,15 +20,15 @@ SHAPE = "#"
 _Scope: TypeAlias = "Mapping[str, Path | None]"
 
 
-def depths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+def find_deep_reads(root: Node, checked: CheckedTree, variables: frozenset[str]) -> frozenset[Path]:
     """Return the paths of an expression: tuples of names that begin with a declared variable, with `*` and `#` as steps."""
-    reader = _Reader(checked, variables)
+    reader = _DeepReader(checked, variables)
     reader.read(root, {})
     return frozenset(reader.paths)
 
 
-class _Reader:
-    def __init__(self, checked: Checked, variables: frozenset[str]) -> None:
+class _DeepReader:
+    def __init__(self, checked: CheckedTree, variables: frozenset[str]) -> None:
         self._checked = checked
         self._variables = variables
         self.paths: set[Path] = set()
@@ -38,23 +38,23 @@ class _Reader:
         stack = [root]
         while stack:
             node = stack.pop()
-            path = self._path(node, scope)
+            path = self._find_path(node, scope)
             if path is not None:
                 self.paths.add(path)
-                self._keys(node, scope)
+                self._read_keys(node, scope)
             elif isinstance(node, Comprehension):
-                self._loop(node, scope)
+                self._read_loop(node, scope)
             elif not isinstance(node, Identifier | Select) or self._checked.names.get(node.id) is None:
                 call = self._checked.calls.get(node.id)
                 stack.extend(children(node) if call is None else call.arguments)
 
-    def _path(self, node: Node, scope: _Scope) -> Path | None:
+    def _find_path(self, node: Node, scope: _Scope) -> Path | None:
         """Return the path of a selection; None for another node, or for a selection from a computed value."""
         steps: list[str] = []
         while True:
             name = self._checked.names.get(node.id)
             if name is not None:
-                root = self._root(node, name, scope)
+                root = self._find_root(node, name, scope)
                 return None if root is None else (*root, *reversed(steps))
             match node:
                 case Select(operand=operand, field=field):
@@ -68,12 +68,12 @@ class _Reader:
                 case _:
                     return None
 
-    def _root(self, node: Node, name: str, scope: _Scope) -> Path | None:
+    def _find_root(self, node: Node, name: str, scope: _Scope) -> Path | None:
         if isinstance(node, Identifier) and node.id not in self._checked.globals and name in scope:
             return scope[name]
         return tuple(name.split(".")) if name in self._variables else None
 
-    def _keys(self, node: Node, scope: _Scope) -> None:
+    def _read_keys(self, node: Node, scope: _Scope) -> None:
         """Collect the paths that the computed keys of a path read."""
         while isinstance(node, Select | Call):
             match node:
@@ -85,17 +85,17 @@ class _Reader:
                 case _:
                     return
 
-    def _loop(self, node: Comprehension, scope: _Scope) -> None:
+    def _read_loop(self, node: Comprehension, scope: _Scope) -> None:
         if node.fold == "bind":
             self.read(node.start, scope)
-            self.read(node.result, {**scope, node.accumulator: self._path(node.start, scope)})
+            self.read(node.result, {**scope, node.accumulator: self._find_path(node.start, scope)})
             return
-        over = self._path(node.range, scope)
+        over = self._find_path(node.range, scope)
         if over is None:
             self.read(node.range, scope)
         else:
             self.paths.add((*over, SHAPE))
-            self._keys(node.range, scope)
+            self._read_keys(node.range, scope)
         element = None if over is None else (*over, ELEMENTS)
         names = {node.variable: element} | ({} if node.second_variable is None else {node.second_variable: element})
         for part in (node.predicate, node.body):

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
 
 Path = tuple[str, ...]
 
 
-def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[Path]:
+def find_paths(root: Node, checked: CheckedTree, variables: frozenset[str]) -> frozenset[Path]:
     """Return the access paths of an expression: tuples of names that begin with a declared variable."""
     reads: set[Path] = set()
     stack = [root]
     while stack:
         node = stack.pop()
-        path = _path(node, checked, variables)
+        path = _find_path(node, checked, variables)
         if path is not None:
             reads.add(path)
             continue
@@ -30,20 +30,20 @@ def paths(root: Node, checked: Checked, variables: frozenset[str]) -> frozenset[
     return frozenset(reads)
 
 
-def _path(node: Node, checked: Checked, variables: frozenset[str]) -> Path | None:
+def _find_path(node: Node, checked: CheckedTree, variables: frozenset[str]) -> Path | None:
     fields: list[str] = []
     while True:
         name = checked.names.get(node.id)
         if name is not None:
             return (*name.split("."), *reversed(fields)) if name in variables else None
-        step = _constant_step(node)
+        step = _get_constant_step(node)
         if step is None:
             return None
         node, field = step
         fields.append(field)
 
 
-def _constant_step(node: Node) -> tuple[Node, str] | None:
+def _get_constant_step(node: Node) -> tuple[Node, str] | None:
     match node:
         case Select(operand=operand, field=field):
             return operand, field

@@ -26,7 +26,7 @@ from scanner.cel.syntax.tree import (
     StructLiteral,
     walk,
 )
-from scanner.cel.types.assignability import Substitution, assign, most_general, substitute
+from scanner.cel.types.assignability import Substitution, assign, choose_more_general, substitute
 from scanner.cel.types.type_system import (
     BOOL,
     DYN,
@@ -35,9 +35,9 @@ from scanner.cel.types.type_system import (
     STRING,
     UNTYPED,
     Type,
-    as_first_named,
     list_of,
     map_of,
+    name_optionals_as_before,
     optional_of,
     parameter,
 )
@@ -54,7 +54,7 @@ _MESSAGE_FAMILIES = frozenset({"object", "any", "dyn", "null", "timestamp", "dur
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class ResolvedCall:
     """The meaning of a call: its function, the ids of its candidate overloads, and the arguments to evaluate, a receiver first."""
 
     function: Function
@@ -63,7 +63,7 @@ class Resolution:
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckedTree:
     """The results of the checker, by node id.
 
     `types`: the type of each node. `names`: the variable or type that an identifier or a dotted name denotes; `globals`: the nodes
@@ -73,11 +73,11 @@ class Checked:
     types: dict[int, Type] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     globals: set[int] = field(default_factory=set)
-    calls: dict[int, Resolution] = field(default_factory=dict)
+    calls: dict[int, ResolvedCall] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
 
 
-def check(root: Node, environment: Environment) -> Checked:
+def check(root: Node, environment: Environment) -> CheckedTree:
     """Return the types and resolutions of a tree; its `issues` are empty when it is well typed.
 
     Mirrors `Check` of cel-go's `checker/checker.go`.
@@ -89,13 +89,13 @@ def check(root: Node, environment: Environment) -> Checked:
     return checked
 
 
-def qualified_name(node: Node) -> str | None:
+def get_qualified_name(node: Node) -> str | None:
     """Return `a.b.c` as one name, or None when a node is not a chain of names."""
     match node:
         case Identifier(name=name):
             return name
         case Select(operand=operand, field=field_, test=False):
-            prefix = qualified_name(operand)
+            prefix = get_qualified_name(operand)
             return None if prefix is None else f"{prefix}.{field_}"
         case _:
             return None
@@ -118,7 +118,7 @@ class _Checker:
         self._scopes: list[dict[str, Type]] = []
         self._free = 0
         self.bindings: Substitution = {}
-        self.checked = Checked()
+        self.checked = CheckedTree()
 
     def check(self, node: Node) -> Type:
         """Record and return the type of a node."""
@@ -126,43 +126,43 @@ class _Checker:
             case Literal():
                 type_ = type_of(node.value)
             case Identifier():
-                type_ = self._identifier(node)
+                type_ = self._check_identifier(node)
             case Select():
-                type_ = self._select(node)
+                type_ = self._check_select(node)
             case Call():
-                type_ = self._call(node)
+                type_ = self._check_call(node)
             case ListLiteral():
-                type_ = self._list(node)
+                type_ = self._check_list(node)
             case MapLiteral():
-                type_ = self._map(node)
+                type_ = self._check_map(node)
             case StructLiteral():
-                type_ = self._struct(node)
+                type_ = self._check_struct(node)
             case Comprehension():
-                type_ = self._comprehension(node)
+                type_ = self._check_comprehension(node)
         self.checked.types[node.id] = type_
         return type_
 
     # --- names
 
-    def _lookup(self, name: str) -> Type | None:
+    def _look_up(self, name: str) -> Type | None:
         """Return the declaration of a name; until 1.36 a macro's variable shadows a name with a leading dot too."""
         if self._strict and name.startswith("."):
-            return self._environment.identifier(name[1:])
+            return self._environment.find_identifier(name[1:])
         name = name.removeprefix(".")
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
-        return self._environment.identifier(name)
+        return self._environment.find_identifier(name)
 
-    def _identifier(self, node: Identifier) -> Type:
-        type_ = self._lookup(node.name)
+    def _check_identifier(self, node: Identifier) -> Type:
+        type_ = self._look_up(node.name)
         if type_ is None:
-            self._undeclared(node.offset, node.name)
+            self._report_undeclared(node.offset, node.name)
             return ERROR
-        self._name(node, node.name)
+        self._record_name(node, node.name)
         return type_
 
-    def _name(self, node: Node, name: str) -> None:
+    def _record_name(self, node: Node, name: str) -> None:
         self.checked.names[node.id] = name.removeprefix(".")
         if self._strict and name.startswith("."):
             self.checked.globals.add(node.id)
@@ -172,113 +172,113 @@ class _Checker:
         first = name.partition(".")[0]
         return self._strict and any(first in scope for scope in self._scopes)
 
-    def _select(self, node: Select) -> Type:
-        name = qualified_name(node)
-        type_ = None if name is None or self._is_local(name) else self._lookup(name)
+    def _check_select(self, node: Select) -> Type:
+        name = get_qualified_name(node)
+        type_ = None if name is None or self._is_local(name) else self._look_up(name)
         if name is not None and type_ is not None:
-            self._name(node, name)
+            self._record_name(node, name)
             return type_
-        selected = self._field(node, node.operand, node.field, optional=False)
-        return BOOL if node.test else self._substituted(selected)
+        selected = self._check_field(node, node.operand, node.field, optional=False)
+        return BOOL if node.test else self._substitute(selected)
 
-    def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
-        operand_type = self._substituted(self.check(operand))
+    def _check_field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
+        operand_type = self._substitute(self.check(operand))
         target, was_optional = _unwrap(operand_type)
-        result = self._field_type(node, target, name)
+        result = self._find_field_type(node, target, name)
         return optional_of(result) if was_optional or optional else result
 
-    def _field_type(self, node: Node, target: Type, name: str) -> Type:
+    def _find_field_type(self, node: Node, target: Type, name: str) -> Type:
         match target.family:
             case "map":
                 return target.parameters[1]
             case "object":
-                return self._declared_field(node.offset, target.name, name)
+                return self._find_declared_field(node.offset, target.name, name)
             case "parameter":
                 self._assign(DYN, target)
                 return DYN
             case "dyn" | "any" | "error":
                 return DYN
             case _:
-                self._issue(node.offset, f"type '{self._shown(target)}' does not support field selection")
+                self._report(node.offset, f"type '{self._print_type(target)}' does not support field selection")
                 return DYN
 
-    def _declared_field(self, offset: int, type_name: str, name: str) -> Type:
+    def _find_declared_field(self, offset: int, type_name: str, name: str) -> Type:
         if not self._environment.has_fields(type_name):
-            self._issue(offset, f"unexpected failed resolution of '{type_name}'")
+            self._report(offset, f"unexpected failed resolution of '{type_name}'")
             return ERROR
         type_ = self._environment.field(type_name, name)
         if type_ is None:
-            self._issue(offset, f"undefined field '{name}'")
+            self._report(offset, f"undefined field '{name}'")
             return ERROR
         return type_
 
     # --- calls
 
-    def _call(self, node: Call) -> Type:
+    def _check_call(self, node: Call) -> Type:
         if node.function == "_?._":
-            return self._optional_select(node)
+            return self._check_optional_select(node)
         for argument in node.arguments:
             self.check(argument)
         if node.target is None:
-            return self._global_call(node, node.function, node.arguments)
-        prefix = qualified_name(node.target)
+            return self._check_global_call(node, node.function, node.arguments)
+        prefix = get_qualified_name(node.target)
         if prefix is not None and self._environment.function(f"{prefix}.{node.function}".removeprefix(".")) is not None:
-            return self._global_call(node, f"{prefix}.{node.function}", node.arguments)
+            return self._check_global_call(node, f"{prefix}.{node.function}", node.arguments)
         self.check(node.target)
         function = self._environment.function(node.function)
         if function is None:
-            self._undeclared(node.offset, node.function)
+            self._report_undeclared(node.offset, node.function)
             return ERROR
         return self._resolve(node, function, (node.target, *node.arguments), member=True)
 
-    def _global_call(self, node: Call, name: str, arguments: tuple[Node, ...]) -> Type:
+    def _check_global_call(self, node: Call, name: str, arguments: tuple[Node, ...]) -> Type:
         function = self._environment.function(name.removeprefix("."))
         if function is None:
-            self._undeclared(node.offset, name)
+            self._report_undeclared(node.offset, name)
             return ERROR
         return self._resolve(node, function, arguments, member=False)
 
-    def _optional_select(self, node: Call) -> Type:
+    def _check_optional_select(self, node: Call) -> Type:
         operand, key = node.arguments
         name = key.value if isinstance(key, Literal) else None
-        return self._substituted(self._field(node, operand, str(name), optional=True))
+        return self._substitute(self._check_field(node, operand, str(name), optional=True))
 
-    def _logic(self, node: Call, function: Function) -> Type:
+    def _check_logic(self, node: Call, function: Function) -> Type:
         """Check a logical operator: every operand that cannot be a bool is a separate issue."""
         wrong = [argument for argument in node.arguments if not self._assign(self.checked.types[argument.id], BOOL)]
         for argument in wrong:
-            self._mismatch(argument.offset, BOOL, self.checked.types[argument.id])
+            self._report_mismatch(argument.offset, BOOL, self.checked.types[argument.id])
         if wrong:
             return ERROR
-        self.checked.calls[node.id] = Resolution(function, (function.overloads[0].id,), node.arguments)
+        self.checked.calls[node.id] = ResolvedCall(function, (function.overloads[0].id,), node.arguments)
         return BOOL
 
     def _resolve(self, node: Call, function: Function, arguments: tuple[Node, ...], *, member: bool) -> Type:
         if function.name in _LOGIC:
-            return self._logic(node, function)
+            return self._check_logic(node, function)
         types = tuple(self.checked.types[argument.id] for argument in arguments)
         candidates: list[str] = []
         result: Type | None = None
         for overload in function.overloads:
             if overload.member is not member:
                 continue
-            own = self._fits(overload, types)
-            if own is None:
+            overload_result = self._fits(overload, types)
+            if overload_result is None:
                 continue
             candidates.append(overload.id)
             if result is None:
-                result = own
-            elif not result.is_dyn and own != result:
+                result = overload_result
+            elif not result.is_dyn and overload_result != result:
                 result = DYN
         if result is None:
-            self._no_overload(node, function.name, types, member=member)
+            self._report_no_overload(node, function.name, types, member=member)
             return ERROR
-        self.checked.calls[node.id] = Resolution(function, tuple(candidates), arguments)
+        self.checked.calls[node.id] = ResolvedCall(function, tuple(candidates), arguments)
         return result
 
     def _fits(self, overload: Overload, types: tuple[Type, ...]) -> Type | None:
         """Return the result of an overload for arguments of these types, or None when it does not accept them."""
-        fresh = {free: self._fresh() for free in overload.free_types()}
+        fresh = {free: self._make_parameter() for free in overload.list_free_types()}
         if len(types) != len(overload.arguments):
             return None
         expected = (
@@ -288,103 +288,102 @@ class _Checker:
             return None
         return substitute(self.bindings, substitute(fresh, overload.result))
 
-    def _no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
-        shown = [self._shown(substitute(self.bindings, type_, free_to_dyn=True)) for type_ in types]
+    def _report_no_overload(self, node: Call, name: str, types: tuple[Type, ...], *, member: bool) -> None:
+        shown = [self._print_type(substitute(self.bindings, type_, free_to_dyn=True)) for type_ in types]
         signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
-        self._issue(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
+        self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     # --- literals
 
-    def _list(self, node: ListLiteral) -> Type:
+    def _check_list(self, node: ListLiteral) -> Type:
         joined: Type | None = None
         for position, element in enumerate(node.elements):
             type_ = self.check(element)
             if position in node.optional:
-                type_ = self._optional_entry(element, type_)
+                type_ = self._check_optional_entry(element, type_)
             joined = self._join(joined, type_)
-        return list_of(joined or self._fresh())
+        return list_of(joined or self._make_parameter())
 
-    def _map(self, node: MapLiteral) -> Type:
+    def _check_map(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
             keys = self._join(keys, self.check(entry.key))
             type_ = self.check(entry.value)
             if entry.optional:
-                type_ = self._optional_entry(entry.value, type_)
+                type_ = self._check_optional_entry(entry.value, type_)
             values = self._join(values, type_)
-        return self._fresh_map() if keys is None else map_of(keys, values or UNTYPED)
+        if keys is None:
+            return map_of(self._make_parameter(), self._make_parameter())
+        return map_of(keys, values or UNTYPED)
 
-    def _fresh_map(self) -> Type:
-        return map_of(self._fresh(), self._fresh())
-
-    def _optional_entry(self, node: Node, type_: Type) -> Type:
+    def _check_optional_entry(self, node: Node, type_: Type) -> Type:
         inner, was_optional = _unwrap(type_)
         if not was_optional and not inner.is_dyn:
-            self._mismatch(node.offset, optional_of(inner), inner)
+            self._report_mismatch(node.offset, optional_of(inner), inner)
         return inner
 
     def _join(self, previous: Type | None, current: Type) -> Type | None:
         """Return a type that accepts both; upstream does not distinguish a part without a type from an absent part."""
         if previous is None:
             return None if current == UNTYPED else current
-        return most_general(previous, current) if self._assign(previous, current) else DYN
+        return choose_more_general(previous, current) if self._assign(previous, current) else DYN
 
-    def _struct(self, node: StructLiteral) -> Type:
-        declared = self._lookup(node.type_name)
+    def _check_struct(self, node: StructLiteral) -> Type:
+        declared = self._look_up(node.type_name)
         if declared is None:
-            self._undeclared(node.offset, node.type_name)
+            self._report_undeclared(node.offset, node.type_name)
             return ERROR
-        result = self._struct_type(node, declared)
+        result = self._find_struct_type(node, declared)
         name = self.checked.names[node.id] = node.type_name.removeprefix(".")
         fields_of = name if result.family == "error" else ALIASES.get(name, name)
         for entry in node.entries:
             type_ = self.check(entry.value)
-            expected = self._declared_field(entry.offset, fields_of, entry.name)
+            expected = self._find_declared_field(entry.offset, fields_of, entry.name)
             if entry.optional:
-                type_ = self._optional_entry(entry.value, type_)
+                type_ = self._check_optional_entry(entry.value, type_)
             if not self._assign(expected, type_):
-                self._issue(
+                self._report(
                     entry.offset,
-                    f"expected type of field '{entry.name}' is '{self._shown(expected)}'"
-                    f" but provided type is '{self._shown(type_)}'",
+                    f"expected type of field '{entry.name}' is '{self._print_type(expected)}'"
+                    f" but provided type is '{self._print_type(type_)}'",
                 )
         return result
 
-    def _struct_type(self, node: StructLiteral, declared: Type) -> Type:
+    def _find_struct_type(self, node: StructLiteral, declared: Type) -> Type:
         if declared.family != "type":
-            self._issue(node.offset, f"'{declared.declared_name()}' is not a type")
+            self._report(node.offset, f"'{declared.declared_name()}' is not a type")
             return ERROR
-        made = declared.parameters[0]
-        if made.nullable or made.family in _MESSAGE_FAMILIES or made in (list_of(DYN), map_of(STRING, DYN)):
-            return made
-        self._issue(node.offset, f"'{made.declared_name()}' is not a message type")
+        struct = declared.parameters[0]
+        if struct.nullable or struct.family in _MESSAGE_FAMILIES or struct in (list_of(DYN), map_of(STRING, DYN)):
+            return struct
+        self._report(node.offset, f"'{struct.declared_name()}' is not a message type")
         return ERROR
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension) -> Type:
+    def _check_comprehension(self, node: Comprehension) -> Type:
         self.check(node.range)
         accumulator = self.check(node.start)
         if node.twin is not None and isinstance(node.start, Call) and node.start.target is not None:
-            self._compare(node.twin, node.start.target)
-        over = self._substituted(self.checked.types[node.range.id])
+            self._compare_twins(node.twin, node.start.target)
+        over = self._substitute(self.checked.types[node.range.id])
         self._scopes.append({node.accumulator: accumulator})
-        self._scopes.append(self._variables(node, over))
+        self._scopes.append(self._type_variables(node, over))
         self._require(node.condition, BOOL)
         self._require(node.step, accumulator)
         self._scopes.pop()
         result = self.check(node.result)
         self._scopes.pop()
-        return self._substituted(result)
+        return self._substitute(result)
 
-    def _variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
-        first, second = self._range_types(node, over)
+    def _type_variables(self, node: Comprehension, over: Type) -> dict[str, Type]:
+        first, second = self._find_range_types(node, over)
         if node.second_variable is None:
             return {node.variable: second if over.family == "list" else first}
         return {node.variable: first, node.second_variable: second}
 
-    def _range_types(self, node: Comprehension, over: Type) -> tuple[Type, Type]:
+    def _find_range_types(self, node: Comprehension, over: Type) -> tuple[Type, Type]:
         """Return the types of index and element, or of key and value."""
         match over.family:
             case "list":
@@ -396,46 +395,46 @@ class _Checker:
                 return DYN, self._second
             case _:
                 message = (
-                    f"expression of type '{self._shown(over)}' cannot be range of a comprehension"
+                    f"expression of type '{self._print_type(over)}' cannot be range of a comprehension"
                     " (must be list, map, or dynamic)"
                 )
-                self._issue(node.range.offset, message)
+                self._report(node.range.offset, message)
                 return ERROR, ERROR if self._second == DYN else UNTYPED
 
-    def _compare(self, first: Node, again: Node) -> None:
+    def _compare_twins(self, first: Node, again: Node) -> None:
         """Report a node that is checked twice, because it is one node upstream, with a different type each time."""
         for before, after in zip(walk(first), walk(again), strict=True):
             old, new = self.checked.types.get(before.id), self.checked.types.get(after.id)
             if old is not None and new is not None and old != new:
-                shown = f"({before.id}) old:{self._shown(old)}, new:{self._shown(new)}"
-                self._issue(after.offset, f"incompatible type already exists for expression: {shown}")
+                shown = f"({before.id}) old:{self._print_type(old)}, new:{self._print_type(new)}"
+                self._report(after.offset, f"incompatible type already exists for expression: {shown}")
 
     def _require(self, node: Node, expected: Type) -> None:
         actual = self.check(node)
         if not self._assign(expected, actual):
-            self._mismatch(node.offset, expected, actual)
+            self._report_mismatch(node.offset, expected, actual)
 
     # --- bookkeeping
 
     def _assign(self, target: Type, type_: Type) -> bool:
         return assign(self.bindings, (target,), (type_,))
 
-    def _substituted(self, type_: Type) -> Type:
+    def _substitute(self, type_: Type) -> Type:
         return substitute(self.bindings, type_)
 
-    def _fresh(self) -> Type:
+    def _make_parameter(self) -> Type:
         free = parameter(f"_var{self._free}")
         self._free += 1
         return free
 
-    def _issue(self, offset: int, message: str) -> None:
+    def _report(self, offset: int, message: str) -> None:
         self.checked.issues.append(Issue(offset, message))
 
-    def _mismatch(self, offset: int, expected: Type, actual: Type) -> None:
-        self._issue(offset, f"expected type '{self._shown(expected)}' but found '{self._shown(actual)}'")
+    def _report_mismatch(self, offset: int, expected: Type, actual: Type) -> None:
+        self._report(offset, f"expected type '{self._print_type(expected)}' but found '{self._print_type(actual)}'")
 
-    def _shown(self, type_: Type) -> str:
-        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else as_first_named(type_))
+    def _print_type(self, type_: Type) -> str:
+        return str(type_ if OPTIONAL_TYPE.holds(self._environment.version) else name_optionals_as_before(type_))
 
-    def _undeclared(self, offset: int, name: str) -> None:
-        self._issue(offset, f"undeclared reference to '{name}' (in container '')")
+    def _report_undeclared(self, offset: int, name: str) -> None:
+        self._report(offset, f"undeclared reference to '{name}' (in container '')")

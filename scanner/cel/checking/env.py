@@ -15,12 +15,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions import functions_of, macros_of, types_of
+from scanner.cel.functions import load_functions, load_macros, load_types
 from scanner.cel.functions.authorizer import AUTHORIZER, RESOURCE_CHECK
 from scanner.cel.protobuf import unwrapping
 from scanner.cel.protobuf.messages import ENUMS, MESSAGES
 from scanner.cel.releases import NAMED_TYPES, Version
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.types.type_system import (
     ANY,
     BOOL,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # Rules: `docs/semantics/cel-environment.md#policy-variables`.
 
 
-class Composed:
+class ComposedVariables:
     """Names and types, in the order of their declaration; the last declaration of a name counts.
 
     Equal objects have equal declarations. A digest compares them, as comparing thousands of names for each expression is slow.
@@ -75,12 +75,12 @@ class Composed:
         self._count = len(self._log.names)
         self._digest = digest
 
-    def declaring(self, name: str, type_: Type) -> Composed:
+    def declare(self, name: str, type_: Type) -> ComposedVariables:
         """Return these declarations and one more."""
-        log = self._log if self._count == len(self._log.names) and self._count else _logged(self)
+        log = self._log if self._count == len(self._log.names) and self._count else _make_log(self)
         log.append(name, type_)
-        declaration = with_room(lambda: f"{name} {type_!r}")
-        return Composed(log, sha256(self._digest + declaration.encode()).digest())
+        declaration = run_with_room(lambda: f"{name} {type_!r}")
+        return ComposedVariables(log, sha256(self._digest + declaration.encode()).digest())
 
     def get(self, name: str) -> Type | None:
         """Return the type of a variable, None when none of this name is declared."""
@@ -94,7 +94,7 @@ class Composed:
                 yield name, type_
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Composed) and self._digest == other._digest
+        return isinstance(other, ComposedVariables) and self._digest == other._digest
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -114,7 +114,7 @@ class _Log:
         self.names.append(name)
 
 
-def _logged(entries: Iterable[tuple[str, Type]]) -> _Log:
+def _make_log(entries: Iterable[tuple[str, Type]]) -> _Log:
     log = _Log()
     for name, type_ in entries:
         log.append(name, type_)
@@ -213,7 +213,7 @@ AUTHORIZATION: Fields = (("authorizer", AUTHORIZER), ("authorizer.requestResourc
 class Structs(Protocol):
     """Object types that expressions may make values of: `Name{field: value}`. Hashable, as a part of environments."""
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the object type of a name, or None."""
         ...
 
@@ -239,7 +239,7 @@ class Environment:
     """
 
     variables: Fields = ADMISSION
-    composed: Composed = field(default_factory=Composed)
+    composed: ComposedVariables = field(default_factory=ComposedVariables)
     objects: tuple[tuple[str, Fields], ...] = field(default=())
     results: tuple[Type, ...] | None = None
     version: Version = (1, 36)
@@ -256,15 +256,15 @@ class Environment:
         """Return an environment with more variables, declared as pairs of a name and a type."""
         return replace(self, variables=(*self.variables, *(declaration for fields in more for declaration in fields)))
 
-    def with_variable(self, name: str, type_: Type) -> Environment:
+    def add_variable(self, name: str, type_: Type) -> Environment:
         """Return an environment in which `variables.name` is declared; the last declaration of a name counts."""
-        return replace(self, composed=self.composed.declaring(name, with_room(lambda: declared_type(type_))))
+        return replace(self, composed=self.composed.declare(name, run_with_room(lambda: get_declared_type(type_))))
 
-    def without(self, name: str) -> Environment:
+    def remove_variable(self, name: str) -> Environment:
         """Return an environment without a variable."""
         return replace(self, variables=tuple(declaration for declaration in self.variables if declaration[0] != name))
 
-    def returning(self, *results: Type) -> Environment:
+    def require_results(self, *results: Type) -> Environment:
         """Return an environment whose expressions must have one of these types; without types, any."""
         return replace(self, results=results or None)
 
@@ -280,26 +280,26 @@ class Environment:
             declared if NAMED_TYPES.holds(self.version) else declared | _DECLARED_SCALARS.keys() | self._objects.keys()
         )
 
-    def identifier(self, name: str) -> Type | None:
+    def find_identifier(self, name: str) -> Type | None:
         """Return the type of a variable, or `type(T)` for the name of a type T; None when nothing has this name."""
-        declared = _identifiers(self.version, self.features, self.objects, self.variables).get(name)
+        declared = _list_identifiers(self.version, self.features, self.objects, self.variables).get(name)
         if declared is not None or self.structs is None:
             return declared
-        made = self.structs.type_named(name)
-        return None if made is None else type_of_type(made)
+        struct = self.structs.find_type(name)
+        return None if struct is None else type_of_type(struct)
 
     def constant(self, name: str) -> int | None:
         """Return the number of a name that denotes a value of a protobuf enumeration; None for another name."""
         return ENUMS.get(name)
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the type that a name denotes as a value; None for another name."""
-        return _type_values(self.version, self.features).get(name)
+        return _list_type_values(self.version, self.features).get(name)
 
     def has_fields(self, type_name: str) -> bool:
         """Return whether an object type has declared fields."""
         is_declared = type_name in self._objects or type_name in MESSAGES or type_name in _DECLARED_SCALARS
-        return is_declared or (self.structs is not None and self.structs.type_named(type_name) is not None)
+        return is_declared or (self.structs is not None and self.structs.find_type(type_name) is not None)
 
     def field(self, type_name: str, name: str) -> Type | None:
         """Return the type of a field of an object type, or None when there is no such field."""
@@ -318,32 +318,32 @@ class Environment:
     def maker(self, type_name: str) -> Callable[[dict[str, Value]], Value] | None:
         """Return a constructor of a type's values from fields, which raises EvaluationError; None for an unknown type."""
         if type_name in MESSAGES:
-            return unwrapping.maker(MESSAGES[type_name], self.version)
-        made = None if self.structs is None else self.structs.type_named(type_name)
-        if self.structs is not None and made is not None:
-            return self.structs.maker(made)
-        return partial(_unknown_type, type_name) if self.has_fields(type_name) else None
+            return unwrapping.make_maker(MESSAGES[type_name], self.version)
+        struct = None if self.structs is None else self.structs.find_type(type_name)
+        if self.structs is not None and struct is not None:
+            return self.structs.maker(struct)
+        return partial(_reject_type, type_name) if self.has_fields(type_name) else None
 
     @property
     def _objects(self) -> dict[str, dict[str, Type]]:
-        return _objects(self.objects, has_variables=self.is_variable("variables"))
+        return _merge_objects(self.objects, has_variables=self.is_variable("variables"))
 
     def function(self, name: str) -> Function | None:
         """Return the function of a full name, such as `optional.of`; None when there is none."""
-        return functions_of(self.version, self.features, self.extras).get(name)
+        return load_functions(self.version, self.features, self.extras).get(name)
 
     @property
     def macros(self) -> dict[tuple[str, int, bool], Expand]:
         """The macros that only this environment has, by name, number of arguments and whether they are member calls."""
-        return macros_of(self.extras)
+        return load_macros(self.extras)
 
 
-def _unknown_type(name: str, _fields: dict[str, Value]) -> Value:
+def _reject_type(name: str, _fields: dict[str, Value]) -> Value:
     """Raise for a type whose fields are declared but whose values expressions cannot make."""
     raise EvaluationError(f"unknown type '{name}'")
 
 
-def declared_type(inferred: Type) -> Type:
+def get_declared_type(inferred: Type) -> Type:
     """Return the type under which a composed variable is declared: plain types as inferred, all others dyn.
 
     Mirrors `convertCelTypeToDeclType` of apiserver's `pkg/admission/plugin/cel/composition.go`.
@@ -354,33 +354,37 @@ def declared_type(inferred: Type) -> Type:
         case "primitive" | "null" | "timestamp" | "duration" | "any":
             return inferred
         case "list" | "map":
-            return Type(inferred.family, inferred.name, tuple(map(declared_type, inferred.parameters)))
+            return Type(inferred.family, inferred.name, tuple(map(get_declared_type, inferred.parameters)))
         case _:
             return DYN
 
 
 @cache
-def _type_values(version: Version, features: Version) -> dict[str, Type]:
-    return _TYPE_NAMES | {type_.name: type_ for type_ in types_of(version, features)}
+def _list_type_values(version: Version, features: Version) -> dict[str, Type]:
+    return _TYPE_NAMES | {type_.name: type_ for type_ in load_types(version, features)}
 
 
 _GENERIC_NAMES = {LIST.name: type_of_type(list_of(A)), MAP.name: type_of_type(map_of(A, B))}
 
 
 @cache
-def _identifiers(
+def _list_identifiers(
     version: Version, features: Version, objects: tuple[tuple[str, Fields], ...], variables: Fields
 ) -> dict[str, Type]:
     has_variables = any(name == "variables" for name, _ in variables)
-    declared = _DECLARED_SCALARS | {name: object_type(name) for name in _objects(objects, has_variables=has_variables)}
+    declared = _DECLARED_SCALARS | {
+        name: object_type(name) for name in _merge_objects(objects, has_variables=has_variables)
+    }
     names = {name: type_of_type(type_) if NAMED_TYPES.holds(version) else type_ for name, type_ in declared.items()}
-    names |= {name: type_of_type(denoted) for name, denoted in _type_values(version, features).items()} | _GENERIC_NAMES
+    names |= {
+        name: type_of_type(denoted) for name, denoted in _list_type_values(version, features).items()
+    } | _GENERIC_NAMES
     names |= {name: type_of_type(message.type) for name, message in MESSAGES.items()} | dict.fromkeys(ENUMS, INT)
     return names | dict(variables)
 
 
 @cache
-def _objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
+def _merge_objects(objects: tuple[tuple[str, Fields], ...], *, has_variables: bool) -> dict[str, dict[str, Type]]:
     """Return the object types with declared fields; the fields of `variables` are the composed ones, and not included."""
     declared = {name: dict(fields) for name, fields in (*_OBJECTS.items(), *objects)}
     return declared if has_variables else {name: fields for name, fields in declared.items() if name != VARIABLES.name}

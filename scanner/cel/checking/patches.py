@@ -37,7 +37,7 @@ _NATIVE = {"types.Bool": "bool", "types.Int": "int64", "types.Uint": "uint64", "
 class PatchTypes:
     """Any name that begins with `Object`, and `JSONPatch`."""
 
-    def type_named(self, name: str) -> Type | None:
+    def find_type(self, name: str) -> Type | None:
         """Return the object type of a name, or None."""
         if name in (JSON_PATCH.name, OBJECT.name) or name.startswith(f"{OBJECT.name}."):
             return object_type(name)
@@ -56,23 +56,23 @@ class PatchTypes:
 
         It raises EvaluationError for a JSON patch whose op, path or from is not a string.
         """
-        return _operation if type_ == JSON_PATCH else partial(Struct, type_)
+        return _make_operation if type_ == JSON_PATCH else partial(Struct, type_)
 
 
-def _operation(fields: dict[str, Value]) -> Value:
+def _make_operation(fields: dict[str, Value]) -> Value:
     for name in _TEXTS:
         if name in fields and type(fields[name]) is not str:
-            unexpected = _native_type(fields[name])
+            unexpected = _name_native_type(fields[name])
             raise EvaluationError(f"unexpected type {unexpected} for JSONPatchType '{name}' field")
     return Struct(JSON_PATCH, {name: value for name, value in fields.items() if name == "value" or value}, _ABSENT)
 
 
-def for_patches(environment: Environment) -> Environment:
+def allow_patches(environment: Environment) -> Environment:
     """Return an environment whose expressions may make patches, and escape the keys of their paths."""
     return replace(environment, structs=PatchTypes(), extras=(*environment.extras, jsonpatch.LIBRARY))
 
 
-def _native_type(value: Value) -> str:
+def _name_native_type(value: Value) -> str:
     if value is None:
         return "structpb.NullValue"
     name = go_type(value)

@@ -16,13 +16,13 @@ from scanner.cel.functions.format import BadFormat
 from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE
 from scanner.cel.syntax.source import Issue
 from scanner.cel.syntax.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
-from scanner.cel.types.type_system import UNTYPED, as_first_named, is_untyped
+from scanner.cel.types.type_system import UNTYPED, is_untyped, name_optionals_as_before
 from scanner.cel.values import conversions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.types.type_system import Type
     from scanner.cel.values.values import Value
@@ -56,31 +56,31 @@ _STRING_TYPES = frozenset(
 )
 
 
-def validate(root: Node, checked: Checked, environment: Environment) -> list[Issue]:
+def validate(root: Node, checked: CheckedTree, environment: Environment) -> list[Issue]:
     """Return the errors in the literals of a well-typed tree, all of them, in the order of the nodes.
 
     Mirrors `cel/validator.go` and `ext/formatting.go` of cel-go.
     """
     knows_formats = CHECKED_FORMATS.holds(environment.version)
-    exempt = _inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
+    exempt = _list_inside_format(root, anywhere=EXEMPT_ANYWHERE.holds(environment.version))
     issues: list[Issue] = []
     for node in walk(root):
         match node:
             case Call():
-                issues.extend(_argument_issues(node))
-                issues.extend(_format_call_issues(node, checked) if knows_formats else ())
+                issues.extend(_find_argument_issues(node))
+                issues.extend(_find_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*mismatch, environment) for mismatch in _list_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _find_list_issues(node, checked))
             case MapLiteral() if node.id not in exempt:
-                issues.extend(_mixed(*mismatch, environment) for mismatch in _map_issues(node, checked))
+                issues.extend(_report_mixed(*mismatch, environment) for mismatch in _find_map_issues(node, checked))
             case _:
                 continue
     return issues
 
 
-def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
+def _list_inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
     """Return the ids of the nodes below calls of `format` whose literals may be mixed: all, or only those in lists and maps."""
-    below = walk if anywhere else _literal_parts
+    below = walk if anywhere else _list_literal_parts
     calls = (node for node in walk(root) if isinstance(node, Call) and node.function.removeprefix(".") == _EXEMPT)
     return frozenset(part.id for call in calls for child in children(call) for part in below(child))
 
@@ -90,7 +90,7 @@ def _inside_format(root: Node, *, anywhere: bool) -> frozenset[int]:
 
 def _compile_pattern(pattern: Value) -> None:
     if type(pattern) is str:
-        regex.compiled(pattern)
+        regex.compile_pattern(pattern)
 
 
 _ARGUMENTS: dict[str, Callable[[Value], object]] = {
@@ -100,7 +100,7 @@ _ARGUMENTS: dict[str, Callable[[Value], object]] = {
 }
 
 
-def _argument_issues(node: Call) -> Iterator[Issue]:
+def _find_argument_issues(node: Call) -> Iterator[Issue]:
     name = node.function.removeprefix(".")
     check = _ARGUMENTS.get(name)
     if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
@@ -111,34 +111,34 @@ def _argument_issues(node: Call) -> Iterator[Issue]:
             yield Issue(argument.offset, f"invalid {name} argument")
 
 
-def _format_call_issues(node: Call, checked: Checked) -> Iterator[Issue]:
+def _find_format_call_issues(node: Call, checked: CheckedTree) -> Iterator[Issue]:
     if node.function == "format" and len(node.arguments) == 1:
         target, arguments = node.target, node.arguments[0]
         if isinstance(target, Literal) and isinstance(arguments, ListLiteral) and type(target.value) is str:
-            yield from _format_issues(node, target.value, arguments.elements, checked)
+            yield from _find_format_issues(node, target.value, arguments.elements, checked)
 
 
 # --- mixed literals
 
 
-def _list_issues(node: ListLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
+def _find_list_issues(node: ListLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
     expected: Type | None = None
     for position, element in enumerate(node.elements):
-        actual = _entry_type(checked.types[element.id], optional=position in node.optional)
+        actual = _get_entry_type(checked.types[element.id], optional=position in node.optional)
         if expected is not None and _differ(expected, actual):
             yield element, expected, actual
             return
-        expected = expected or _typed(actual)
+        expected = expected or _get_declared(actual)
 
 
-def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type, Type]]:
+def _find_map_issues(node: MapLiteral, checked: CheckedTree) -> Iterator[tuple[Node, Type, Type]]:
     keys: Type | None = None
     values: Type | None = None
     for entry in node.entries:
         key = checked.types[entry.key.id]
-        value = _entry_type(checked.types[entry.value.id], optional=entry.optional)
+        value = _get_entry_type(checked.types[entry.value.id], optional=entry.optional)
         if keys is None and values is None:
-            keys, values = _typed(key), _typed(value)
+            keys, values = _get_declared(key), _get_declared(value)
             continue
         if keys is None or _differ(keys, key):
             yield entry.key, keys or UNTYPED, key
@@ -146,7 +146,7 @@ def _map_issues(node: MapLiteral, checked: Checked) -> Iterator[tuple[Node, Type
             yield entry.value, values or UNTYPED, value
 
 
-def _typed(type_: Type) -> Type | None:
+def _get_declared(type_: Type) -> Type | None:
     """Return a type, or None for an untyped part, which upstream takes for a part that it has not visited yet."""
     return None if type_ == UNTYPED else type_
 
@@ -156,7 +156,7 @@ def _differ(expected: Type, actual: Type) -> bool:
     return actual != expected or is_untyped(expected)
 
 
-def _entry_type(type_: Type, *, optional: bool) -> Type:
+def _get_entry_type(type_: Type, *, optional: bool) -> Type:
     """Return the type of an entry; upstream crashes on an optional entry of type dyn, so that no such policy can be stored."""
     if not optional:
         return type_
@@ -165,9 +165,9 @@ def _entry_type(type_: Type, *, optional: bool) -> Type:
     return type_.parameters[0]
 
 
-def _mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
+def _report_mixed(node: Node, expected: Type, actual: Type, environment: Environment) -> Issue:
     if not OPTIONAL_TYPE.holds(environment.version):
-        expected, actual = as_first_named(expected), as_first_named(actual)
+        expected, actual = name_optionals_as_before(expected), name_optionals_as_before(actual)
     return Issue(node.offset, f"expected type '{expected}' but found '{actual}'")
 
 
@@ -182,12 +182,14 @@ class _BadArgument(BadFormat):
         self.offset = offset
 
 
-def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], checked: Checked) -> Iterator[Issue]:
+def _find_format_issues(
+    node: Call, template: str, arguments: tuple[Node, ...], checked: CheckedTree
+) -> Iterator[Issue]:
     def clause(argument: int, verb: str, precision: int | None) -> str:
         del precision
-        bad = _mistyped(arguments[argument], verb, checked)
+        bad = _find_mistyped(arguments[argument], verb, checked)
         if bad is not None:
-            complaint = formatting.complaint(verb, checked.types[bad.id].name)
+            complaint = formatting.make_type_error(verb, checked.types[bad.id].name)
             raise _BadArgument(f"error during formatting: {complaint}", bad.offset)
         return ""
 
@@ -204,24 +206,24 @@ def _format_issues(node: Call, template: str, arguments: tuple[Node, ...], check
         yield Issue(node.offset, message)
 
 
-def _mistyped(argument: Node, verb: str, checked: Checked) -> Node | None:
+def _find_mistyped(argument: Node, verb: str, checked: CheckedTree) -> Node | None:
     """Return the node whose static type a clause rejects, or None."""
     if verb == "s":
-        return _unprintable(argument, checked)
+        return _find_unprintable(argument, checked)
     type_ = checked.types[argument.id]
     return None if type_.family == "dyn" or type_.name in _CLAUSE_TYPES[verb] else argument
 
 
-def _unprintable(argument: Node, checked: Checked) -> Node | None:
+def _find_unprintable(argument: Node, checked: CheckedTree) -> Node | None:
     """Return the first node, of an argument or of a literal inside it, that `%s` rejects."""
-    for node in _literal_parts(argument):
+    for node in _list_literal_parts(argument):
         type_ = checked.types[node.id]
         if type_.family != "dyn" and type_.name not in _STRING_TYPES:
             return node
     return None
 
 
-def _literal_parts(root: Node) -> Iterator[Node]:
+def _list_literal_parts(root: Node) -> Iterator[Node]:
     stack = [root]
     while stack:
         node = stack.pop()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from scanner.cel.analysis import reads
 from scanner.cel.analysis.go_values import OBJECTS, is_selection
-from scanner.cel.evaluation.planner import terms
+from scanner.cel.evaluation.planner import list_terms
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST, Operand
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.syntax.tree import (
@@ -35,11 +35,19 @@ from scanner.cel.syntax.tree import (
     children,
     walk,
 )
-from scanner.cel.values.extent import BOUNDLESS, NOTHING, UNKNOWN, SizeBound, converted, extent_of, together
+from scanner.cel.values.extent import (
+    BOUNDLESS,
+    NOTHING,
+    UNKNOWN,
+    SizeBound,
+    add_conversion,
+    combine_extents,
+    find_extent,
+)
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.functions.declaration import Function
     from scanner.cel.functions.pricing import Operands
 
@@ -66,10 +74,10 @@ class Bound(NamedTuple):
     extent: SizeBound
 
 
-def bound(
+def find_bound(
     root: Node,
-    checked: Checked,
-    folded: Folded,
+    checked: CheckedTree,
+    folded: FoldedTree,
     extents: Mapping[str, SizeBound],
     lengths: Mapping[reads.Path, float] = MappingProxyType({}),
 ) -> Bound:
@@ -78,21 +86,21 @@ def bound(
     `lengths` are upper limits of the numbers of entries in the ranges of loops, by path, where they are known. The bound covers
     the uncharged work of calls, too.
     """
-    return _Bounds(checked, folded, extents, lengths).of(root, extents, 0)
+    return _Bounds(checked, folded, extents, lengths).bound_node(root, extents, 0)
 
 
-def _converted(literal: Bound, fields: int) -> Bound:
+def _add_conversion(literal: Bound, fields: int) -> Bound:
     """Return the bound of a message, whose values are converted; the conversion takes time in proportion to their size."""
-    return Bound(literal.cost + literal.extent.span, converted(literal.extent, fields))
+    return Bound(literal.cost + literal.extent.span, add_conversion(literal.extent, fields))
 
 
-def ranges(root: Node, checked: Checked) -> frozenset[reads.Path]:
+def find_ranges(root: Node, checked: CheckedTree) -> frozenset[reads.Path]:
     """Return the paths into `object` and `oldObject` over which loops run, as tuples of names."""
-    paths = (_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
+    paths = (_find_path(node.range, checked) for node in walk(root) if isinstance(node, Comprehension))
     return frozenset(path for path in paths if path is not None)
 
 
-def _path(node: Node, checked: Checked) -> reads.Path | None:
+def _find_path(node: Node, checked: CheckedTree) -> reads.Path | None:
     """Return the path of an expression that selects from a document, unless a variable of a macro shadows its root."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test and node.id not in checked.names:
@@ -104,39 +112,47 @@ def _path(node: Node, checked: Checked) -> reads.Path | None:
 
 class _Bounds:
     def __init__(
-        self, checked: Checked, folded: Folded, extents: Mapping[str, SizeBound], lengths: Mapping[reads.Path, float]
+        self,
+        checked: CheckedTree,
+        folded: FoldedTree,
+        extents: Mapping[str, SizeBound],
+        lengths: Mapping[reads.Path, float],
     ) -> None:
         self._checked = checked
         self._folded = folded
         self._extents = extents
         self._lengths = lengths
 
-    def of(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def bound_node(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of a node; `depth` is the number of loops around it."""
         if node.id in self._folded.constants:
-            return Bound(0.0, extent_of(self._folded.constants[node.id]))
+            return Bound(0.0, find_extent(self._folded.constants[node.id]))
         match node:
             case Literal(value=value):
-                return Bound(0.0, extent_of(value))
+                return Bound(0.0, find_extent(value))
             case Identifier():
                 return Bound(1.0, scope.get(self._checked.names[node.id], BOUNDLESS))
             case Select():
-                return self._select(node, scope, depth)
+                return self._bound_select(node, scope, depth)
             case Call():
-                return self._call(node, scope, depth)
+                return self._bound_call(node, scope, depth)
             case ListLiteral(elements=elements):
-                return self._literal(elements, LIST_COST, scope, depth)
+                return self._bound_literal(elements, LIST_COST, scope, depth)
             case MapLiteral(entries=entries):
-                return self._literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
+                return self._bound_literal([s for e in entries for s in (e.key, e.value)], MAP_COST, scope, depth)
             case StructLiteral(entries=fields):
-                made = self._literal([field.value for field in fields], STRUCT_COST, scope, depth)
-                return _converted(made, len(fields)) if self._checked.names[node.id] in MESSAGES else made
+                literal_bound = self._bound_literal([field.value for field in fields], STRUCT_COST, scope, depth)
+                return (
+                    _add_conversion(literal_bound, len(fields))
+                    if self._checked.names[node.id] in MESSAGES
+                    else literal_bound
+                )
             case Comprehension():
-                return self._comprehension(node, scope, depth)
+                return self._bound_comprehension(node, scope, depth)
             case _:
                 assert_never(node)
 
-    def _select(self, node: Select, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_select(self, node: Select, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         name = self._checked.names.get(node.id)
         if name is not None:
             return Bound(1.0, scope.get(name, BOUNDLESS))
@@ -144,7 +160,7 @@ class _Bounds:
             return Bound(2.0, scope.get(f"variables.{node.field}", BOUNDLESS))
         if node.test and self._is_on_conditional(node.operand):
             return Bound(UNKNOWN, BOUNDLESS)
-        base = self._base(node.operand, scope, depth)
+        base = self._bound_base(node.operand, scope, depth)
         return Bound(base.cost + 1, NOTHING if node.test and not self._can_be_kept(node) else base.extent)
 
     def _is_on_conditional(self, node: Node) -> bool:
@@ -160,29 +176,31 @@ class _Bounds:
         """Return whether a presence test may give an optional, see `exact`."""
         return self._checked.types[node.operand.id].name == "optional_type"
 
-    def _base(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_base(self, node: Node, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         """Return the bound of the operand of a selection; reading it costs 1 where it is not a path itself."""
-        base = self.of(node, scope, depth)
+        base = self.bound_node(node, scope, depth)
         is_path = isinstance(node, Identifier | Select) or is_selection(node, self._checked)
         return base if is_path else Bound(base.cost + 1, base.extent)
 
-    def _literal(
+    def _bound_literal(
         self, nodes: tuple[Node, ...] | list[Node], price: float, scope: Mapping[str, SizeBound], depth: int
     ) -> Bound:
-        parts = [self.of(node, scope, depth) for node in nodes]
-        return Bound(price + sum(part.cost for part in parts), together((p.extent for p in parts), entries=len(parts)))
+        parts = [self.bound_node(node, scope, depth) for node in nodes]
+        return Bound(
+            price + sum(part.cost for part in parts), combine_extents((p.extent for p in parts), entries=len(parts))
+        )
 
     # --- calls
 
-    def _call(self, node: Call, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_call(self, node: Call, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if is_selection(node, self._checked):
             operand, key = node.arguments
-            base, index = self._base(operand, scope, depth), self.of(key, scope, depth)
+            base, index = self._bound_base(operand, scope, depth), self.bound_node(key, scope, depth)
             return Bound(base.cost + index.cost + 1, base.extent)
         if node.function in ("_&&_", "_||_"):
-            return Bound(sum(self.of(term, scope, depth).cost for term in terms(node)), NOTHING)
+            return Bound(sum(self.bound_node(term, scope, depth).cost for term in list_terms(node)), NOTHING)
         resolution = self._checked.calls[node.id]
-        parts = [self.of(argument, scope, depth) for argument in resolution.arguments]
+        parts = [self.bound_node(argument, scope, depth) for argument in resolution.arguments]
         operands = tuple(
             Operand(part.extent, argument, argument.id in self._folded.constants)
             for part, argument in zip(parts, resolution.arguments, strict=True)
@@ -192,10 +210,10 @@ class _Bounds:
             return Bound(paid + 1, NOTHING)
         function = resolution.function
         most = None if function.cost is None else function.cost.bound
-        own = UNKNOWN if most is None else most(operands)
-        return Bound(paid + own, self._result(node, function, operands))
+        own_cost = UNKNOWN if most is None else most(operands)
+        return Bound(paid + own_cost, self._find_result_extent(node, function, operands))
 
-    def _result(self, node: Call, function: Function, operands: Operands) -> SizeBound:
+    def _find_result_extent(self, node: Call, function: Function, operands: Operands) -> SizeBound:
         type_ = self._checked.types[node.id]
         is_scalar = type_.family in _SCALARS or (type_.family == "primitive" and type_.name not in ("string", "bytes"))
         if is_scalar:
@@ -204,37 +222,39 @@ class _Bounds:
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension, scope: Mapping[str, SizeBound], depth: int) -> Bound:
+    def _bound_comprehension(self, node: Comprehension, scope: Mapping[str, SizeBound], depth: int) -> Bound:
         if depth >= _DEEPEST or node.is_open:
             return Bound(UNKNOWN, BOUNDLESS)
         if node.fold == "bind":
-            start = self.of(node.start, scope, depth)
-            result = self.of(node.result, {**scope, node.accumulator: start.extent}, depth)
+            start = self.bound_node(node.start, scope, depth)
+            result = self.bound_node(node.result, {**scope, node.accumulator: start.extent}, depth)
             return Bound(start.cost + result.cost + 1, result.extent)
-        over = self.of(node.range, scope, depth)
-        times = min(over.extent.elements, over.extent.widest, self._length(node.range, scope))
-        on_nothing = self._iteration(node, scope, NOTHING, depth + 1)
-        on_all = self._iteration(node, scope, over.extent.pooled(), depth + 1)
+        over = self.bound_node(node.range, scope, depth)
+        times = min(over.extent.elements, over.extent.widest, self._find_length(node.range, scope))
+        on_nothing = self._bound_iteration(node, scope, NOTHING, depth + 1)
+        on_all = self._bound_iteration(node, scope, over.extent.pool(), depth + 1)
         cost = over.cost + 4 + times * (on_nothing.cost + _OVERHEADS[node.fold]) + on_all.cost
-        return Bound(cost, self._folded_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
+        return Bound(cost, self._find_fold_extent(node, over.extent, times, (on_nothing.extent, on_all.extent)))
 
-    def _length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
-        path = _path(node, self._checked) if self._lengths else None
+    def _find_length(self, node: Node, scope: Mapping[str, SizeBound]) -> float:
+        path = _find_path(node, self._checked) if self._lengths else None
         is_hidden = path is None or scope.get(path[0]) is not self._extents.get(path[0])
         return UNKNOWN if path is None or is_hidden else self._lengths.get(path, UNKNOWN)
 
-    def _iteration(self, node: Comprehension, scope: Mapping[str, SizeBound], element: SizeBound, depth: int) -> Bound:
+    def _bound_iteration(
+        self, node: Comprehension, scope: Mapping[str, SizeBound], element: SizeBound, depth: int
+    ) -> Bound:
         inside = {**scope, node.variable: element}
         if node.second_variable is not None:
             inside[node.second_variable] = element
         cost, extent = 0.0, NOTHING
         for part in (node.predicate, node.body):
             if part is not None:
-                measured = self.of(part, inside, depth)
+                measured = self.bound_node(part, inside, depth)
                 cost, extent = cost + measured.cost, measured.extent
         return Bound(cost, extent)
 
-    def _folded_extent(
+    def _find_fold_extent(
         self, node: Comprehension, over: SizeBound, times: float, bodies: tuple[SizeBound, SizeBound]
     ) -> SizeBound:
         if node.fold in ("all", "exists", "exists_one"):

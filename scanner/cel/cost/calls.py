@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.evaluation.operators import is_member
-from scanner.cel.functions.pricing import NO_WORK, UNIT, size
+from scanner.cel.functions.pricing import NO_WORK, UNIT, measure_size
 from scanner.cel.values import arithmetic, list_kinds, runtime
 from scanner.cel.values.values import Optional, Value
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import Key
-    from scanner.cel.checking.checker import Resolution
+    from scanner.cel.checking.checker import ResolvedCall
     from scanner.cel.cost.measures import Frame, Measure
     from scanner.cel.cost.meter import Meter
     from scanner.cel.functions.pricing import Outcome
@@ -43,7 +43,7 @@ def logic(terms: tuple[Measure, ...], *, stop: bool) -> Measure:
             if value is stop:
                 return stop
             if value is not passing and failure is None:
-                failure = value if isinstance(value, EvaluationError) else runtime.no_overload()
+                failure = value if isinstance(value, EvaluationError) else runtime.make_no_overload()
         return passing if failure is None else failure
 
     return measure
@@ -58,7 +58,7 @@ def conditional(condition: Measure, yes: Measure, no: Measure) -> Measure:
             return yes(frame, meter)
         if value is False:
             return no(frame, meter)
-        return value if isinstance(value, EvaluationError) else runtime.no_overload()
+        return value if isinstance(value, EvaluationError) else runtime.make_no_overload()
 
     return measure
 
@@ -81,12 +81,12 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
     """
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
-        chosen = optional(frame, meter)
-        if type(chosen) is not Optional:
-            return runtime.no_overload() if strict and not isinstance(chosen, EvaluationError) else chosen
-        if not chosen.present:
+        outcome = optional(frame, meter)
+        if type(outcome) is not Optional:
+            return runtime.make_no_overload() if strict and not isinstance(outcome, EvaluationError) else outcome
+        if not outcome.present:
             return other(frame, meter)
-        return chosen.value if value else chosen
+        return outcome.value if value else outcome
 
     return measure
 
@@ -94,20 +94,20 @@ def alternative(optional: Measure, other: Measure, *, value: bool, strict: bool)
 # --- calls
 
 
-class Applied:
+class AppliedFunction:
     """A function as a call applies it, with the price and the work of that call."""
 
     __slots__ = ("_late", "_rule", "_run", "_tracker", "_work")
 
-    def __init__(self, call: Resolution, version: Version, run: Callable[..., Value]) -> None:
+    def __init__(self, call: ResolvedCall, version: Version, run: Callable[..., Value]) -> None:
         price = call.function.price(call.overload_ids, version) or UNIT
         self._run = run
-        self._tracker = tracker_panics.tracker_of(call)
+        self._tracker = tracker_panics.find_tracker(call)
         self._rule = price.rule
         self._late = price.late
         self._work = NO_WORK if call.function.cost is None else call.function.cost.work
 
-    def to(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
+    def run_metered(self, arguments: tuple[Outcome, ...], meter: Meter) -> Outcome:
         """Return the result for arguments that are all evaluated; the call is charged even if one of them is an error.
 
         The cost is charged before the work where possible: then the limit prevents the work. Raises CostExceeded and Interrupted.
@@ -116,57 +116,57 @@ class Applied:
         if self._tracker is not None:
             tracker_panics.track(self._tracker, arguments)
         if self._late:
-            result = self._called(arguments, meter) if failure is None else failure
+            result = self._apply(arguments, meter) if failure is None else failure
             meter.spend(self._rule(arguments, result))
             return result
         meter.spend(self._rule(arguments, None))
-        return self._called(arguments, meter) if failure is None else failure
+        return self._apply(arguments, meter) if failure is None else failure
 
-    def _called(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
+    def _apply(self, values: tuple[Value, ...], meter: Meter) -> Outcome:
         work = self._work
         if work.weight:
-            meter.walk(_shortest(values) if work.shortest else values, work.weight)
+            meter.walk(_take_shortest(values) if work.shortest else values, work.weight)
         if work.characters is not None:
             meter.make_text(work.characters(values))
         try:
             value = self._run(*values)
-            return value if self._run is grown else meter.limit_size(value)
+            return value if self._run is grow else meter.limit_size(value)
         except EvaluationStopped:
             raise
         except EvaluationError as error:
             return error
 
 
-def _shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _take_shortest(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return the operand of a comparison that ends it first."""
-    return (min(values, key=size),)
+    return (min(values, key=measure_size),)
 
 
-def apply_to_all(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
+def apply_to_all(applied: AppliedFunction, arguments: tuple[Measure, ...]) -> Measure:
     """Return the closure of a call whose operands are all evaluated, even after the first fails."""
     match arguments:
         case (only,):
-            return lambda frame, meter: applied.to((only(frame, meter),), meter)
+            return lambda frame, meter: applied.run_metered((only(frame, meter),), meter)
         case (left, right):
-            return lambda frame, meter: applied.to((left(frame, meter), right(frame, meter)), meter)
+            return lambda frame, meter: applied.run_metered((left(frame, meter), right(frame, meter)), meter)
         case _:
-            return lambda _frame, meter: applied.to((), meter)
+            return lambda _frame, meter: applied.run_metered((), meter)
 
 
-def compare_sum(usual: Applied, joined: Applied, left: Measure, right: Measure) -> Measure:
+def compare_sum(usual: AppliedFunction, joined: AppliedFunction, left: Measure, right: Measure) -> Measure:
     """Return the closure of a comparison with a list that `+` may have joined: `joined` compares those, `usual` all others."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
-        with list_kinds.recorded() as kinds:
+        with list_kinds.record_lists() as kinds:
             first = left(frame, meter)
         second = right(frame, meter)
         is_joined = kinds.of(first) is list_kinds.ListKind.JOINED
-        return (joined if is_joined else usual).to((first, second), meter)
+        return (joined if is_joined else usual).run_metered((first, second), meter)
 
     return measure
 
 
-def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
+def apply_in_turn(applied: AppliedFunction, arguments: tuple[Measure, ...]) -> Measure:
     """Return the closure of a call whose arguments are not evaluated after an error; then the call is not charged."""
     *others, last = arguments
 
@@ -177,12 +177,12 @@ def apply_in_turn(applied: Applied, arguments: tuple[Measure, ...]) -> Measure:
             if isinstance(value, EvaluationError):
                 return value
             values.append(value)
-        return applied.to((*values, last(frame, meter)), meter)
+        return applied.run_metered((*values, last(frame, meter)), meter)
 
     return measure
 
 
-def grown(accumulated: Value, more: Value) -> Value:
+def grow(accumulated: Value, more: Value) -> Value:
     """Return an accumulator with another part; a list that no other expression reads grows in place."""
     if type(accumulated) is not list or type(more) is not list:
         return arithmetic.add(accumulated, more)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel.analysis.go_values import refusal
+from scanner.cel.analysis.go_values import explain_refused_key
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.functions.pricing import WRAP
@@ -54,7 +54,7 @@ def constant(value: Value) -> Measure:
     return lambda _frame, _meter: value
 
 
-def charged(raw: Measure) -> Measure:
+def charge_read(raw: Measure) -> Measure:
     """Return a closure that charges 1 for reading a value."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -65,7 +65,7 @@ def charged(raw: Measure) -> Measure:
     return measure
 
 
-def refunded(presence: Measure) -> Measure:
+def refund_read(presence: Measure) -> Measure:
     """Return the closure of a presence test that takes 1 back: the cost of the reading."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -93,33 +93,33 @@ def variable(slot: int, rewrap: Rewrap) -> Measure:
         value = frame[slot]
         if type(value) is Unset:
             value = frame[slot] = value.first(frame, meter)
-        return _reread(value, rewrap) if type(value) is Optional else value
+        return _rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return measure
 
 
-def reading(operand: Measure, rewrap: Rewrap) -> Measure:
+def read_branch(operand: Measure, rewrap: Rewrap) -> Measure:
     """Return a closure that reads a branch of a conditional that is no selection."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = operand(frame, meter)
-        return _reread(value, rewrap) if type(value) is Optional else value
+        return _rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return measure
 
 
-def native_key(key: Measure) -> Measure:
+def check_key(key: Measure) -> Measure:
     """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = key(frame, meter)
-        why = "" if isinstance(value, EvaluationError) else refusal(value)
-        return EvaluationError(why) if why else value
+        refusal = "" if isinstance(value, EvaluationError) else explain_refused_key(value)
+        return EvaluationError(refusal) if refusal else value
 
     return measure
 
 
-def copied(key: Measure) -> Measure:
+def copy_result(key: Measure) -> Measure:
     """Return a closure whose list or map is a new one at each evaluation."""
 
     def measure(frame: Frame, meter: Meter) -> Outcome:
@@ -129,7 +129,7 @@ def copied(key: Measure) -> Measure:
     return measure
 
 
-def _reread(optional: Optional, rewrap: Rewrap) -> Optional:
+def _rewrap_optional(optional: Optional, rewrap: Rewrap) -> Optional:
     return Optional(rewrap(optional.value)) if optional.present else optional
 
 
@@ -163,7 +163,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     for closure, key, optional in steps:
         is_optional = is_optional or optional
         at = key if closure is None else closure(frame, meter)
-        reached = _tried(value, at) if is_optional else (_indexed(value, at),)
+        reached = _try_index(value, at) if is_optional else (_index(value, at),)
         if reached is None or (is_optional and isinstance(reached[0], EvaluationError)):
             return reached, True
         meter.spend(step_cost)
@@ -173,7 +173,7 @@ def _reach(value: Value, steps: tuple[Step, ...], place: tuple[Frame, Meter, int
     return (value,), is_optional
 
 
-def _indexed(container: Value, key: Outcome) -> Outcome:
+def _index(container: Value, key: Outcome) -> Outcome:
     if isinstance(key, EvaluationError):
         return key
     try:
@@ -184,7 +184,7 @@ def _indexed(container: Value, key: Outcome) -> Outcome:
         return error
 
 
-def _tried(container: Value, key: Outcome) -> tuple[Outcome] | None:
+def _try_index(container: Value, key: Outcome) -> tuple[Outcome] | None:
     if isinstance(key, EvaluationError):
         return (key,)
     try:
@@ -211,7 +211,7 @@ def has(base: Measure, steps: tuple[Step, ...], field: str, rewrap: Rewrap, *, k
         container = reached[0]
         if isinstance(container, EvaluationError):
             return container
-        item = _tried(container, field)
+        item = _try_index(container, field)
         failed = item is not None and isinstance(item[0], EvaluationError)
         if not is_optional or (item is not None and not failed):
             meter.spend(step_cost)

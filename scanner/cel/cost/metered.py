@@ -23,7 +23,7 @@ from scanner.cel.cost import calls, measures
 from scanner.cel.cost.measures import Frame, Measure, Unset
 from scanner.cel.cost.meter import Meter
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation.planner import Parts, Planner, evaluates_in_turn, makes_map, may_be_sum
+from scanner.cel.evaluation.planner import Planner, SharedClosures, evaluates_in_turn, makes_map, may_be_sum
 from scanner.cel.functions.pricing import LIST_COST, MAP_COST, STRUCT_COST
 from scanner.cel.protobuf.messages import MESSAGES
 from scanner.cel.releases import PASSED_BY
@@ -39,16 +39,16 @@ from scanner.cel.syntax.tree import (
     children,
 )
 from scanner.cel.values import access, equality, runtime
-from scanner.cel.values.values import KeyedMap, Optional, Value, make_map, without
+from scanner.cel.values.values import KeyedMap, Optional, Value, drop_key, make_map
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.functions.pricing import Outcome
 
 
-class Planned:
+class CountingPlan:
     """The closure of a whole expression, the variables that its frame begins with, and the frame's size in slots."""
 
     __slots__ = ("measure", "roots", "size")
@@ -59,13 +59,13 @@ class Planned:
         self.size = size
 
 
-def plan(root: Node, checked: Checked, folded: Folded, environment: Environment) -> Planned:
+def plan(root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> CountingPlan:
     """Return the counting closures of a checked tree. Mirrors `interpreter/planner.go` of cel-go."""
-    planner = _Planner(checked, folded, environment)
-    return Planned(planner.plan(root), planner.roots, planner.size)
+    planner = _CountingPlanner(checked, folded, environment)
+    return CountingPlan(planner.plan(root), planner.roots, planner.size)
 
 
-def count(planned: Planned, roots: list[Outcome], limit: int) -> Meter:
+def count(planned: CountingPlan, roots: list[Outcome], limit: int) -> Meter:
     """Return a meter that has counted an evaluation, to its end or until something stopped it.
 
     `roots` are the values of `planned.roots`, `MISSING` for an absent one; `limit` is in cost units.
@@ -78,39 +78,39 @@ def count(planned: Planned, roots: list[Outcome], limit: int) -> Meter:
     return meter
 
 
-_PARTS: Parts[Measure] = Parts(
+_PARTS: SharedClosures[Measure] = SharedClosures(
     constant=measures.constant,
     root=measures.root,
     variable=measures.variable,
-    native_key=measures.native_key,
-    copied=measures.copied,
+    check_key=measures.check_key,
+    copy_result=measures.copy_result,
     conditional=calls.conditional,
     conjunction=partial(calls.logic, stop=False),
     disjunction=partial(calls.logic, stop=True),
 )
 
 
-class _Planner(Planner[Measure]):
-    def __init__(self, checked: Checked, folded: Folded, environment: Environment) -> None:
+class _CountingPlanner(Planner[Measure]):
+    def __init__(self, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> None:
         super().__init__(_PARTS, checked, folded, environment)
         self._version = environment.version
         self._growing = ""
 
     # --- names and selections
 
-    def _base(self, node: Node) -> Measure:
+    def _plan_base(self, node: Node) -> Measure:
         """Plan a read that upstream does not charge: a key, the base of a path, a branch."""
         if node.id in self._folded.constants:
             return self.plan(node)
         if isinstance(node, Identifier) or (node.id in self._checked.names and isinstance(node, Select)):
-            return self._name(node)
+            return self._plan_name(node)
         if is_selection(node, self._checked):
-            base, steps = self._path(node)
-            return measures.follow(base, steps, self._rewrap, step_cost=self._step_cost(node))
+            base, steps = self._plan_path(node)
+            return measures.follow(base, steps, self._rewrap, step_cost=self._find_step_cost(node))
         if isinstance(node, Select):
-            return self._presence(node)
+            return self._plan_presence(node)
         if isinstance(node, Call) and node.function == "_?_:_":
-            return self._conditional(node)
+            return self._plan_conditional(node)
         return self.plan(node)
 
     def _is_read(self, node: Node) -> bool:
@@ -119,41 +119,43 @@ class _Planner(Planner[Measure]):
             node = node.operand if isinstance(node, Select) else node.arguments[0]  # type: ignore[union-attr]
         return not (isinstance(node, Call) and node.function == "_?_:_")
 
-    def _identifier(self, node: Identifier) -> Measure:
-        return measures.charged(self._base(node))
+    def _plan_identifier(self, node: Identifier) -> Measure:
+        return measures.charge_read(self._plan_base(node))
 
-    def _selection(self, node: Call) -> Measure:
-        value = self._base(node)
-        return measures.charged(value) if self._is_read(node) else value
+    def _plan_selection(self, node: Call) -> Measure:
+        value = self._plan_base(node)
+        return measures.charge_read(value) if self._is_read(node) else value
 
-    def _select(self, node: Select) -> Measure:
+    def _plan_select(self, node: Select) -> Measure:
         if node.test and node.id not in self._checked.names:
-            presence = self._presence(node)
-            return presence if self._is_read(node.operand) else measures.refunded(presence)
-        value = self._base(node)
-        return measures.charged(value) if self._is_read(node) else value
+            presence = self._plan_presence(node)
+            return presence if self._is_read(node.operand) else measures.refund_read(presence)
+        value = self._plan_base(node)
+        return measures.charge_read(value) if self._is_read(node) else value
 
-    def _presence(self, node: Select, *, keep: bool = False) -> Measure:
-        base, steps = self._path(node.operand)
-        return measures.has(base, steps, node.field, self._rewrap, keep=keep, step_cost=self._step_cost(node.operand))
+    def _plan_presence(self, node: Select, *, keep: bool = False) -> Measure:
+        base, steps = self._plan_path(node.operand)
+        return measures.has(
+            base, steps, node.field, self._rewrap, keep=keep, step_cost=self._find_step_cost(node.operand)
+        )
 
-    def _step_cost(self, node: Node) -> int:
+    def _find_step_cost(self, node: Node) -> int:
         """Return the cost of a path's step: none, from 1.37 on, where a leading dot skips a local variable."""
         while is_selection(node, self._checked):
             node = next(children(node))
         passes_by = node.id in self._checked.globals and self._checked.names[node.id] in self._scope
         return 0 if passes_by and PASSED_BY.holds(self._version) else 1
 
-    def _branch(self, node: Node) -> Measure:
+    def _plan_branch(self, node: Node) -> Measure:
         """Plan a branch of a conditional: a branch that is not a selection is read like one."""
         if isinstance(node, Select) and node.test and node.id not in self._checked.names:
-            return self._presence(node, keep=True)
-        value = self._base(node)
-        return measures.reading(value, self._rewrap) if self._may_be_optional(node) else value
+            return self._plan_presence(node, keep=True)
+        value = self._plan_base(node)
+        return measures.read_branch(value, self._rewrap) if self._may_be_optional(node) else value
 
     # --- calls
 
-    def _function(self, node: Call) -> Measure:
+    def _plan_function(self, node: Call) -> Measure:
         call = self._checked.calls[node.id]
         name = call.function.name
         arguments = tuple(self.plan(argument) for argument in call.arguments)
@@ -164,21 +166,21 @@ class _Planner(Planner[Measure]):
             return calls.alternative(*arguments, value=name == "orValue", strict=self._keeps_optionals)
         if name == "@not_strictly_false":
             return calls.not_strictly_false(*arguments)
-        return self._applied(node, arguments)
+        return self._plan_application(node, arguments)
 
-    def _applied(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
+    def _plan_application(self, node: Call, arguments: tuple[Measure, ...]) -> Measure:
         call = self._checked.calls[node.id]
         function = call.function
         pattern = self._folded.patterns.get(node.id)
-        applying = partial(calls.Applied, call, self._version)
-        applied = applying(self._run(node))
+        applying = partial(calls.AppliedFunction, call, self._version)
+        applied = applying(self._find_run(node))
         if function.on_joined is not None and may_be_sum(call.arguments[0], self._checked):
             return calls.compare_sum(applied, applying(function.on_joined), *arguments)
         if pattern is not None or evaluates_in_turn(call):
             return calls.apply_in_turn(applied, arguments)
         return calls.apply_to_all(applied, arguments)
 
-    def _run(self, node: Call) -> Callable[..., Value]:
+    def _find_run(self, node: Call) -> Callable[..., Value]:
         call = self._checked.calls[node.id]
         pattern = self._folded.patterns.get(node.id)
         if pattern is not None and call.function.with_pattern is not None:
@@ -187,30 +189,30 @@ class _Planner(Planner[Measure]):
             case "@in" if makes_map(call.arguments[1]):
                 return equality.is_key
             case "_+_" if isinstance(call.arguments[0], Identifier) and call.arguments[0].name == self._growing:
-                return calls.grown
+                return calls.grow
             case _:
-                return call.function.runner(call.overload_ids)
+                return call.function.find_run(call.overload_ids)
 
     # --- literals
 
-    def _literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Measure:
+    def _plan_literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Measure:
         match node:
             case ListLiteral(elements=elements, optional=optional):
                 entries = tuple((self.plan(element), index in optional) for index, element in enumerate(elements))
-                return list_of(entries)
+                return plan_list(entries)
             case MapLiteral():
-                return map_of(tuple((self._key(e.key), self.plan(e.value), e.optional) for e in node.entries))
+                return plan_map(tuple((self._plan_key(e.key), self.plan(e.value), e.optional) for e in node.entries))
             case StructLiteral():
                 fields = tuple((e.name, self.plan(e.value), e.optional) for e in node.entries)
                 name = self._checked.names[node.id]
                 make = self._environment.maker(name)
-                return struct_of(fields, make or (lambda values: values), converts=name in MESSAGES)
+                return plan_struct(fields, make or (lambda values: values), converts=name in MESSAGES)
             case _:
                 assert_never(node)
 
     # --- comprehensions
 
-    def _comprehension(self, node: Comprehension) -> Measure:
+    def _plan_comprehension(self, node: Comprehension) -> Measure:
         over, start = self.plan(node.range), self.plan(node.start)
         outer, used = self._scope, self._used
         if node.start.id not in self._folded.constants:
@@ -222,21 +224,19 @@ class _Planner(Planner[Measure]):
         second = None if node.second_variable is None else self._declare(node.second_variable)
         growing = self._growing
         if node.fold != "bind":
-            self._growing = node.accumulator if self._grows(node) else ""
-        condition, step = self._condition(node.condition), self.plan(node.step)
+            self._growing = node.accumulator if self._can_grow(node) else ""
+        is_endless = self._folded.constants.get(node.condition.id) is True
+        condition, step = None if is_endless else self.plan(node.condition), self.plan(node.step)
         self._scope, self._growing = around, growing
         result = self.plan(node.result)
         self._scope, self._used = outer, used
-        walk = one_by_one(first) if second is None else in_pairs(first, second)
-        grows = node.fold.startswith("transformMap") or self._grows(node)
-        return fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
+        walk = walk_one_by_one(first) if second is None else walk_in_pairs(first, second)
+        grows = node.fold.startswith("transformMap") or self._can_grow(node)
+        return plan_fold(over, walk, (accumulator, measures.Unset(start, grows=grows)), condition, step, result)
 
-    def _grows(self, node: Comprehension) -> bool:
+    def _can_grow(self, node: Comprehension) -> bool:
         """Return whether only the fold itself reads its accumulator."""
         return node.fold != "bind" and not node.is_open
-
-    def _condition(self, node: Node) -> Measure | None:
-        return None if self._folded.constants.get(node.id) is True else self.plan(node)
 
 
 # Counting closures of comprehensions, which run in the full form of their macros.
@@ -248,17 +248,17 @@ class _Planner(Planner[Measure]):
 Walk: TypeAlias = "Callable[[Frame, Value], Iterator[None]]"
 
 
-def one_by_one(slot: int) -> Walk:
+def walk_one_by_one(slot: int) -> Walk:
     """Return a walk over elements, or over the keys of a map; `slot` is that of the variable in the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
-        for frame[slot] in access.elements(container):
+        for frame[slot] in access.list_elements(container):
             yield
 
     return walk
 
 
-def in_pairs(first: int, second: int) -> Walk:
+def walk_in_pairs(first: int, second: int) -> Walk:
     """Return a walk over indexes and elements, or over keys and values; `first` and `second` are slots of the frame."""
 
     def walk(frame: Frame, container: Value) -> Iterator[None]:
@@ -268,7 +268,7 @@ def in_pairs(first: int, second: int) -> Walk:
     return walk
 
 
-def fold(
+def plan_fold(
     over: Measure,
     walk: Walk,
     accumulator: tuple[int, Unset],
@@ -298,7 +298,7 @@ def fold(
         except EvaluationError as error:
             return error
         outcome = result(frame, meter)
-        return outcome.simplest() if type(outcome) is KeyedMap else outcome
+        return outcome.simplify() if type(outcome) is KeyedMap else outcome
 
     return measure
 
@@ -310,7 +310,7 @@ def fold(
 # Rules: `docs/semantics/cost.md#language`.
 
 
-def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
+def plan_list(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
     """Return the closure of a list literal, which costs `LIST_COST` after its elements."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
@@ -322,16 +322,16 @@ def list_of(entries: tuple[tuple[Measure, bool], ...]) -> Measure:
             if not optional:
                 elements.append(value)
             elif type(value) is not Optional:
-                text = runtime.printed(value)
+                text = runtime.print_value(value)
                 return EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
             elif value.present:
                 elements.append(value.value)
         return elements
 
-    return _built(build, LIST_COST)
+    return _charge_build(build, LIST_COST)
 
 
-def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
+def plan_map(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
     """Return the closure of a map literal, which costs `MAP_COST` after its entries."""
 
     def build(frame: Frame, meter: Meter) -> Outcome:
@@ -343,16 +343,16 @@ def map_of(entries: tuple[tuple[Measure, Measure, bool], ...]) -> Measure:
             if type(key) is dict or type(key) is list:
                 # Upstream makes a new list or map at each read of one in an object, and compares keys by identity.
                 key = copy(key)
-            value = _entry(key, value_of(frame, meter), optional=optional)
+            value = _make_entry(key, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
-            pairs = [*pairs, *((key, part) for part in value)] if value else without(pairs, key)
+            pairs = [*pairs, *((key, part) for part in value)] if value else drop_key(pairs, key)
         return make_map(pairs)
 
-    return _built(build, MAP_COST)
+    return _charge_build(build, MAP_COST)
 
 
-def struct_of(
+def plan_struct(
     fields: tuple[tuple[str, Measure, bool], ...], make: Callable[[dict[str, Value]], Value], *, converts: bool
 ) -> Measure:
     """Return the closure of an object literal, which costs `STRUCT_COST` after its fields.
@@ -363,7 +363,7 @@ def struct_of(
     def build(frame: Frame, meter: Meter) -> Outcome:
         values: dict[str, Value] = {}
         for name, value_of, optional in fields:
-            value = _entry(name, value_of(frame, meter), optional=optional)
+            value = _make_entry(name, value_of(frame, meter), optional=optional)
             if isinstance(value, EvaluationError):
                 return value
             values.pop(name, None)
@@ -371,12 +371,12 @@ def struct_of(
                 values[name] = part
         if converts:
             meter.walk(tuple(values.values()))
-        return _made(make, values)
+        return _make(make, values)
 
-    return _built(build, STRUCT_COST)
+    return _charge_build(build, STRUCT_COST)
 
 
-def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
+def _make(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -> Outcome:
     try:
         return make(fields)
     except EvaluationStopped:
@@ -385,7 +385,7 @@ def _made(make: Callable[[dict[str, Value]], Value], fields: dict[str, Value]) -
         return error
 
 
-def _built(build: Measure, price: int) -> Measure:
+def _charge_build(build: Measure, price: int) -> Measure:
     def measure(frame: Frame, meter: Meter) -> Outcome:
         value = build(frame, meter)
         meter.spend(price)
@@ -394,13 +394,13 @@ def _built(build: Measure, price: int) -> Measure:
     return measure
 
 
-def _entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
+def _make_entry(key: Value, value: Outcome, *, optional: bool) -> EvaluationError | tuple[Value, ...]:
     """Return a tuple of an entry's value, an empty tuple where an optional entry is absent, or an error."""
     if isinstance(value, EvaluationError):
         return value
     if not optional:
         return (value,)
     if type(value) is not Optional:
-        shown = runtime.printed(key), runtime.printed(value)
+        shown = runtime.print_value(key), runtime.print_value(value)
         return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
     return (value.value,) if value.present else ()

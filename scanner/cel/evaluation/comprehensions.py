@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
-from scanner.cel.evaluation.operators import attempt, deciding
+from scanner.cel.evaluation.operators import attempt, decide_in_turn
 from scanner.cel.functions.comprehensions import insert
 from scanner.cel.values import access
-from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import KeyedMap, Value
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
     """
 
     def one_by_one(frame: Frame, part: _Part, /) -> Iterator[_Part]:
-        elements = access.elements(over(frame))
+        elements = access.list_elements(over(frame))
         for frame[first] in elements:
             yield part
 
@@ -54,10 +54,10 @@ def walk(over: Evaluate, first: int, second: int | None) -> Walk:
 
 def quantify(walk: Walk, predicate: Evaluate, *, stop: bool) -> Evaluate:
     """Return the closure of `all` (stop at False) or `exists` (stop at True)."""
-    return deciding(lambda frame: walk(frame, predicate), stop=stop)
+    return decide_in_turn(lambda frame: walk(frame, predicate), stop=stop)
 
 
-def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
+def quantify_exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
     """Return the closure of `exists_one`: all elements are evaluated, and of several errors the last one counts."""
 
     def evaluate(frame: Frame) -> Value:
@@ -65,7 +65,7 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
         last_error: EvaluationError | None = None
         for decide in walk(frame, predicate):
             try:
-                count += _decided(decide(frame))
+                count += _require_bool(decide(frame))
             except EvaluationStopped:
                 raise
             except EvaluationError as error:
@@ -77,10 +77,10 @@ def exactly_one(walk: Walk, predicate: Evaluate) -> Evaluate:
     return evaluate
 
 
-def _decided(value: Value) -> bool:
+def _require_bool(value: Value) -> bool:
     if type(value) is bool:
         return value
-    raise no_overload()
+    raise make_no_overload()
 
 
 def collect(walk: Walk, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
@@ -98,7 +98,7 @@ def transform_map(walk: Walk, predicate: Evaluate | None, body: Evaluate, key: i
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert(gathered, frame[key], body(frame))
 
-    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
+    return _simplify_map(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
 def transform_entries(
@@ -109,15 +109,15 @@ def transform_entries(
     def add(frame: Frame, gathered: KeyedMap) -> None:
         insert_all(gathered, body(frame))
 
-    return _map_of(_fold(walk, predicate, lambda: KeyedMap(()), add))
+    return _simplify_map(_fold(walk, predicate, lambda: KeyedMap(()), add))
 
 
-def no_entries(_frame: Frame) -> Value:
+def make_no_entries(_frame: Frame) -> Value:
     """Return a new map that entries can be inserted into."""
     return KeyedMap(())
 
 
-def spelled(
+def fold_in_full(
     walk: Walk, accumulator: tuple[int, Evaluate], condition: Evaluate, step: Evaluate, result: Evaluate
 ) -> Evaluate:
     """Return the closure of a fold in its full form; an error becomes the accumulator, and is raised at its next read.
@@ -134,15 +134,15 @@ def spelled(
             frame[slot] = attempt(step, frame)
         return result(frame)
 
-    return _map_of(evaluate)
+    return _simplify_map(evaluate)
 
 
-def _map_of(fold: Evaluate) -> Evaluate:
+def _simplify_map(fold: Evaluate) -> Evaluate:
     """Return the closure of a fold whose map becomes a dict where all keys are strings."""
 
     def evaluate(frame: Frame) -> Value:
         gathered = fold(frame)
-        return gathered.simplest() if type(gathered) is KeyedMap else gathered
+        return gathered.simplify() if type(gathered) is KeyedMap else gathered
 
     return evaluate
 
@@ -160,7 +160,7 @@ def _fold(
         failure: EvaluationError | None = None
         for gather in walk(frame, add):
             try:
-                if predicate is not None and not _decided(predicate(frame)):
+                if predicate is not None and not _require_bool(predicate(frame)):
                     continue
             except EvaluationStopped:
                 raise

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import tracker_panics
 from scanner.cel.values import list_kinds, runtime
-from scanner.cel.values.runtime import no_overload
-from scanner.cel.values.values import Optional, UInt, Value, make_map, unhashable, without
+from scanner.cel.values.runtime import make_no_overload
+from scanner.cel.values.values import Optional, UInt, Value, drop_key, make_map, make_unhashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scanner.cel.functions.declaration import Tracker
 
 
-def copied(evaluate: Evaluate) -> Evaluate:
+def copy_result(evaluate: Evaluate) -> Evaluate:
     """Return a closure whose list or map is a new one at each evaluation."""
 
     def copied(frame: Frame) -> Value:
@@ -51,7 +51,7 @@ def is_member(value: Value, members: frozenset[Key]) -> bool:
     Raises EvaluationStopped for bytes, which Go cannot look up.
     """
     if type(value) is bytes:
-        raise unhashable("types.Bytes")
+        raise make_unhashable("types.Bytes")
     return type(value) in _PLAIN and (type(value), value) in members
 
 
@@ -63,10 +63,10 @@ def logic(terms: tuple[Evaluate, ...], *, stop: bool) -> Evaluate:
 
     Where none does, the leftmost error is raised.
     """
-    return deciding(lambda _frame: terms, stop=stop)
+    return decide_in_turn(lambda _frame: terms, stop=stop)
 
 
-def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> Evaluate:
+def decide_in_turn(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> Evaluate:
     """Return a closure whose value is `stop` as soon as an operand is that, else the opposite.
 
     Where no operand decides, the first error is raised.
@@ -86,7 +86,7 @@ def deciding(operands: Callable[[Frame], Iterable[Evaluate]], *, stop: bool) -> 
             if value is stop:
                 return stop
             if value is not passing and first_error is None:
-                first_error = no_overload()
+                first_error = make_no_overload()
         if first_error is not None:
             raise first_error
         return passing
@@ -103,7 +103,7 @@ def conditional(condition: Evaluate, yes: Evaluate, no: Evaluate) -> Evaluate:
             return yes(frame)
         if value is False:
             return no(frame)
-        raise no_overload()
+        raise make_no_overload()
 
     return evaluate
 
@@ -114,7 +114,7 @@ def either(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
         if strict and type(value) is not Optional:
-            raise no_overload()
+            raise make_no_overload()
         return value if type(value) is not Optional or value.present else other(frame)
 
     return evaluate
@@ -126,7 +126,7 @@ def either_value(optional: Evaluate, other: Evaluate, *, strict: bool) -> Evalua
     def evaluate(frame: Frame) -> Value:
         value = optional(frame)
         if strict and type(value) is not Optional:
-            raise no_overload()
+            raise make_no_overload()
         if type(value) is not Optional:
             return value
         return value.unwrapped() if value.present else other(frame)
@@ -140,7 +140,7 @@ def compare_sum(
     """Return the closure of a comparison with a list that `+` may have joined: `on_joined` compares those, `run` all others."""
 
     def evaluate(frame: Frame) -> Value:
-        with list_kinds.recorded() as kinds:
+        with list_kinds.record_lists() as kinds:
             first = attempt(left, frame)
         second = attempt(right, frame)
         for operand in (first, second):
@@ -227,7 +227,7 @@ def optional_list(elements: tuple[Evaluate, ...], optional: tuple[bool, ...]) ->
             if not marked:
                 values.append(value)
             elif type(value) is not Optional:
-                text = runtime.printed(value)
+                text = runtime.print_value(value)
                 raise EvaluationError(f"cannot initialize optional list element from non-optional value {text}")
             elif value.present:
                 values.append(value.value)
@@ -245,9 +245,9 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
             key, value = key_of(frame), value_of(frame)
             if optional:
                 if type(value) is not Optional:
-                    raise _not_optional(key, value)
+                    raise _make_not_optional(key, value)
                 if not value.present:
-                    pairs = without(pairs, key)
+                    pairs = drop_key(pairs, key)
                     continue
                 value = value.value
             pairs.append((key, value))
@@ -256,8 +256,8 @@ def map_of(entries: tuple[tuple[Evaluate, Evaluate, bool], ...]) -> Evaluate:
     return evaluate
 
 
-def _not_optional(key: Value, value: Value) -> EvaluationError:
-    shown = runtime.printed(key), runtime.printed(value)
+def _make_not_optional(key: Value, value: Value) -> EvaluationError:
+    shown = runtime.print_value(key), runtime.print_value(value)
     return EvaluationError(f"cannot initialize optional entry '{shown[0]}' from non-optional value {shown[1]}")
 
 
@@ -270,7 +270,7 @@ def struct_of(entries: tuple[tuple[str, Evaluate, bool], ...], make: Callable[[d
             value = value_of(frame)
             if optional:
                 if type(value) is not Optional:
-                    raise _not_optional(name, value)
+                    raise _make_not_optional(name, value)
                 if not value.present:
                     values.pop(name, None)
                     continue

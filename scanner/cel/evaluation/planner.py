@@ -1,7 +1,7 @@
 """The walk over a checked tree that exact and counting evaluation share: names, slots, paths, keys, and chains of operators.
 
 Mirrors cel-go's planner. A node becomes a closure of one of two algebras: `exact` evaluates, and its closures raise errors;
-`scanner.cel.cost.metered` counts, and its closures return them. An algebra names the closures that both have (`Parts`) and plans
+`scanner.cel.cost.metered` counts, and its closures return them. An algebra names the closures that both have (`SharedClosures`) and plans
 by itself what it does in another way; ADR 18 has the reason that there are two.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, assert_never
 
 from scanner.cel.analysis.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.checking.checker import is_optional
-from scanner.cel.evaluation.selections import as_it_is
+from scanner.cel.evaluation.selections import keep_value
 from scanner.cel.releases import OPTIONALS_KEPT
 from scanner.cel.syntax.tree import (
     Call,
@@ -31,8 +31,8 @@ from scanner.cel.values import runtime
 from scanner.cel.values.values import Value
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked, Resolution
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree, ResolvedCall
     from scanner.cel.checking.env import Environment
     from scanner.cel.evaluation.selections import Rewrap
 
@@ -42,14 +42,14 @@ PathStep: TypeAlias = "tuple[Closure | None, Value, bool]"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts(Generic[Closure]):
+class SharedClosures(Generic[Closure]):
     """The closures that both algebras make of the same things."""
 
     constant: Callable[[Value], Closure]
     root: Callable[[int, str], Closure]
     variable: Callable[[int, Rewrap], Closure]
-    native_key: Callable[[Closure], Closure]
-    copied: Callable[[Closure], Closure]
+    check_key: Callable[[Closure], Closure]
+    copy_result: Callable[[Closure], Closure]
     conditional: Callable[[Closure, Closure, Closure], Closure]
     conjunction: Callable[[tuple[Closure, ...]], Closure]
     disjunction: Callable[[tuple[Closure, ...]], Closure]
@@ -58,13 +58,15 @@ class Parts(Generic[Closure]):
 class Planner(ABC, Generic[Closure]):
     """Plans a tree. `roots` are the variables that a frame begins with, `size` is the length of the frame."""
 
-    def __init__(self, parts: Parts[Closure], checked: Checked, folded: Folded, environment: Environment) -> None:
+    def __init__(
+        self, parts: SharedClosures[Closure], checked: CheckedTree, folded: FoldedTree, environment: Environment
+    ) -> None:
         self._parts = parts
         self._checked = checked
         self._folded = folded
         self._environment = environment
         self._keeps_optionals = OPTIONALS_KEPT.holds(environment.version)
-        self._rewrap: Rewrap = as_it_is if self._keeps_optionals else runtime.rewrapped
+        self._rewrap: Rewrap = keep_value if self._keeps_optionals else runtime.rewrap_value
         names = sorted(environment.roots & set(checked.names.values()))
         self.roots = tuple(names)
         self._scope: dict[str, int] = {}
@@ -80,19 +82,19 @@ class Planner(ABC, Generic[Closure]):
             case Literal(value=value):
                 return self._parts.constant(value)
             case Identifier():
-                return self._identifier(node)
+                return self._plan_identifier(node)
             case Select():
-                return self._select(node)
+                return self._plan_select(node)
             case Call():
-                return self._call(node)
+                return self._plan_call(node)
             case ListLiteral() | MapLiteral() | StructLiteral():
-                return self._literal(node)
+                return self._plan_literal(node)
             case Comprehension():
-                return self._comprehension(node)
+                return self._plan_comprehension(node)
             case _:
                 assert_never(node)
 
-    def _constant(self, node: Node) -> tuple[Value] | None:
+    def _get_constant(self, node: Node) -> tuple[Value] | None:
         """Return the value of a constant node in a tuple of one; None for any other node."""
         if node.id in self._folded.constants:
             return (self._folded.constants[node.id],)
@@ -101,52 +103,52 @@ class Planner(ABC, Generic[Closure]):
     # --- what the algebras plan themselves
 
     @abstractmethod
-    def _identifier(self, node: Identifier) -> Closure: ...
+    def _plan_identifier(self, node: Identifier) -> Closure: ...
 
     @abstractmethod
-    def _select(self, node: Select) -> Closure: ...
+    def _plan_select(self, node: Select) -> Closure: ...
 
     @abstractmethod
-    def _selection(self, node: Call) -> Closure:
+    def _plan_selection(self, node: Call) -> Closure:
         """Plan an index or an optional step."""
 
     @abstractmethod
-    def _branch(self, node: Node) -> Closure:
+    def _plan_branch(self, node: Node) -> Closure:
         """Plan a branch of a conditional: a branch that is not a selection is read like one."""
 
     @abstractmethod
-    def _base(self, node: Node) -> Closure:
+    def _plan_base(self, node: Node) -> Closure:
         """Plan the root of a path, or a computed key."""
 
     @abstractmethod
-    def _function(self, node: Call) -> Closure: ...
+    def _plan_function(self, node: Call) -> Closure: ...
 
     @abstractmethod
-    def _literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Closure: ...
+    def _plan_literal(self, node: ListLiteral | MapLiteral | StructLiteral) -> Closure: ...
 
     @abstractmethod
-    def _comprehension(self, node: Comprehension) -> Closure: ...
+    def _plan_comprehension(self, node: Comprehension) -> Closure: ...
 
     # --- names and selections
 
-    def _name(self, node: Node) -> Closure:
+    def _plan_name(self, node: Node) -> Closure:
         name = self._checked.names[node.id]
         slot = None if node.id in self._checked.globals else self._scope.get(name)
         if slot is not None:
             return self._parts.variable(slot, self._rewrap)
         return self._parts.root(self._slots[name], name)
 
-    def _path(self, node: Node) -> tuple[Closure, tuple[PathStep[Closure], ...]]:
+    def _plan_path(self, node: Node) -> tuple[Closure, tuple[PathStep[Closure], ...]]:
         """Return the root of a chain of selections and indexes, and its steps."""
         steps: list[PathStep[Closure]] = []
         base = node
         while base.id not in self._folded.constants and is_selection(base, self._checked):
-            base, step = self._step(base)
+            base, step = self._plan_step(base)
             steps.append(step)
         steps.reverse()
-        return self._base(base), tuple(steps)
+        return self._plan_base(base), tuple(steps)
 
-    def _step(self, node: Node) -> tuple[Node, PathStep[Closure]]:
+    def _plan_step(self, node: Node) -> tuple[Node, PathStep[Closure]]:
         """Return the operand of a selection, and the step."""
         if isinstance(node, Select):
             return node.operand, (None, node.field, False)
@@ -156,39 +158,39 @@ class Planner(ABC, Generic[Closure]):
         optional = node.function != "_[_]"
         if key.id in self._folded.constants:
             return operand, (None, self._folded.constants[key.id], optional)
-        return operand, (self._index(key), None, optional)
+        return operand, (self._plan_index(key), None, optional)
 
-    def _index(self, node: Node) -> Closure:
+    def _plan_index(self, node: Node) -> Closure:
         """Plan a computed key or index; the error of an invalid one has its Go type, which depends on its origin."""
         if isinstance(node, Call) and node.function == "_?_:_":
             condition, yes, no = node.arguments
-            return self._parts.conditional(self.plan(condition), self._index(yes), self._index(no))
-        key = self._base(node)
+            return self._parts.conditional(self.plan(condition), self._plan_index(yes), self._plan_index(no))
+        key = self._plan_base(node)
         is_native = is_go_value(node, self._checked, self._folded, self._scope)
-        return self._parts.native_key(key) if is_native else key
+        return self._parts.check_key(key) if is_native else key
 
     # --- calls
 
-    def _call(self, node: Call) -> Closure:
+    def _plan_call(self, node: Call) -> Closure:
         match node.function:
             case "_&&_":
-                return self._parts.conjunction(self._terms(node))
+                return self._parts.conjunction(self._plan_terms(node))
             case "_||_":
-                return self._parts.disjunction(self._terms(node))
+                return self._parts.disjunction(self._plan_terms(node))
             case "_?_:_":
-                return self._conditional(node)
+                return self._plan_conditional(node)
             case "_[_]" | "_[?_]" | "_?._":
-                return self._selection(node)
+                return self._plan_selection(node)
             case _:
-                return self._function(node)
+                return self._plan_function(node)
 
-    def _terms(self, node: Call) -> tuple[Closure, ...]:
+    def _plan_terms(self, node: Call) -> tuple[Closure, ...]:
         """Return the closures of a chain of one logical operator, left to right."""
-        return tuple(self.plan(term) for term in terms(node))
+        return tuple(self.plan(term) for term in list_terms(node))
 
-    def _conditional(self, node: Call) -> Closure:
+    def _plan_conditional(self, node: Call) -> Closure:
         condition, yes, no = node.arguments
-        return self._parts.conditional(self.plan(condition), self._branch(yes), self._branch(no))
+        return self._parts.conditional(self.plan(condition), self._plan_branch(yes), self._plan_branch(no))
 
     def _may_be_optional(self, node: Node) -> bool:
         """Return whether a branch that is no selection, and no conditional, may be an optional."""
@@ -200,11 +202,11 @@ class Planner(ABC, Generic[Closure]):
 
     # --- literals
 
-    def _key(self, node: Node) -> Closure:
+    def _plan_key(self, node: Node) -> Closure:
         """Plan the key of a map's entry; upstream makes a new list or map at each read of one in an object."""
         key = self.plan(node)
         is_native = is_go_key(node, self._checked, self._folded, self._scope)
-        return self._parts.copied(key) if is_native else key
+        return self._parts.copy_result(key) if is_native else key
 
     # --- comprehensions
 
@@ -219,7 +221,7 @@ class Planner(ABC, Generic[Closure]):
 # --- trees
 
 
-def terms(node: Call) -> list[Node]:
+def list_terms(node: Call) -> list[Node]:
     """Return the operands of a chain of one logical operator, left to right; it may be longer than the stack is deep."""
     operands: list[Node] = []
     stack: list[Node] = [node]
@@ -232,7 +234,7 @@ def terms(node: Call) -> list[Node]:
     return operands
 
 
-def may_be_sum(node: Node, checked: Checked) -> bool:
+def may_be_sum(node: Node, checked: CheckedTree) -> bool:
     """Return whether an operand is written as a sum that may be one of lists."""
     match node:
         case Call(function="dyn", arguments=(inner,)):
@@ -251,7 +253,7 @@ def makes_map(node: Node) -> bool:
     return isinstance(node, MapLiteral) or (isinstance(node, Comprehension) and node.fold.startswith("transformMap"))
 
 
-def evaluates_in_turn(call: Resolution) -> bool:
+def evaluates_in_turn(call: ResolvedCall) -> bool:
     """Return whether upstream evaluates no argument after one that fails: in calls of more than two, and dispatched ones.
 
     Mirrors `evalVarArgs` of cel-go's `interpreter/interpretable.go`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel.analysis.go_values import refusal
+from scanner.cel.analysis.go_values import explain_refused_key
 from scanner.cel.errors import EvaluationError
 from scanner.cel.evaluation.frame import MISSING
 from scanner.cel.values import access
@@ -23,7 +23,7 @@ Step: TypeAlias = "tuple[Evaluate | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 
 
-def as_it_is(value: Value) -> Value:
+def keep_value(value: Value) -> Value:
     """Return a value untouched, as upstream does from 1.37 on."""
     return value
 
@@ -35,33 +35,33 @@ def variable(slot: int, rewrap: Rewrap) -> Evaluate:
         value = frame[slot]
         if isinstance(value, EvaluationError):
             raise value
-        return reread(value, rewrap) if type(value) is Optional else value
+        return rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return evaluate
 
 
-def reading(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
+def read_branch(operand: Evaluate, rewrap: Rewrap) -> Evaluate:
     """Return a closure that reads the value of a branch as upstream reads a selection."""
 
     def evaluate(frame: Frame) -> Value:
         value = operand(frame)
-        return reread(value, rewrap) if type(value) is Optional else value
+        return rewrap_optional(value, rewrap) if type(value) is Optional else value
 
     return evaluate
 
 
-def reread(optional: Optional, rewrap: Rewrap) -> Optional:
+def rewrap_optional(optional: Optional, rewrap: Rewrap) -> Optional:
     """Return an optional as it is after upstream, until 1.36, has unwrapped it to a Go value and wrapped it again."""
     return Optional(rewrap(optional.value)) if optional.present else optional
 
 
-def native_key(evaluate: Evaluate) -> Evaluate:
+def check_key(evaluate: Evaluate) -> Evaluate:
     """Return the closure of a key or an index; the error of an invalid value names its Go type."""
 
     def native(frame: Frame) -> Value:
         value = evaluate(frame)
-        if why := refusal(value):
-            raise EvaluationError(why)
+        if refusal := explain_refused_key(value):
+            raise EvaluationError(refusal)
         return value
 
     return native
@@ -104,7 +104,7 @@ def _follow_fields(base: Evaluate, fields: tuple[str, ...], rewrap: Rewrap) -> E
                 continue
             value = value.get(field, MISSING)
             if value is MISSING:
-                raise access.no_such_key(field)
+                raise access.make_no_such_key(field)
         return value
 
     return evaluate

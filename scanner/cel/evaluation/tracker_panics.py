@@ -15,7 +15,7 @@ from scanner.cel.values.runtime import go_type
 from scanner.cel.values.values import Duration, Timestamp, UInt, Value
 
 if TYPE_CHECKING:
-    from scanner.cel.checking.checker import Resolution
+    from scanner.cel.checking.checker import ResolvedCall
     from scanner.cel.functions.declaration import Tracker
 
 Tracked: TypeAlias = "Value | EvaluationError"
@@ -24,13 +24,13 @@ Tracked: TypeAlias = "Value | EvaluationError"
 _CAN_ADD = frozenset({int, UInt, float, str, bytes, Timestamp, Duration})
 
 
-def tracker_of(call: Resolution) -> Tracker | None:
+def find_tracker(call: ResolvedCall) -> Tracker | None:
     """Return the tracker that can end a call in a panic; None for any other call."""
-    overload = call.function.resolved(call.overload_ids)
+    overload = call.function.find_overload(call.overload_ids)
     return None if overload is None else overload.tracker
 
 
-def watched(tracker: Tracker, run: Callable[..., Value]) -> Callable[..., Value]:
+def watch_calls(tracker: Tracker, run: Callable[..., Value]) -> Callable[..., Value]:
     """Return a function whose successful calls are tracked: it raises `EvaluationStopped` where the tracker panics."""
 
     def call(*arguments: Value) -> Value:
@@ -45,15 +45,15 @@ def track(tracker: Tracker, arguments: tuple[Tracked, ...]) -> None:
     """Raise `EvaluationStopped` where upstream's tracker panics."""
     argument = arguments[tracker.argument]
     if type(argument) is not tracker.type:
-        raise EvaluationStopped(f"internal error: interface conversion: {_refusal(argument, tracker)}")
+        raise EvaluationStopped(f"internal error: interface conversion: {_find_refusal(argument, tracker)}")
 
 
-def _refusal(argument: Tracked, tracker: Tracker) -> str:
+def _find_refusal(argument: Tracked, tracker: Tracker) -> str:
     if tracker.type is int:
-        return f"ref.Val is {_go_type(argument)}, not types.Int"
+        return f"ref.Val is {_name_go_type(argument)}, not types.Int"
     missing = "Contains" if type(argument) in _CAN_ADD else "Add"
-    return f"{_go_type(argument)} is not traits.Lister: missing method {missing}"
+    return f"{_name_go_type(argument)} is not traits.Lister: missing method {missing}"
 
 
-def _go_type(argument: Tracked) -> str:
+def _name_go_type(argument: Tracked) -> str:
     return "*types.Err" if isinstance(argument, EvaluationError) else go_type(argument)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.explained import Explanation, Reason
+from scanner.cel.explanation.explained import DecidingPart, Explanation
 from scanner.cel.explanation.places import VARIABLES
 from scanner.cel.syntax.tree import Call, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
@@ -31,7 +31,7 @@ _ABSENT = object()
 _Form: TypeAlias = Literal["value", "presence", "size"]
 
 
-class _Part(NamedTuple):
+class _DirectPart(NamedTuple):
     """A part of an expression whose value is a reason: the value at a place, its presence, or its size.
 
     `steps` lead from the document `root` to the place, or for its presence to the map around it; `itself` has the place alone.
@@ -51,17 +51,17 @@ class DirectParts(NamedTuple):
     Those of two expressions with equal parts are one instance.
     """
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_DirectPart, ...]
     roots: frozenset[str]
 
 
-def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explanation | None:
+def explain_directly(program: Program, activation: Mapping[str, object]) -> Explanation | None:
     """Return the explanation of an expression; None if only notes can explain it.
 
     `activation` needs only the variables that the expression reads.
     """
-    direct = direct_parts(program)
-    reasons = None if direct is None else reasons_at(direct, activation)
+    direct = find_direct_parts(program)
+    reasons = None if direct is None else read_direct_parts(direct, activation)
     if reasons is None:
         return None
     try:
@@ -70,23 +70,23 @@ def direct_reasons(program: Program, activation: Mapping[str, object]) -> Explan
         return None
 
 
-def direct_parts(program: Program) -> DirectParts | None:
+def find_direct_parts(program: Program) -> DirectParts | None:
     """Return the parts of an expression whose values are its reasons; None if only notes can explain it."""
-    return _parts(program.analysis)
+    return _find_parts(program.analysis)
 
 
-def reasons_at(direct: DirectParts, activation: Mapping[str, object]) -> tuple[Reason, ...] | None:
+def read_direct_parts(direct: DirectParts, activation: Mapping[str, object]) -> tuple[DecidingPart, ...] | None:
     """Return the values of the parts of an expression; None where one of them is missing."""
-    reasons: list[Reason] = []
+    reasons: list[DecidingPart] = []
     for part in direct.parts:
-        reason = _reason(part, activation)
+        reason = _read_part(part, activation)
         if reason is None:
             return None
         reasons.append(reason)
     return tuple(reasons)
 
 
-def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
+def _read_part(part: _DirectPart, activation: Mapping[str, object]) -> DecidingPart | None:
     value: Any = activation.get(part.root, _ABSENT)
     for step in part.steps:
         if (type(value) is dict and type(step) is str and step in value) or (
@@ -95,80 +95,80 @@ def _reason(part: _Part, activation: Mapping[str, object]) -> Reason | None:
             value = value[step]  # type: ignore[index] # a key of this dict, or an index of this list
         else:
             return None
-    return _of_value(part, value)
+    return _read_value(part, value)
 
 
-def _of_value(part: _Part, value: Any) -> Reason | None:
+def _read_value(part: _DirectPart, value: Any) -> DecidingPart | None:
     text, place, form, _, _, itself = part
     kind = type(value)
     if form == "value":
-        return Reason(text, value, place, "", itself) if kind in _READABLE else None
+        return DecidingPart(text, value, place, "", itself) if kind in _READABLE else None
     if form == "presence":
-        return Reason(text, place[-1] in value, place) if kind is dict else None
+        return DecidingPart(text, place[-1] in value, place) if kind is dict else None
     if kind is str:
-        return Reason(text, len(value), place, "", itself)
-    return Reason(text, len(value), place) if kind is dict or kind is list else None
+        return DecidingPart(text, len(value), place, "", itself)
+    return DecidingPart(text, len(value), place) if kind is dict or kind is list else None
 
 
 @lru_cache(maxsize=4096)
-def _parts(analysis: Analysis) -> DirectParts | None:
+def _find_parts(analysis: Analysis) -> DirectParts | None:
     """The parts whose values are reasons, in the order of evaluation; None for an expression with other operations."""
     try:
-        parts = tuple(dict.fromkeys(_Outline(analysis).compared(analysis.root)))
+        parts = tuple(dict.fromkeys(_PartFinder(analysis).list_parts(analysis.root)))
     except _OtherOperation:
         return None
-    return _direct(parts) if 0 < len(parts) <= _MOST_PARTS else None
+    return _make_direct_parts(parts) if 0 < len(parts) <= _MOST_PARTS else None
 
 
 @lru_cache(maxsize=4096)
-def _direct(parts: tuple[_Part, ...]) -> DirectParts:
+def _make_direct_parts(parts: tuple[_DirectPart, ...]) -> DirectParts:
     return DirectParts(parts, frozenset(part.root for part in parts))
 
 
-def _part(node: Node, place: Place, form: _Form) -> _Part:
+def _make_part(node: Node, place: Place, form: _Form) -> _DirectPart:
     root, *steps = place[:-1] if form == "presence" else place
-    return _Part(unparse(node), place, form, str(root), tuple(steps), frozenset({place}))
+    return _DirectPart(unparse(node), place, form, str(root), tuple(steps), frozenset({place}))
 
 
 class _OtherOperation(Exception):
     """An expression has an operation whose reasons depend on the evaluation."""
 
 
-class _Outline:
+class _PartFinder:
     """The parts of one expression."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._checked = analysis.checked
         self._constants = analysis.folded.constants
 
-    def compared(self, node: Node) -> Iterator[_Part]:
+    def list_parts(self, node: Node) -> Iterator[_DirectPart]:
         """Yield the parts of a node. Raises _OtherOperation."""
         if node.id in self._constants:
             return
         match node:
             case Call(function="size"):
-                place = self._place(self._operands(node)[0])
-                yield _part(node, place, "size")
+                place = self._find_place(self._list_operands(node)[0])
+                yield _make_part(node, place, "size")
             case Call(function=function) if function in _COMPARISONS or function == "!_":
-                for operand in self._operands(node):
-                    yield from self.compared(operand)
+                for operand in self._list_operands(node):
+                    yield from self.list_parts(operand)
             case Select(test=True, operand=operand, field=field) if node.id not in self._checked.names:
-                yield _part(node, (*self._place(operand), field), "presence")
+                yield _make_part(node, (*self._find_place(operand), field), "presence")
             case _:
-                yield _part(node, self._place(node), "value")
+                yield _make_part(node, self._find_place(node), "value")
 
-    def _operands(self, node: Call) -> tuple[Node, ...]:
+    def _list_operands(self, node: Call) -> tuple[Node, ...]:
         return node.arguments if node.target is None else (node.target, *node.arguments)
 
-    def _place(self, node: Node) -> Place:
+    def _find_place(self, node: Node) -> Place:
         """The place of a chain of fields and constant keys. Raises _OtherOperation for any other node."""
         match node:
             case Identifier() if self._checked.names.get(node.id, VARIABLES) != VARIABLES:
                 return (self._checked.names[node.id],)
             case Select(operand=operand, field=field) if is_selection(node, self._checked):
-                return (*self._place(operand), field)
+                return (*self._find_place(operand), field)
             case Call(function="_[_]", arguments=(operand, key)) if key.id in self._constants:
                 step = self._constants[key.id]
                 if type(step) in (str, int):
-                    return (*self._place(operand), step)  # type: ignore[arg-type] # one of these types
+                    return (*self._find_place(operand), step)  # type: ignore[arg-type] # one of these types
         raise _OtherOperation

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Reason(NamedTuple):
+class DecidingPart(NamedTuple):
     """A part of an expression and its value.
 
     `place` is its place in a document, empty for a computed value; `reads` is every place whose content may be in it;
@@ -30,28 +30,28 @@ class Reason(NamedTuple):
     @property
     def path(self) -> str:
         """The place as users write it, in the object or below the name of another document."""
-        return path_of(self.place)
+        return write_path(self.place)
 
 
 class Explanation(NamedTuple):
     """The value of an expression, its reasons in order of evaluation, and the number of reasons left out."""
 
     outcome: Value | EvaluationError
-    reasons: tuple[Reason, ...]
+    reasons: tuple[DecidingPart, ...]
     left_out: int = 0
 
 
 @lru_cache(maxsize=4096)
-def path_of(place: Place) -> str:
+def write_path(place: Place) -> str:
     """Return a place as users write it: `spec.containers[2].image`, `params.data['max.size']`. The object has no name in it."""
     root, *steps = place or ("",)
     path = "" if root == "object" and steps else str(root)
     for step in steps:
-        path = f"{path}[{step}]" if isinstance(step, int) else _below(path, step)
+        path = f"{path}[{step}]" if isinstance(step, int) else _append_key(path, step)
     return path
 
 
-def _below(path: str, key: str) -> str:
+def _append_key(path: str, key: str) -> str:
     if _PLAIN.fullmatch(key) is None:
         escaped = key.replace("\\", "\\\\").replace("'", "\\'")
         return f"{path}['{escaped}']"

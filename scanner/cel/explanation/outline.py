@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OutlinePart:
     """A part of an expression: its depth in the tree, from 0, its text and its type; a constant is computed only once."""
 
     depth: int
@@ -25,18 +25,18 @@ class Part:
     constant: bool
 
 
-def outline(program: Program) -> tuple[Part, ...]:
+def outline(program: Program) -> tuple[OutlinePart, ...]:
     """Return the parts of an expression with their types, parents first. Paths and constants are not taken apart."""
-    return tuple(_parts(program.analysis))
+    return tuple(_list_parts(program.analysis))
 
 
-def _parts(analysis: Analysis) -> Iterator[Part]:
+def _list_parts(analysis: Analysis) -> Iterator[OutlinePart]:
     stack = [(0, analysis.root)]
     while stack:
         depth, node = stack.pop()
         constant = node.id in analysis.folded.constants
-        yield Part(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
-        below = () if constant or _is_path(node, analysis) else _below(node)
+        yield OutlinePart(depth, unparse(node), analysis.checked.types[node.id].full_name(), constant)
+        below = () if constant or _is_path(node, analysis) else _list_parts_below(node)
         stack.extend((depth + 1, part) for part in reversed(tuple(below)))
 
 
@@ -47,7 +47,7 @@ def _is_path(node: Node, analysis: Analysis) -> bool:
     return isinstance(node, Identifier) or node.id in analysis.checked.names
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _list_parts_below(node: Node) -> Iterator[Node]:
     """Yield the parts of a node as its text shows them: of a macro, its arguments."""
     match node:
         case Comprehension(fold="bind"):

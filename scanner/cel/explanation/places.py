@@ -24,7 +24,7 @@ class Origin:
     reads: frozenset[Place] = frozenset()
 
     @property
-    def stands(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether the value is an unchanged part of a document."""
         return bool(self.place) and self.place[0] != VARIABLES
 
@@ -33,9 +33,9 @@ class Origin:
         if not self.place or isinstance(key, bool) or not isinstance(key, int | str):
             return Origin((), self.reads)
         place = (*self.place, key)
-        return standing(place) if self.stands else Origin(place, self.reads)
+        return locate_unchanged(place) if self.is_unchanged else Origin(place, self.reads)
 
-    def also(self, reads: frozenset[Place]) -> Origin:
+    def add_reads(self, reads: frozenset[Place]) -> Origin:
         """Return the same origin with additional places that contributed."""
         return Origin(self.place, self.reads | reads) if reads else self
 
@@ -45,12 +45,12 @@ Scope: TypeAlias = "Mapping[str, Origin]"
 """The origins of the variables of the loops around a note."""
 
 
-def standing(place: Place) -> Origin:
+def locate_unchanged(place: Place) -> Origin:
     """Return the origin of an unchanged value at a place."""
     return Origin(place, frozenset({place}))
 
 
-def containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
+def list_containers(activation: Mapping[str, object]) -> Iterator[tuple[int, Place]]:
     """Yield the identity and the place of each list and map of all documents, at most `_MOST_LOCATED`.
 
     Of several places of a list or map the first comes last, so that a dict of the pairs keeps it.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.errors import EvaluationError
-from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, containers, standing
-from scanner.cel.explanation.trace import Note, Noting, noting
+from scanner.cel.explanation.places import NOWHERE, VARIABLES, Origin, list_containers, locate_unchanged
+from scanner.cel.explanation.trace import Note, Noting, plan_notes
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select
 from scanner.cel.syntax.unparse import unparse
 from scanner.cel.values.values import KeyedMap, Optional
@@ -31,36 +31,36 @@ class Tracer:
 
     def __init__(self, activation: Mapping[str, object], variables: Mapping[str, Program]) -> None:
         self._activation = activation
-        self._variables = variables
+        self._trace_variables = variables
         self._origins: dict[str, Origins] = {}
         self.origins_of_variables: dict[str, Origin] = {}
         self._places: dict[int, Place] | None = None
 
-    def origins(self, noting: Noting, program: Program) -> Origins:
+    def trace_origins(self, noting: Noting, program: Program) -> Origins:
         """Evaluate an expression, and return the origins of its values."""
         return Origins(self, noting, program, noting.take(self._activation))
 
     def variable(self, name: str) -> Origins | None:
         """Return the evaluation of a policy variable; None for a variable that does not exist or does not compile."""
-        program = self._variables.get(name)
+        program = self._trace_variables.get(name)
         if program is None:
             return None
         if name not in self._origins:
-            self._origins[name] = self.origins(noting(program.analysis), program)
+            self._origins[name] = self.trace_origins(plan_notes(program.analysis), program)
         return self._origins[name]
 
     def names(self) -> Iterator[str]:
         """Yield the names of the policy variables."""
-        yield from self._variables
+        yield from self._trace_variables
 
-    def located(self, value: Value) -> Origin:
+    def locate(self, value: Value) -> Origin:
         """Return the place of a list or map that is a part of a document itself; `NOWHERE` for any other value."""
         if type(value) is not dict and type(value) is not list:
             return NOWHERE
         if self._places is None:
-            self._places = dict(containers(self._activation))
+            self._places = dict(list_containers(self._activation))
         place = self._places.get(id(value))
-        return NOWHERE if place is None else standing(place)
+        return NOWHERE if place is None else locate_unchanged(place)
 
 
 class Origins:
@@ -91,54 +91,54 @@ class Origins:
         """Return the origin of a note's value."""
         origin = self._origins.get(id(note))
         if origin is None:
-            origin = self._origins[id(note)] = self._traced(note, scope)
+            origin = self._origins[id(note)] = self._trace(note, scope)
         return origin
 
-    def _traced(self, note: Note, scope: Scope) -> Origin:
+    def _trace(self, note: Note, scope: Scope) -> Origin:
         node = note.node
         if node.id in self.constants:
             return NOWHERE
         if self.is_path(node):
-            return self._selected(note, scope)
+            return self._trace_path(note, scope)
         if node.id in self.checked.names:
-            return self._named(node, scope)
-        kept = self._kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
-            return self.of(part, inner).also(reads)
-        located = self.tracer.located(note.outcome) if _may_hand_on(node) else NOWHERE
+            return self._trace_name(node, scope)
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
+            return self.of(part, inner).add_reads(reads)
+        located = self.tracer.locate(note.outcome) if _may_hand_on(node) else NOWHERE
         return located if located.place else Origin((), self.reads(note, scope))
 
     def is_path(self, node: Node) -> bool:
         """Return whether a node is a selection or a presence test."""
         return is_selection(node, self.checked) or (isinstance(node, Select) and node.test)
 
-    def _named(self, node: Node, scope: Scope) -> Origin:
+    def _trace_name(self, node: Node, scope: Scope) -> Origin:
         name = self.checked.names[node.id]
         if isinstance(node, Identifier) and node.id not in self.checked.globals and name in scope:
             return scope[name]
         if name == VARIABLES:
             return Origin(
-                (name,), frozenset().union(*(self._variable(variable).reads for variable in self.tracer.names()))
+                (name,), frozenset().union(*(self._trace_variable(variable).reads for variable in self.tracer.names()))
             )
-        return standing((name,))
+        return locate_unchanged((name,))
 
-    def _variable(self, name: str) -> Origin:
+    def _trace_variable(self, name: str) -> Origin:
         """Return the origin of a policy variable's value: its place in a document, or the variable's own name."""
         origins = self.tracer.origins_of_variables
         if name not in origins:
             other = self.tracer.variable(name)
             origin = NOWHERE if other is None else other.of(other.first, {})
-            origins[name] = origin if origin.stands else Origin((VARIABLES, name), origin.reads)
+            origins[name] = origin if origin.is_unchanged else Origin((VARIABLES, name), origin.reads)
         return origins[name]
 
-    def variable_of(self, note: Note) -> str:
+    def find_variable(self, note: Note) -> str:
         """Return the name of the policy variable that a path begins with; empty for any other path."""
-        base, steps = self._chain(note.node)
+        base, steps = self._split_path(note.node)
         is_variables = self.checked.names.get(base.id) == VARIABLES
         return steps[0] if is_variables and steps and isinstance(steps[0], str) else ""
 
-    def _below(self, origin: Origin, key: Value) -> Origin:
+    def _descend(self, origin: Origin, key: Value) -> Origin:
         """Return the origin of an element; for a list that a policy variable has built, the element's earlier origin."""
         below = origin.below(key)
         is_variable = origin.place[:1] == (VARIABLES,) and len(origin.place) == _ONE_VARIABLE
@@ -148,14 +148,14 @@ class Origins:
         element = other.element(other.first, key, {})
         return element if element.place else Origin(below.place, element.reads or below.reads)
 
-    def _chain(self, node: Node) -> tuple[Node, list[Node | str]]:
+    def _split_path(self, node: Node) -> tuple[Node, list[Node | str]]:
         """Return the root of a path, and its steps: a field's name, or the node of a key."""
         chain = self._chains.get(node.id)
         if chain is None:
-            chain = self._chains[node.id] = self._followed_back(node)
+            chain = self._chains[node.id] = self._follow_back(node)
         return chain
 
-    def _followed_back(self, node: Node) -> tuple[Node, list[Node | str]]:
+    def _follow_back(self, node: Node) -> tuple[Node, list[Node | str]]:
         steps: list[Node | str] = []
         while self.is_path(node):
             match node:
@@ -169,16 +169,16 @@ class Origins:
                     break
         return node, steps[::-1]
 
-    def _selected(self, note: Note, scope: Scope) -> Origin:
+    def _trace_path(self, note: Note, scope: Scope) -> Origin:
         """Follow a path from the origin of its root."""
-        _, steps = self._chain(note.node)
+        _, steps = self._split_path(note.node)
         parts = iter(note.parts)
         below = next(parts, None)
-        keys = [step if isinstance(step, str) else self._key(step, parts) for step in steps]
+        keys = [step if isinstance(step, str) else self._read_key(step, parts) for step in steps]
         computed = frozenset().union(*(self.reads(part, scope) for part in note.parts[1:]))
-        name = self.variable_of(note)
+        name = self.find_variable(note)
         if name:
-            origin, keys = self._variable(name), keys[1:]
+            origin, keys = self._trace_variable(name), keys[1:]
         elif below is None:
             return NOWHERE
         elif keys:
@@ -186,31 +186,31 @@ class Origins:
         else:
             origin = self.of(below, scope)
         for key in keys:
-            origin = self._below(origin, key)
-        return (origin if origin.place else self._located(note, origin)).also(computed)
+            origin = self._descend(origin, key)
+        return (origin if origin.place else self._locate_or(note, origin)).add_reads(computed)
 
-    def _located(self, note: Note, otherwise: Origin) -> Origin:
-        located = self.tracer.located(note.outcome)
+    def _locate_or(self, note: Note, otherwise: Origin) -> Origin:
+        located = self.tracer.locate(note.outcome)
         return located if located.place else otherwise
 
-    def _key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+    def _read_key(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
         """Return the value of a key. A conditional key has notes of its condition and its branch."""
         if node.id in self.constants:
             return self.constants[node.id]
         part = next(parts, None)
         if isinstance(node, Call) and node.function == "_?_:_":
             _, yes, no = node.arguments
-            chosen = yes if part is not None and part.outcome is True else no
-            return self._key_of_branch(chosen, parts)
+            branch = yes if part is not None and part.outcome is True else no
+            return self._read_key_of_branch(branch, parts)
         return None if part is None else part.outcome
 
-    def _key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
+    def _read_key_of_branch(self, node: Node, parts: Iterator[Note]) -> Value | EvaluationError:
         if isinstance(node, Call) and node.function == "_?_:_":
-            return self._key(node, parts)
+            return self._read_key(node, parts)
         part = next(parts, None)
         return None if part is None else part.outcome
 
-    def _kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
+    def _find_kept(self, note: Note, scope: Scope) -> tuple[Note, Scope, frozenset[Place]] | None:
         """Return the part that an operation returns unchanged, the scope of that part, and the places that decided."""
         match note.node, note.parts:
             case Call(function="_?_:_"), [condition, branch]:
@@ -232,19 +232,19 @@ class Origins:
         """Return the origin of an element of a list or map."""
         origin = self.of(note, scope)
         if origin.place:
-            return self._below(origin, key)
-        element = self._followed(note, key, scope) or origin
+            return self._descend(origin, key)
+        element = self._follow_element(note, key, scope) or origin
         if element.place:
             return element
-        located = self.tracer.located(_element(note.outcome, key))
+        located = self.tracer.locate(_get_element(note.outcome, key))
         return located if located.place else Origin((), element.reads)
 
-    def _followed(self, note: Note, key: Value, scope: Scope) -> Origin | None:
+    def _follow_element(self, note: Note, key: Value, scope: Scope) -> Origin | None:
         """Trace an element through the operation that built the list."""
-        kept = self._kept(note, scope)
-        if kept is not None:
-            part, inner, reads = kept
-            return self.element(part, key, inner).also(reads)
+        kept_part = self._find_kept(note, scope)
+        if kept_part is not None:
+            part, inner, reads = kept_part
+            return self.element(part, key, inner).add_reads(reads)
         if type(key) is not int:
             return None
         match note.node, note.parts:
@@ -252,22 +252,25 @@ class Origins:
                 length = len(left.outcome)
                 return self.element(left, key, scope) if key < length else self.element(right, key - length, scope)
             case Comprehension(fold="map" | "filter" | "transformList") as node, _ if note.complete:
-                return self._collected(node, note, key, scope)
+                return self._follow_collected(node, note, key, scope)
             case _:
                 return None
 
-    def _collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
-        made = [
-            (part, at) for at, parts in enumerate(self.rounds(node, note)) for part in parts if part.node is node.body
+    def _follow_collected(self, node: Comprehension, note: Note, key: int, scope: Scope) -> Origin | None:
+        collected_rounds = [
+            (part, at)
+            for at, parts in enumerate(self.list_rounds(node, note))
+            for part in parts
+            if part.node is node.body
         ]
-        if key >= len(made):
+        if key >= len(collected_rounds):
             return None
-        part, at = made[key]
-        return self.of(part, self.within(node, note, at, scope))
+        part, at = collected_rounds[key]
+        return self.of(part, self.enter_round(node, note, at, scope))
 
     # --- loops
 
-    def rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
+    def list_rounds(self, node: Comprehension, note: Note) -> list[list[Note]]:
         """Return the notes of each round of a loop, in order."""
         _, *noted = note.parts
         begins = node.body if node.predicate is None else node.predicate
@@ -278,21 +281,21 @@ class Origins:
             turns[-1].append(part)
         return turns
 
-    def within(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
+    def enter_round(self, node: Comprehension, note: Note, at: int, scope: Scope) -> Scope:
         """Return the scope of a round, counted from 0: the outer scope and the origins of its variables."""
-        return {**scope, **self._variables(node, note.parts[0], at, scope)}
+        return {**scope, **self._trace_variables(node, note.parts[0], at, scope)}
 
-    def _variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
+    def _trace_variables(self, node: Comprehension, over: Note, at: int, scope: Scope) -> dict[str, Origin]:
         """Return the origins of the variables of one round."""
         ranged = over.outcome.value if isinstance(over.outcome, Optional) else over.outcome
         if isinstance(ranged, list):
             element = self.element(over, at, scope)
-            return _named(node, NOWHERE, element)
+            return _name_variables(node, NOWHERE, element)
         keys = list(ranged) if isinstance(ranged, dict | KeyedMap) else []
         if at >= len(keys):
-            return _named(node, self.of(over, scope), self.of(over, scope))
+            return _name_variables(node, self.of(over, scope), self.of(over, scope))
         element = self.element(over, keys[at], scope)
-        return _named(node, element, element)
+        return _name_variables(node, element, element)
 
     # --- everything that a value was computed from
 
@@ -300,40 +303,40 @@ class Origins:
         """Return the places whose content may be in a value. The existence and the number of values are not content."""
         places = self._read.get(id(note))
         if places is None:
-            places = self._read[id(note)] = self._all_read(note, scope)
+            places = self._read[id(note)] = self._list_read(note, scope)
         return places
 
-    def _all_read(self, note: Note, scope: Scope) -> frozenset[Place]:
+    def _list_read(self, note: Note, scope: Scope) -> frozenset[Place]:
         node = note.node
         if node.id in self.constants or (isinstance(node, Select) and node.test):
             return frozenset()
         if not note.complete:
-            return self.everything()
+            return self.list_all_reads()
         if self.is_path(node) or node.id in self.checked.names:
             return self.of(note, scope).reads
         match node:
-            case Call(function="size") if note.parts and self._stands(note.parts[0], scope):
+            case Call(function="size") if note.parts and self._is_unchanged(note.parts[0], scope):
                 return frozenset()
             case Comprehension(fold="bind", accumulator=name) if note.parts:
                 inner = {**scope, name: self.of(note.parts[0], scope)}
                 return self.reads(note.parts[-1], inner)
             case Comprehension() if note.parts:
-                return self._reads_of_loop(node, note, scope)
+                return self._list_reads_of_loop(node, note, scope)
             case _:
                 return frozenset().union(*(self.reads(part, scope) for part in note.parts))
 
-    def _stands(self, note: Note, scope: Scope) -> bool:
-        return type(note.outcome) in (list, dict) and self.of(note, scope).stands
+    def _is_unchanged(self, note: Note, scope: Scope) -> bool:
+        return type(note.outcome) in (list, dict) and self.of(note, scope).is_unchanged
 
-    def _reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
+    def _list_reads_of_loop(self, node: Comprehension, note: Note, scope: Scope) -> frozenset[Place]:
         over = note.parts[0]
-        places = frozenset() if self._stands(over, scope) else self.reads(over, scope)
-        for at, parts in enumerate(self.rounds(node, note)):
-            inner = self.within(node, note, at, scope)
+        places = frozenset() if self._is_unchanged(over, scope) else self.reads(over, scope)
+        for at, parts in enumerate(self.list_rounds(node, note)):
+            inner = self.enter_round(node, note, at, scope)
             places = places.union(*(self.reads(part, inner) for part in parts))
         return places
 
-    def everything(self) -> frozenset[Place]:
+    def list_all_reads(self) -> frozenset[Place]:
         """Return all places that the expression reads, in any evaluation."""
         places: set[Place] = {path for path in self._program.reads if path[0] != VARIABLES}
         used = {path[1] for path in self._program.reads if path[0] == VARIABLES and len(path) > 1}
@@ -341,7 +344,7 @@ class Origins:
             used |= set(self.tracer.names())
         for name in sorted(used):
             other = self.tracer.variable(name)
-            places |= frozenset() if other is None else other.everything()
+            places |= frozenset() if other is None else other.list_all_reads()
         return frozenset(places)
 
 
@@ -350,14 +353,14 @@ def _may_hand_on(node: Node) -> bool:
     return isinstance(node, Call) and not node.function.startswith("_")
 
 
-def _named(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
+def _name_variables(node: Comprehension, first: Origin, second: Origin) -> dict[str, Origin]:
     """Return the variables of a loop: one, which is the element of a list or the key of a map, or two."""
     if node.second_variable is None:
         return {node.variable: second}
     return {node.variable: first, node.second_variable: second}
 
 
-def _element(value: Value, key: Value) -> Value:
+def _get_element(value: Value, key: Value) -> Value:
     if isinstance(value, Optional):
         value = value.value
     if type(value) is list and type(key) is int and 0 <= key < len(value):

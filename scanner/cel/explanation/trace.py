@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import exact
 from scanner.cel.evaluation.frame import MISSING
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax.tree import Literal, Node
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ class _Recorder:
         """The note of the whole expression; None before its evaluation."""
         return next(iter(self._open[0].parts), None)
 
-    def around(self, node: Node, evaluate: Evaluate) -> Evaluate:
+    def take_notes(self, node: Node, evaluate: Evaluate) -> Evaluate:
         """Return a closure that evaluates a node and notes the value, at most `MOST_NOTES` times in all."""
 
         def noting(frame: Frame) -> Value:
             if self._notes >= MOST_NOTES:
-                return self._unnoted(evaluate, frame)
+                return self._evaluate_only(evaluate, frame)
             self._notes += 1
             note = Note(node)
             self._open[-1].parts.append(note)
@@ -85,7 +85,7 @@ class _Recorder:
 
         return noting
 
-    def _unnoted(self, evaluate: Evaluate, frame: Frame) -> Value:
+    def _evaluate_only(self, evaluate: Evaluate, frame: Frame) -> Value:
         """Evaluate only; the open notes become incomplete."""
         if not self._steps:
             for note in self._open:
@@ -109,8 +109,8 @@ class Noting:
         self.chains: dict[int, tuple[Node, list[Node | str]]] = {}
         self.texts: dict[int, str] = {}
         self._recorder = _Recorder()
-        around = self._recorder.around
-        self._planned = with_room(
+        around = self._recorder.take_notes
+        self._planned = run_with_room(
             lambda: exact.plan(analysis.root, analysis.checked, analysis.folded, analysis.environment, around)
         )
 
@@ -127,13 +127,13 @@ class Noting:
             with suppress(EvaluationError):
                 planned.evaluate([*roots, *[None] * (planned.size - len(roots))])
 
-        with_room(evaluate)
+        run_with_room(evaluate)
         first = recorder.first or Note(self.analysis.root, TookTooLong(), complete=False)
         recorder.begin()
         return first
 
 
 @lru_cache(maxsize=4096)
-def noting(analysis: Analysis) -> Noting:
+def plan_notes(analysis: Analysis) -> Noting:
     """Return the closures of an expression that take notes, from a cache: they are planned at the first explanation."""
     return Noting(analysis)

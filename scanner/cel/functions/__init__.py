@@ -61,31 +61,31 @@ LIBRARIES: tuple[Library, ...] = (
 
 
 @cache
-def functions_of(version: Version, features: Version, extras: tuple[Library, ...]) -> dict[str, Function]:
+def load_functions(version: Version, features: Version, extras: tuple[Library, ...]) -> dict[str, Function]:
     """Return all functions of a Kubernetes version by name, overloads of several libraries merged.
 
     `features` is the version whose gated libraries may be used; `extras` are libraries of some environments only. Raises
     ValueError where two libraries declare different things of a function.
     """
     merged: dict[str, Function] = {}
-    for library in _libraries(version, features, extras):
+    for library in _list_libraries(version, features, extras):
         for function in library.functions:
             declared = merged.get(function.name)
-            merged[function.name] = function if declared is None else declared.merged(function)
-    return amended.as_of(version, merged)
+            merged[function.name] = function if declared is None else declared.merge(function)
+    return amended.amend_functions(version, merged)
 
 
 @cache
-def macros_of(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand]:
+def load_macros(extras: tuple[Library, ...]) -> dict[tuple[str, int, bool], Expand]:
     """Return the macros that only some environments have, by name, number of arguments and whether it is a member call."""
     return {(name, size, member): expand for library in extras for name, size, member, expand in library.macros}
 
 
 @cache
-def types_of(version: Version, features: Version) -> tuple[Type, ...]:
+def load_types(version: Version, features: Version) -> tuple[Type, ...]:
     """Return the types whose names expressions may use, of the libraries of a Kubernetes version."""
-    return tuple(type_ for library in _libraries(version, features, ()) for type_ in library.types)
+    return tuple(type_ for library in _list_libraries(version, features, ()) for type_ in library.types)
 
 
-def _libraries(version: Version, features: Version, extras: tuple[Library, ...]) -> tuple[Library, ...]:
+def _list_libraries(version: Version, features: Version, extras: tuple[Library, ...]) -> tuple[Library, ...]:
     return (*(library for library in LIBRARIES if library.is_part_of(version, features)), *extras)

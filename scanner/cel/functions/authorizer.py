@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.functions.named_formats import dns1123_label, dns1123_subdomain
+from scanner.cel.functions.declaration import Function, Library, declare_member
+from scanner.cel.functions.named_formats import check_dns1123_label, check_dns1123_subdomain
 from scanner.cel.functions.pricing import (
     LIST_COST,
     ONE,
@@ -24,15 +24,15 @@ from scanner.cel.functions.pricing import (
     Cost,
     Operands,
     Outcome,
-    bounded_by,
-    priced_by,
-    size,
-    tenth,
+    limit_cost,
+    make_price,
+    measure_size,
+    take_tenth,
 )
 from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.strings import WHITE_SPACE
 from scanner.cel.types.type_system import BOOL, STRING, Type, object_type
-from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import Opaque
 
 AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
@@ -43,7 +43,7 @@ DECISION = object_type("kubernetes.authorization.Decision")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AuthorizerSubject:
     """The user of an authorization question."""
 
     username: str
@@ -59,7 +59,7 @@ class Question:
     `field_selector` and `label_selector` are as written, empty for none.
     """
 
-    subject: Subject
+    subject: AuthorizerSubject
     verb: str = ""
     path: str = ""
     group: str = ""
@@ -73,7 +73,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuthorizerAnswer:
     """The answer of the authorizer. An `error` is not an error of the expression; it accompanies a denial."""
 
     allowed: bool
@@ -84,21 +84,21 @@ class Answer:
 class Decider(Protocol):
     """The Protocol of an authorizer."""
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """Return the answer; a failure is its `error`."""
         ...
 
 
-class Remembering:
+class CachingDecider:
     """A decider that forwards each distinct question to another decider once."""
 
     __slots__ = ("_answers", "_decider")
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
-        self._answers: dict[Question, Answer] = {}
+        self._answers: dict[Question, AuthorizerAnswer] = {}
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """Return the first answer to this question; the decider is asked once."""
         answer = self._answers.get(question)
         if answer is None:
@@ -114,7 +114,7 @@ class _Receiver(Opaque):
 
     def equals(self, other: Opaque) -> bool:  # noqa: ARG002 (the operand does not matter)
         """Raise EvaluationError, as upstream does for every two values of this type."""
-        raise no_overload()
+        raise make_no_overload()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +124,7 @@ class Authorizer(_Receiver):
     TYPE: ClassVar[Type] = AUTHORIZER
     GO_TYPE: ClassVar[str] = "library.authorizerVal"
     decider: Decider
-    subject: Subject
+    subject: AuthorizerSubject
 
     def request_resource(
         self, *, group: str, resource: str, subresource: str = "", namespace: str = "", name: str = ""
@@ -171,126 +171,140 @@ class ResourceCheck(_Receiver):
     decider: Decider
     question: Question
 
-    def about(self, **attributes: str) -> ResourceCheck:
+    def narrow(self, **attributes: str) -> ResourceCheck:
         """Return the same question with other attributes, named as the fields of `Question`."""
         return ResourceCheck(self.decider, replace(self.question, **attributes))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision(_Receiver):
+class AuthorizerDecision(_Receiver):
     """An answer."""
 
     TYPE: ClassVar[Type] = DECISION
     GO_TYPE: ClassVar[str] = "library.decisionVal"
-    answer: Answer
+    answer: AuthorizerAnswer
 
 
-def _path(authorizer: Authorizer, path: str) -> PathCheck:
+def _make_path_check(authorizer: Authorizer, path: str) -> PathCheck:
     if not path.strip(WHITE_SPACE):
         raise EvaluationError("path must not be empty")
     return PathCheck(authorizer.decider, Question(authorizer.subject, path=path))
 
 
-def _group(authorizer: Authorizer, group: str) -> GroupCheck:
+def _make_group_check(authorizer: Authorizer, group: str) -> GroupCheck:
     return GroupCheck(authorizer.decider, Question(authorizer.subject, group=group, version="*"))
 
 
-def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
-    if dns1123_subdomain(name):
+def _make_service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    if check_dns1123_subdomain(name):
         raise EvaluationError("Invalid service account name")
-    if dns1123_label(namespace):
+    if check_dns1123_label(namespace):
         raise EvaluationError("Invalid service account namespace")
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    return Authorizer(authorizer.decider, Subject(f"system:serviceaccount:{namespace}:{name}", groups))
+    return Authorizer(authorizer.decider, AuthorizerSubject(f"system:serviceaccount:{namespace}:{name}", groups))
 
 
-def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
+def _make_resource_check(check: GroupCheck, resource: str) -> ResourceCheck:
     if not resource.strip(WHITE_SPACE):
         raise EvaluationError("resource must not be empty")
     return ResourceCheck(check.decider, replace(check.question, resource=resource))
 
 
-def _check(check: PathCheck | ResourceCheck, verb: str) -> Decision:
-    return Decision(check.decider.decide(replace(check.question, verb=verb)))
+def _check(check: PathCheck | ResourceCheck, verb: str) -> AuthorizerDecision:
+    return AuthorizerDecision(check.decider.decide(replace(check.question, verb=verb)))
 
 
-def _allowed(decision: Decision) -> bool:
+def _is_allowed(decision: AuthorizerDecision) -> bool:
     return decision.answer.allowed
 
 
-def _narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
-    overload = member(
+def _declare_narrowing(name: str, attribute: str, id_: str, cost: Cost = ONE) -> Function:
+    overload = declare_member(
         id_,
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
-        lambda check, text: check.about(**{attribute: text}),
+        lambda check, text: check.narrow(**{attribute: text}),
     )
     return Function(name, (overload,), cost=cost, result=nothing)
 
 
 _CHECK_COST = 350_000
-_CHECK = Cost(priced_by(lambda _arguments, _result: _CHECK_COST), bounded_by(_CHECK_COST))
+_CHECK = Cost(make_price(lambda _arguments, _result: _CHECK_COST), limit_cost(_CHECK_COST))
 _REQUIREMENT_COST = LIST_COST + STRUCT_COST
 
 
-def _selected(arguments: Arguments, _result: Outcome) -> int:
-    length = size(arguments[1])
-    return LIST_COST + tenth(length) + math.ceil(math.ceil(length * 0.5) * float(_REQUIREMENT_COST))
+def _price_selector(arguments: Arguments, _result: Outcome) -> int:
+    length = measure_size(arguments[1])
+    return LIST_COST + take_tenth(length) + math.ceil(math.ceil(length * 0.5) * float(_REQUIREMENT_COST))
 
 
-def _bound_of_selecting(operands: Operands) -> float:
+def _bound_selector(operands: Operands) -> float:
     return LIST_COST + operands[1].read + _REQUIREMENT_COST * (operands[1].extent.span / 2 + 1)
 
 
-_SELECTING = Cost(priced_by(_selected), _bound_of_selecting)
+_SELECTING = Cost(make_price(_price_selector), _bound_selector)
 
 LIBRARY = Library(
     "kubernetes.authz",
     (
         Function(
-            "path", (member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),), cost=ONE, result=nothing
+            "path",
+            (declare_member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _make_path_check),),
+            cost=ONE,
+            result=nothing,
         ),
         Function(
-            "group", (member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),), cost=ONE, result=nothing
+            "group",
+            (declare_member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _make_group_check),),
+            cost=ONE,
+            result=nothing,
         ),
         Function(
             "serviceAccount",
-            (member("authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _service_account),),
+            (
+                declare_member(
+                    "authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _make_service_account
+                ),
+            ),
             cost=ONE,
             result=nothing,
         ),
         Function(
             "resource",
-            (member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),),
+            (declare_member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _make_resource_check),),
             cost=ONE,
             result=nothing,
         ),
-        _narrowing("subresource", "subresource", "resourcecheck_subresource"),
-        _narrowing("namespace", "namespace", "resourcecheck_namespace"),
-        _narrowing("name", "name", "resourcecheck_name"),
+        _declare_narrowing("subresource", "subresource", "resourcecheck_subresource"),
+        _declare_narrowing("namespace", "namespace", "resourcecheck_namespace"),
+        _declare_narrowing("name", "name", "resourcecheck_name"),
         Function(
             "check",
             (
-                member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
-                member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
+                declare_member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
+                declare_member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION, _check),
             ),
             cost=_CHECK,
             result=nothing,
         ),
         Function(
             "errored",
-            (member("decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None),),
+            (
+                declare_member(
+                    "decision_errored", (DECISION,), BOOL, lambda decision: decision.answer.error is not None
+                ),
+            ),
             cost=ONE,
         ),
         Function(
             "error",
-            (member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
+            (declare_member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error or ""),),
             cost=ONE,
         ),
-        Function("allowed", (member("decision_allowed", (DECISION,), BOOL, _allowed),), cost=ONE),
+        Function("allowed", (declare_member("decision_allowed", (DECISION,), BOOL, _is_allowed),), cost=ONE),
         Function(
             "reason",
-            (member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
+            (declare_member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),),
             cost=ONE,
         ),
     ),
@@ -299,7 +313,7 @@ LIBRARY = Library(
 SELECTORS = Library(
     "kubernetes.authzSelectors",
     tuple(
-        _narrowing(name, attribute, id_, _SELECTING)
+        _declare_narrowing(name, attribute, id_, _SELECTING)
         for name, attribute, id_ in (
             ("fieldSelector", "field_selector", "authorizer_fieldselector"),
             ("labelSelector", "label_selector", "authorizer_labelselector"),

@@ -11,8 +11,8 @@ from typing import ClassVar
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
-from scanner.cel.functions.ip import IP, Address
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
+from scanner.cel.functions.ip import IP, IPAddress
 from scanner.cel.functions.pricing import (
     CONVERTED,
     ONE,
@@ -22,16 +22,16 @@ from scanner.cel.functions.pricing import (
     Cost,
     Operands,
     Outcome,
-    bound_of_reading_all,
-    priced_by,
-    size,
-    tenth,
+    bound_reads,
+    make_price,
+    measure_size,
+    take_tenth,
 )
-from scanner.cel.functions.python_forms import Form
+from scanner.cel.functions.python_forms import PlainForm
 from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
-from scanner.cel.values.runtime import no_overload
-from scanner.cel.values.text import quoted
+from scanner.cel.values.runtime import make_no_overload
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Opaque
 
 CIDR = opaque("net.CIDR")
@@ -48,7 +48,7 @@ class Prefix(Opaque):
     EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "netip.Prefix"
 
-    def __init__(self, address: Address, length: int) -> None:
+    def __init__(self, address: IPAddress, length: int) -> None:
         self.address = address
         self.length = length
 
@@ -77,7 +77,7 @@ class BadPrefix(Exception):
     """A text that netip does not accept as a prefix."""
 
     def __init__(self, text: str, message: str) -> None:
-        super().__init__(f"netip.ParsePrefix({quoted(text)}): {message}")
+        super().__init__(f"netip.ParsePrefix({quote(text)}): {message}")
 
 
 def _parse_prefix(text: str) -> Prefix:
@@ -95,7 +95,7 @@ def _parse_prefix(text: str) -> Prefix:
         or (len(bits) > 1 and bits.startswith("0"))
         or len(bits) > len(str(2**63))
     ):
-        raise BadPrefix(text, f"bad bits after slash: {quoted(bits)}")
+        raise BadPrefix(text, f"bad bits after slash: {quote(bits)}")
     if int(bits) > _WIDTHS[address.version]:
         raise BadPrefix(text, "prefix length out of range")
     return Prefix(address, int(bits))
@@ -111,7 +111,7 @@ def parse(text: str) -> Prefix:
     except BadPrefix as bad:
         raise EvaluationError(f"{_CONVERSION}{_CONVERSION}{bad}") from None
     if ip.is_mapped(prefix.address):
-        raise EvaluationError(f"{_CONVERSION}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        raise EvaluationError(f"{_CONVERSION}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return prefix
 
 
@@ -123,7 +123,7 @@ def _is_cidr(text: str) -> bool:
     return True
 
 
-def _contains_ip(prefix: Prefix, address: Address) -> bool:
+def _contains_ip(prefix: Prefix, address: IPAddress) -> bool:
     if prefix.address.version != address.version:
         return False
     return prefix.network(prefix.length) == Prefix(address, prefix.length).network(prefix.length)
@@ -134,7 +134,7 @@ def _contains_ip_text(prefix: Prefix, text: str) -> bool:
     try:
         address = ip.parse(text)
     except EvaluationError:
-        raise no_overload() from None
+        raise make_no_overload() from None
     return _contains_ip(prefix, address)
 
 
@@ -146,31 +146,31 @@ def _contains_cidr_text(prefix: Prefix, text: str) -> bool:
     return _contains_cidr(prefix, parse(text))
 
 
-def masked(prefix: Prefix) -> Prefix:
+def mask(prefix: Prefix) -> Prefix:
     """Return a network with its host bits cleared."""
     width = _WIDTHS[prefix.address.version]
     number = prefix.network(prefix.length) << (width - prefix.length)
-    return Prefix(Address(prefix.address.version, number), prefix.length)
+    return Prefix(IPAddress(prefix.address.version, number), prefix.length)
 
 
-def _containing_ip(arguments: Arguments, _result: Outcome) -> int:
-    return tenth(2 * size(arguments[0]))
+def _price_contains_ip(arguments: Arguments, _result: Outcome) -> int:
+    return take_tenth(2 * measure_size(arguments[0]))
 
 
-def _containing_ip_text(arguments: Arguments, result: Outcome) -> int:
-    return _containing_ip(arguments, result) + tenth(size(arguments[1]))
+def _price_contains_ip_text(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_ip(arguments, result) + take_tenth(measure_size(arguments[1]))
 
 
-def _containing_cidr(arguments: Arguments, result: Outcome) -> int:
-    return _containing_ip(arguments, result) + tenth(size(arguments[0])) + 1
+def _price_contains_cidr(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_ip(arguments, result) + take_tenth(measure_size(arguments[0])) + 1
 
 
-def _containing_cidr_text(arguments: Arguments, result: Outcome) -> int:
-    return _containing_cidr(arguments, result) + tenth(size(arguments[1]))
+def _price_contains_cidr_text(arguments: Arguments, result: Outcome) -> int:
+    return _price_contains_cidr(arguments, result) + take_tenth(measure_size(arguments[1]))
 
 
-def _bound_of_containing(operands: Operands) -> float:
-    return 16 + 3 * bound_of_reading_all(operands)
+def _bound_contains(operands: Operands) -> float:
+    return 16 + 3 * bound_reads(operands)
 
 
 LIBRARY = Library(
@@ -180,47 +180,49 @@ LIBRARY = Library(
         Function(
             "containsIP",
             (
-                member(
+                declare_member(
                     "cidr_contains_ip_string",
                     (CIDR, STRING),
                     BOOL,
                     _contains_ip_text,
-                    price=priced_by(_containing_ip_text),
+                    price=make_price(_price_contains_ip_text),
                 ),
-                member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
+                declare_member("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
             ),
-            cost=Cost(priced_by(_containing_ip), _bound_of_containing),
+            cost=Cost(make_price(_price_contains_ip), _bound_contains),
             only_reads=True,
         ),
         Function(
             "containsCIDR",
             (
-                member(
+                declare_member(
                     "cidr_contains_cidr_string",
                     (CIDR, STRING),
                     BOOL,
                     _contains_cidr_text,
-                    price=priced_by(_containing_cidr_text),
+                    price=make_price(_price_contains_cidr_text),
                 ),
-                member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
+                declare_member("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
             ),
-            cost=Cost(priced_by(_containing_cidr), _bound_of_containing),
+            cost=Cost(make_price(_price_contains_cidr), _bound_contains),
             only_reads=True,
         ),
         Function(
             "ip",
-            (member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address, price=UNIT),),
+            (declare_member("cidr_ip", (CIDR,), IP, lambda prefix: prefix.address, price=UNIT),),
             cost=READ,
             result=parts,
             parses=True,
         ),
         Function(
             "prefixLength",
-            (member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),),
+            (declare_member("cidr_prefix_length", (CIDR,), INT, lambda prefix: prefix.length),),
             cost=ONE,
             only_reads=True,
         ),
-        Function("masked", (member("cidr_masked", (CIDR,), CIDR, masked),), cost=ONE, result=parts, only_reads=True),
+        Function(
+            "masked", (declare_member("cidr_masked", (CIDR,), CIDR, mask),), cost=ONE, result=parts, only_reads=True
+        ),
         Function("isCIDR", (Overload("is_cidr", (STRING,), BOOL, _is_cidr),), cost=READ),
         Function(
             "string",
@@ -229,7 +231,7 @@ LIBRARY = Library(
             result=text,
             flow=ArgumentFlow.CARRIES,
             folds=True,
-            python=Form.TEXT,
+            python=PlainForm.TEXT,
         ),
     ),
     types=(CIDR,),

@@ -12,7 +12,7 @@ from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, Overload
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.types.type_system import A, B, map_of
-from scanner.cel.values.runtime import printed
+from scanner.cel.values.runtime import print_value
 from scanner.cel.values.values import KeyedMap, Value
 
 _MAP = map_of(A, B)
@@ -21,7 +21,7 @@ _MAP = map_of(A, B)
 def insert(target: KeyedMap, key: Value, value: Value) -> None:
     """Add an entry to a map. Raises EvaluationError if its key is taken."""
     if not target.insert(key, value):
-        raise EvaluationError(f"insert failed: key {printed(key)} already exists")
+        raise EvaluationError(f"insert failed: key {print_value(key)} already exists")
 
 
 def _insert(target: KeyedMap, key: Value, value: Value) -> Value:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Cost, Price
     from scanner.cel.functions.python_forms import PythonForm
     from scanner.cel.functions.result_sizes import ResultSize
-    from scanner.cel.releases import Change, Version
+    from scanner.cel.releases import ReleaseChange, Version
     from scanner.cel.syntax.macros import Macro
     from scanner.cel.types.type_system import Type
     from scanner.cel.values.values import Value
@@ -70,13 +70,13 @@ class Overload:
     price: Price | None = None
     tracker: Tracker | None = None
 
-    def free_types(self) -> tuple[Type, ...]:
+    def list_free_types(self) -> tuple[Type, ...]:
         """Return the type parameters of the signature, without repetition."""
-        return _free_types((*self.arguments, self.result))
+        return _list_free_types((*self.arguments, self.result))
 
     def accepts(self, values: tuple[Value, ...]) -> bool:
         """Return whether the arguments have the declared run-time types."""
-        return len(values) == len(self.arguments) and all(map(assignable_at_run_time, self.arguments, values))
+        return len(values) == len(self.arguments) and all(map(is_assignable_at_run_time, self.arguments, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Function:
     parses: bool = False
     only_reads: bool = False
 
-    def merged(self, other: Function) -> Function:
+    def merge(self, other: Function) -> Function:
         """Return this function with another library's overloads added.
 
         Raises `ValueError` where the libraries declare different things of the function.
@@ -122,35 +122,35 @@ class Function:
             raise ValueError(message)
         return replace(self, overloads=(*self.overloads, *other.overloads))
 
-    def runner(self, overload_ids: tuple[str, ...]) -> Run:
+    def find_run(self, overload_ids: tuple[str, ...]) -> Run:
         """Return the implementation of a call with these candidate overloads; it raises EvaluationError for other arguments."""
         if self.shared is not None:
-            return self._shared_runner(self.shared)
+            return self._guard_shared(self.shared)
         if len(overload_ids) == 1:
-            return self._single_runner(next(overload for overload in self.overloads if overload.id == overload_ids[0]))
+            return self._guard_single(next(overload for overload in self.overloads if overload.id == overload_ids[0]))
         return self._dispatch
 
-    def resolved(self, overload_ids: tuple[str, ...]) -> Overload | None:
+    def find_overload(self, overload_ids: tuple[str, ...]) -> Overload | None:
         """Return the overload of a call with these candidates; None where several are possible."""
         if len(overload_ids) != 1:
             return None
         return next((overload for overload in self.overloads if overload.id == overload_ids[0]), None)
 
-    def unguarded(self, overload_ids: tuple[str, ...]) -> Run | None:
+    def find_unguarded_run(self, overload_ids: tuple[str, ...]) -> Run | None:
         """Return the implementation of a call's overload without checks, for arguments that certainly have its types.
 
         None where several overloads are possible, and for an overload without an implementation of its own.
         """
-        overload = self.resolved(overload_ids)
+        overload = self.find_overload(overload_ids)
         return None if overload is None else overload.run
 
     def price(self, overload_ids: tuple[str, ...], version: Version) -> Price | None:
         """Return the price of a call with these candidate overloads in a Kubernetes release; None: it costs 1."""
-        overload = self.resolved(overload_ids)
-        own = None if overload is None or overload.price is None else overload.price.as_of(version)
-        return own if own is not None or self.cost is None else self.cost.price.as_of(version)
+        overload = self.find_overload(overload_ids)
+        own_price = None if overload is None or overload.price is None else overload.price.price_in(version)
+        return own_price if own_price is not None or self.cost is None else self.cost.price.price_in(version)
 
-    def _shared_runner(self, shared: Run) -> Run:
+    def _guard_shared(self, shared: Run) -> Run:
         operands = self.operands
         if operands is None:
             return shared
@@ -164,7 +164,7 @@ class Function:
 
         return run
 
-    def _single_runner(self, overload: Overload) -> Run:
+    def _guard_single(self, overload: Overload) -> Run:
         run = overload.run
         if run is None or not self.guarded:
             return run or self._dispatch
@@ -172,7 +172,7 @@ class Function:
         def guarded(*values: Value) -> Value:
             if overload.accepts(values):
                 return run(*values)
-            raise self._no_overload(values)
+            raise self._make_no_overload(values)
 
         return guarded
 
@@ -180,30 +180,30 @@ class Function:
         for overload in self.overloads:
             if overload.run is not None and (not self.guarded or overload.accepts(values)):
                 return overload.run(*values)
-        raise self._no_overload(values)
+        raise self._make_no_overload(values)
 
-    def _no_overload(self, values: tuple[Value, ...]) -> EvaluationError:
+    def _make_no_overload(self, values: tuple[Value, ...]) -> EvaluationError:
         names = ", ".join(type_of(value).name for value in values)
         return EvaluationError(f"no such overload: {self.name}({names})")
 
 
 @cache
-def _free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
+def _list_free_types(types: tuple[Type, ...]) -> tuple[Type, ...]:
     parameters: dict[Type, None] = {}
     for type_ in types:
         if type_.family == "parameter":
             parameters[type_] = None
-        parameters.update(dict.fromkeys(_free_types(type_.parameters)))
+        parameters.update(dict.fromkeys(_list_free_types(type_.parameters)))
     return tuple(parameters)
 
 
-def assignable_at_run_time(declared: Type, value: Value) -> bool:
+def is_assignable_at_run_time(declared: Type, value: Value) -> bool:
     """Return whether a value may be an argument of a declared type; of lists and maps the first entry decides."""
     match declared.family:
         case "dyn" | "any" | "parameter":
             return True
         case "list":
-            return type(value) is list and (not value or assignable_at_run_time(declared.parameters[0], value[0]))
+            return type(value) is list and (not value or is_assignable_at_run_time(declared.parameters[0], value[0]))
         case "map":
             return _is_map_of(declared, value)
         case _:
@@ -214,13 +214,13 @@ def _is_map_of(declared: Type, value: Value) -> bool:
     if type(value) is not dict and type(value) is not KeyedMap:
         return False
     for key, item in value.items():
-        return assignable_at_run_time(declared.parameters[0], key) and assignable_at_run_time(
+        return is_assignable_at_run_time(declared.parameters[0], key) and is_assignable_at_run_time(
             declared.parameters[1], item
         )
     return True
 
 
-def member(
+def declare_member(
     id_: str,
     arguments: tuple[Type, ...],
     result: Type,
@@ -247,8 +247,8 @@ class Library:
     functions: tuple[Function, ...]
     types: tuple[Type, ...] = ()
     since: Version = (1, 0)
-    brought_by: Change | None = None
-    ended_by: Change | None = None
+    brought_by: ReleaseChange | None = None
+    ended_by: ReleaseChange | None = None
     gated: bool = True
     macros: tuple[Macro, ...] = ()
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
-from scanner.cel.functions.pricing import PRINTING, TRAVERSED, UNIT, Cost, Operands, bound_of_printing
+from scanner.cel.functions.declaration import Function, Library, declare_member
+from scanner.cel.functions.pricing import PRINTING, TRAVERSED, UNIT, Cost, Operands, bound_print
 from scanner.cel.functions.result_sizes import ESCAPED
 from scanner.cel.syntax.tree import Literal
-from scanner.cel.types.type_system import DYN, STRING, Type, as_first_named, list_of
+from scanner.cel.types.type_system import DYN, STRING, Type, list_of, name_optionals_as_before
 from scanner.cel.values import conversions, times
 from scanner.cel.values.extent import BOUNDLESS, SizeBound
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Duration, KeyedMap, Optional, Timestamp, UInt, Value, type_of
 
 DEFAULT_PRECISION = 6
@@ -72,18 +72,18 @@ def interpolate(template: str, clause: Clause, reject_missing: Callable[[int], N
             raise BadFormat("unexpected end of string")
         if argument >= size:
             raise BadFormat(f"index {argument} out of range")
-        verb, precision, position = _clause(template, percent + 1)
+        verb, precision, position = _read_clause(template, percent + 1)
         out.append(clause(argument, verb, precision))
         argument += 1
     out.append(template[position:])
     return "".join(out), argument
 
 
-def _clause(template: str, position: int) -> tuple[str, int | None, int]:
+def _read_clause(template: str, position: int) -> tuple[str, int | None, int]:
     """Return verb and precision of a clause and where it ends."""
     precision = None
     if template[position] == ".":
-        precision, position = _precision(template, position + 1)
+        precision, position = _read_precision(template, position + 1)
     verb = template[position]
     if verb not in COMPLAINTS:
         shown = verb if verb.isascii() else chr(verb.encode()[0])
@@ -97,7 +97,7 @@ _BYTE, _SHORT = 1 << 8, 1 << 16
 _NO_VERB = "%!(NOVERB)"
 
 
-def _precision(template: str, position: int) -> tuple[int, int]:
+def _read_precision(template: str, position: int) -> tuple[int, int]:
     problem = "could not parse formatting clause: error while parsing precision: "
     end = position
     while end < len(template) and template[end] in "0123456789":
@@ -132,73 +132,73 @@ def _format(template: str, arguments: list[Value], printers: Mapping[str, Printe
         raise EvaluationError(str(bad)) from None
 
 
-def complaint(verb: str, type_name: str) -> BadFormat:
+def make_type_error(verb: str, type_name: str) -> BadFormat:
     """Return the error of a clause that does not take values of a type."""
     return BadFormat(f"{COMPLAINTS[verb]}, was given {type_name}")
 
 
-def _refused(verb: str, value: Value) -> BadFormat:
-    return complaint(verb, type_of(value).name)
+def _make_refusal(verb: str, value: Value) -> BadFormat:
+    return make_type_error(verb, type_of(value).name)
 
 
 # --- %s
 
 
-def _string(value: Value, precision: int | None = None) -> str:
+def _print_string(value: Value, precision: int | None = None) -> str:
     del precision
     if value is None:
         return "null"
     if type(value) is list:
-        return _list(value)
+        return _print_list(value)
     if type(value) is dict or type(value) is KeyedMap:
-        return _map(value)
+        return _print_map(value)
     if type(value) is Type:
         return value.name
     try:
         return str(conversions.to_string(value))
     except EvaluationError as error:
         if type(value) is bytes:
-            raise BadFormat(f"could not convert argument {quoted(str(error))} to string") from None
-        raise _refused("s", value) from None
+            raise BadFormat(f"could not convert argument {quote(str(error))} to string") from None
+        raise _make_refusal("s", value) from None
 
 
-def _list(values: list[Value]) -> str:
-    return f"[{', '.join(map(_nested, values))}]"
+def _print_list(values: list[Value]) -> str:
+    return f"[{', '.join(map(_print_nested, values))}]"
 
 
-def _map(value: dict[str, Value] | KeyedMap) -> str:
-    entries = sorted((_key(key), _nested(item)) for key, item in value.items())
+def _print_map(value: dict[str, Value] | KeyedMap) -> str:
+    entries = sorted((_print_key(key), _print_nested(item)) for key, item in value.items())
     return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
 
 
-def _key(key: Value) -> str:
+def _print_key(key: Value) -> str:
     if type(key) is str:
-        return quoted(key)
+        return quote(key)
     if type(key) in (bool, int, UInt):
-        return _string(key)
+        return _print_string(key)
     raise BadFormat(f"no formatting function for map key of type {type_of(key).name}")
 
 
-def _nested(value: Value) -> str:
+def _print_nested(value: Value) -> str:
     """Return a value inside a list or map: as a literal."""
     match value:
         case str():
-            return quoted(value)
+            return quote(value)
         case bytes():
-            return f"b{quoted(_string(value))}"
+            return f"b{quote(_print_string(value))}"
         case float():
-            return f"{value:.6f}" if math.isfinite(value) else quoted(_not_finite(value))
+            return f"{value:.6f}" if math.isfinite(value) else quote(_print_not_finite(value))
         case Timestamp():
-            return f"timestamp({quoted(times.printed(value))})"
+            return f"timestamp({quote(times.print_timestamp(value))})"
         case Duration():
-            return f"duration({quoted(conversions.duration_text(value))})"
+            return f"duration({quote(conversions.write_duration(value))})"
         case None | bool() | int() | list() | dict() | KeyedMap() | Type():
-            return _string(value)
+            return _print_string(value)
         case _:
             raise BadFormat(f"no formatting function for {type_of(value).name}")
 
 
-def _not_finite(value: float) -> str:
+def _print_not_finite(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "+Inf" if value > 0 else "-Inf"
@@ -207,58 +207,58 @@ def _not_finite(value: float) -> str:
 # --- numbers
 
 
-def _decimal(value: Value, precision: int | None) -> str:
+def _print_decimal(value: Value, precision: int | None) -> str:
     del precision
     if type(value) is int or type(value) is UInt:
         return str(int(value))
-    raise _refused("d", value)
+    raise _make_refusal("d", value)
 
 
-def _number(value: Value, verb: str) -> float:
+def _require_number(value: Value, verb: str) -> float:
     if type(value) is float:
         return value
     if type(value) is str and value in _NAMED_NUMBERS:
         return _NAMED_NUMBERS[value]
-    raise _refused(verb, value)
+    raise _make_refusal(verb, value)
 
 
-def _fixed(value: Value, precision: int | None) -> str:
-    number = _number(value, "f")
+def _print_fixed(value: Value, precision: int | None) -> str:
+    number = _require_number(value, "f")
     if not math.isfinite(number):
-        return _infinity(number)
+        return _print_infinity(number)
     digits = DEFAULT_PRECISION if precision is None else precision
     return _NO_VERB if digits // 10 > _LARGEST_PRECISION else f"{number or 0.0:,.{digits % _BYTE}f}"
 
 
-def _scientific(value: Value, precision: int | None, gap: str = "") -> str:
+def _print_scientific(value: Value, precision: int | None, gap: str = "") -> str:
     """Print a mantissa of six decimals; upstream uses the precision as a width."""
-    number = _number(value, "e")
+    number = _require_number(value, "e")
     width = DEFAULT_PRECISION if precision is None else precision % _SHORT
     if precision is not None and precision // 10 > _LARGEST_PRECISION:
         return _NO_VERB
     if not math.isfinite(number):
-        return _infinity(number).rjust(width)
+        return _print_infinity(number).rjust(width)
     mantissa, _, exponent = f"{number or 0.0:.6e}".partition("e")
     power = exponent.lstrip("+").translate(_SUPERSCRIPTS)
     return f"{mantissa}{gap}\u00d7{gap}10{power}".rjust(width)
 
 
-def _infinity(number: float) -> str:
+def _print_infinity(number: float) -> str:
     if math.isnan(number):
         return "NaN"
     return "\u221e" if number > 0 else "-\u221e"
 
 
-def _binary(value: Value, precision: int | None) -> str:
+def _print_binary(value: Value, precision: int | None) -> str:
     del precision
     if type(value) is bool:
         return "1" if value else "0"
     if type(value) is int or type(value) is UInt:
         return f"{value:b}"
-    raise _refused("b", value)
+    raise _make_refusal("b", value)
 
 
-def _hexadecimal(value: Value, precision: int | None) -> str:
+def _print_hexadecimal(value: Value, precision: int | None) -> str:
     del precision
     if type(value) is str:
         return value.encode().hex()
@@ -266,64 +266,64 @@ def _hexadecimal(value: Value, precision: int | None) -> str:
         return value.hex()
     if type(value) is int or type(value) is UInt:
         return f"{value:x}"
-    raise _refused("x", value)
+    raise _make_refusal("x", value)
 
 
-def _octal(value: Value, precision: int | None) -> str:
+def _print_octal(value: Value, precision: int | None) -> str:
     del precision
     if type(value) is int or type(value) is UInt:
         return f"{value:o}"
-    raise _refused("o", value)
+    raise _make_refusal("o", value)
 
 
 _PRINTERS: dict[str, Printer] = {
-    "s": _string,
-    "d": _decimal,
-    "f": _fixed,
-    "e": _scientific,
-    "b": _binary,
-    "x": _hexadecimal,
-    "X": lambda value, precision: _hexadecimal(value, precision).upper(),
-    "o": _octal,
+    "s": _print_string,
+    "d": _print_decimal,
+    "f": _print_fixed,
+    "e": _print_scientific,
+    "b": _print_binary,
+    "x": _print_hexadecimal,
+    "X": lambda value, precision: _print_hexadecimal(value, precision).upper(),
+    "o": _print_octal,
 }
 
 _NARROW_SPACE = "\u202f"
-_SPACED = {**_PRINTERS, "e": lambda value, precision: _scientific(value, precision, _NARROW_SPACE)}
+_SPACED = {**_PRINTERS, "e": lambda value, precision: _print_scientific(value, precision, _NARROW_SPACE)}
 
 
-def with_spaced_powers(template: str, arguments: list[Value]) -> str:
+def format_before_1_33(template: str, arguments: list[Value]) -> str:
     """Return the formatted text as releases before 1.33 print it. Raises EvaluationError as `format` does."""
     return _format(template, arguments, _SPACED)
 
 
-def with_first_names(template: str, arguments: list[Value]) -> str:
+def format_before_1_31(template: str, arguments: list[Value]) -> str:
     """Return the formatted text as releases before 1.31 print it: optionals have the name that they had first.
 
     Raises EvaluationError as `format` does.
     """
-    return _format(template, [_first_named(argument) for argument in arguments], _FIRST_NAMED)
+    return _format(template, [_rename_optionals(argument) for argument in arguments], _FIRST_NAMED)
 
 
-def _naming_optionals(verb: str, printer: Printer) -> Printer:
+def _name_optionals_as_before(verb: str, printer: Printer) -> Printer:
     """Return a printer that calls optionals by the name that they had first."""
 
     def printed(value: Value, precision: int | None) -> str:
         if type(value) is Optional:
-            raise complaint(verb, as_first_named(type_of(value)).name)
+            raise make_type_error(verb, name_optionals_as_before(type_of(value)).name)
         return printer(value, precision)
 
     return printed
 
 
-_FIRST_NAMED = {verb: _naming_optionals(verb, printer) for verb, printer in _SPACED.items()}
+_FIRST_NAMED = {verb: _name_optionals_as_before(verb, printer) for verb, printer in _SPACED.items()}
 
 
-def _first_named(value: Value) -> Value:
+def _rename_optionals(value: Value) -> Value:
     if type(value) is Type:
-        return as_first_named(value)
+        return name_optionals_as_before(value)
     if type(value) is list:
-        return [_first_named(part) for part in value]
-    return {key: _first_named(part) for key, part in value.items()} if type(value) is dict else value
+        return [_rename_optionals(part) for part in value]
+    return {key: _rename_optionals(part) for key, part in value.items()} if type(value) is dict else value
 
 
 _LONG_PRECISION = re.compile(r"\.\d{3}")
@@ -331,13 +331,13 @@ _LONGEST_NUMBER = 512.0
 """Characters of a number that is printed with a precision of two digits."""
 
 
-def _formatted(operands: Operands) -> SizeBound:
+def _bound_result(operands: Operands) -> SizeBound:
     template, arguments = operands
-    written = template.node.value if isinstance(template.node, Literal) else None
-    if type(written) is not str or _LONG_PRECISION.search(written):
+    template_text = template.node.value if isinstance(template.node, Literal) else None
+    if type(template_text) is not str or _LONG_PRECISION.search(template_text):
         return BOUNDLESS
     whole = arguments.extent
-    return SizeBound(0.0, len(written) + ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
+    return SizeBound(0.0, len(template_text) + ESCAPED * whole.characters + _LONGEST_NUMBER * (whole.elements + 1))
 
 
 LIBRARY = Library(
@@ -345,9 +345,9 @@ LIBRARY = Library(
     (
         Function(
             "format",
-            (member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
-            cost=Cost(UNIT, bound_of_printing, PRINTING),
-            result=_formatted,
+            (declare_member("string_format", (STRING, list_of(DYN)), STRING, _format, price=TRAVERSED),),
+            cost=Cost(UNIT, bound_print, PRINTING),
+            result=_bound_result,
             in_turn=True,
         ),
     ),

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import CONVERTED, ONE, READ, REWRITTEN
-from scanner.cel.functions.python_forms import Form
+from scanner.cel.functions.python_forms import PlainForm
 from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.types.type_system import BOOL, INT, STRING, Type, opaque
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Opaque, Value
 
 IP = opaque("net.IP")
@@ -31,7 +31,7 @@ _MAPPED_PREFIX = 0xFFFF << 32
 _BROADCAST = 0xFFFFFFFF
 
 
-class Address(Opaque):
+class IPAddress(Opaque):
     """An address: the version, 4 or 6, and its 32 or 128 bits as a number."""
 
     __slots__ = ("number", "version")
@@ -54,7 +54,7 @@ class Address(Opaque):
 
     def equals(self, other: Opaque) -> bool:
         """Return whether version and bits are equal."""
-        return isinstance(other, Address) and self.version == other.version and self.number == other.number
+        return isinstance(other, IPAddress) and self.version == other.version and self.number == other.number
 
     def cost_size(self) -> int:
         """Return the number of bytes of the address."""
@@ -62,18 +62,18 @@ class Address(Opaque):
 
     def map_key(self) -> Hashable:
         """Return the same key for equal addresses."""
-        return (Address, self.version, self.number)
+        return (IPAddress, self.version, self.number)
 
 
 class BadAddress(Exception):
     """A text that netip does not accept as an address."""
 
     def __init__(self, text: str, message: str, at: str = "") -> None:
-        rest = f" (at {quoted(at)})" if at else ""
-        super().__init__(f"ParseAddr({quoted(text)}): {message}{rest}")
+        rest = f" (at {quote(at)})" if at else ""
+        super().__init__(f"ParseAddr({quote(text)}): {message}{rest}")
 
 
-def parse_address(text: str) -> tuple[Address, str]:
+def parse_address(text: str) -> tuple[IPAddress, str]:
     """Return the address of a text and its zone, which may be empty. Raises `BadAddress` for a malformed one.
 
     Mirrors `netip.ParseAddr` of Go.
@@ -81,9 +81,9 @@ def parse_address(text: str) -> tuple[Address, str]:
     for character in text:
         match character:
             case ".":
-                return Address(4, _octets(text, text)), ""
+                return IPAddress(4, _parse_octets(text, text)), ""
             case ":":
-                return _version_six(text)
+                return _parse_version_six(text)
             case "%":
                 raise BadAddress(text, "missing IPv6 address")
             case _:
@@ -91,7 +91,7 @@ def parse_address(text: str) -> tuple[Address, str]:
     raise BadAddress(text, "unable to parse IP")
 
 
-def _octets(text: str, part: str) -> int:
+def _parse_octets(text: str, part: str) -> int:
     """Return the bits of four dotted numbers, `part` of the whole text."""
     fields: list[int] = []
     value = digits = 0
@@ -116,35 +116,35 @@ def _octets(text: str, part: str) -> int:
     return int.from_bytes([*fields, value])
 
 
-def _version_six(text: str) -> tuple[Address, str]:
+def _parse_version_six(text: str) -> tuple[IPAddress, str]:
     rest, percent, zone = text.partition("%")
     if percent and not zone:
         raise BadAddress(text, "zone must be a non-empty string")
     ellipsis = 0 if rest.startswith("::") else None
     rest = rest[2:] if ellipsis is not None else rest
-    groups, ellipsis = ([], 0) if ellipsis is not None and not rest else _groups(text, rest, ellipsis)
+    groups, ellipsis = ([], 0) if ellipsis is not None and not rest else _parse_groups(text, rest, ellipsis)
     if len(groups) < _GROUPS:
         if ellipsis is None:
             raise BadAddress(text, "address string too short")
         groups = [*groups[:ellipsis], *[0] * (_GROUPS - len(groups)), *groups[ellipsis:]]
     elif ellipsis is not None:
         raise BadAddress(text, "the :: must expand to at least one field of zeros")
-    return Address(6, int.from_bytes(b"".join(group.to_bytes(2) for group in groups))), zone
+    return IPAddress(6, int.from_bytes(b"".join(group.to_bytes(2) for group in groups))), zone
 
 
-def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
+def _parse_groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int | None]:
     """Return the groups of 16 bits and the index of the group after the `::`."""
     groups: list[int] = []
     while len(groups) < _GROUPS:
-        digits = _group(text, rest)
+        digits = _parse_group(text, rest)
         if rest[len(digits) :].startswith("."):
-            groups += _embedded(text, rest, len(groups), has_ellipsis=ellipsis is not None)
+            groups += _parse_embedded(text, rest, len(groups), has_ellipsis=ellipsis is not None)
             return groups, ellipsis
         groups.append(int(digits, 16))
         rest = rest[len(digits) :]
         if not rest:
             return groups, ellipsis
-        rest = _after_colon(text, rest)
+        rest = _skip_colon(text, rest)
         if rest.startswith(":"):
             if ellipsis is not None:
                 raise BadAddress(text, "multiple :: in address", rest)
@@ -154,7 +154,7 @@ def _groups(text: str, rest: str, ellipsis: int | None) -> tuple[list[int], int 
     raise BadAddress(text, "trailing garbage after address", rest)
 
 
-def _group(text: str, rest: str) -> str:
+def _parse_group(text: str, rest: str) -> str:
     length = 0
     while length < len(rest) and rest[length] in _HEXADECIMAL:
         if length >= _LONGEST_GROUP:
@@ -165,7 +165,7 @@ def _group(text: str, rest: str) -> str:
     return rest[:length]
 
 
-def _after_colon(text: str, rest: str) -> str:
+def _skip_colon(text: str, rest: str) -> str:
     if not rest.startswith(":"):
         raise BadAddress(text, "unexpected character, want colon", rest)
     if len(rest) == 1:
@@ -173,31 +173,31 @@ def _after_colon(text: str, rest: str) -> str:
     return rest[1:]
 
 
-def _embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[int]:
+def _parse_embedded(text: str, rest: str, before: int, *, has_ellipsis: bool) -> list[int]:
     """Return the two groups of an IPv4 address at the end."""
     if not has_ellipsis and before != _EMBEDDED_AT:
         raise BadAddress(text, "embedded IPv4 address must replace the final 2 fields of the address", rest)
     if before > _EMBEDDED_AT:
         raise BadAddress(text, "too many hex fields to fit an embedded IPv4 at the end of the address", rest)
-    number = _octets(text, rest)
+    number = _parse_octets(text, rest)
     return [number >> 16, number & 0xFFFF]
 
 
-def is_mapped(address: Address) -> bool:
+def is_mapped(address: IPAddress) -> bool:
     """Return whether an IPv6 address represents an IPv4 address."""
     return address.version == 6 and address.number >> 32 == _MAPPED_PREFIX >> 32  # noqa: PLR2004
 
 
-def parse(text: str) -> Address:
+def parse(text: str) -> IPAddress:
     """Return the address of a text; raise `EvaluationError` for a malformed, a zoned or an IPv4-mapped one."""
     try:
         address, zone = parse_address(text)
     except BadAddress as bad:
-        raise EvaluationError(f"IP Address {quoted(text)} parse error during conversion from string: {bad}") from None
+        raise EvaluationError(f"IP Address {quote(text)} parse error during conversion from string: {bad}") from None
     if zone:
-        raise EvaluationError(f"IP address {quoted(text)} with zone value is not allowed")
+        raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
     if is_mapped(address):
-        raise EvaluationError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return address
 
 
@@ -213,26 +213,26 @@ def _is_canonical(text: str) -> bool:
     return str(parse(text)) == text
 
 
-def _is_link_local_multicast(address: Address) -> bool:
+def _is_link_local_multicast(address: IPAddress) -> bool:
     if address.version == 4:  # noqa: PLR2004
         return address.number >> 8 == 0xE00000  # noqa: PLR2004
     return (address.number >> 112) & 0xFF0F == 0xFF02  # noqa: PLR2004
 
 
-def _is_global_unicast(address: Address) -> bool:
+def _is_global_unicast(address: IPAddress) -> bool:
     native = address.native()
     if native.is_unspecified or (address.version == 4 and address.number == _BROADCAST):  # noqa: PLR2004
         return False
     return not (native.is_loopback or native.is_multicast or native.is_link_local)
 
 
-def _about(name: str, id_: str, answer: str) -> Function:
+def _declare_test(name: str, id_: str, answer: str) -> Function:
     """Declare a test that Python's address class has under another name."""
 
-    def run(address: Address) -> Value:
+    def run(address: IPAddress) -> Value:
         return bool(getattr(address.native(), answer))
 
-    return Function(name, (member(id_, (IP,), BOOL, run),), cost=ONE, only_reads=True)
+    return Function(name, (declare_member(id_, (IP,), BOOL, run),), cost=ONE, only_reads=True)
 
 
 LIBRARY = Library(
@@ -240,21 +240,24 @@ LIBRARY = Library(
     (
         Function("ip", (Overload("string_to_ip", (STRING,), IP, parse),), cost=READ, result=parts, parses=True),
         Function(
-            "family", (member("ip_family", (IP,), INT, lambda address: address.version),), cost=ONE, only_reads=True
-        ),
-        Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),), cost=REWRITTEN),
-        _about("isUnspecified", "ip_is_unspecified", "is_unspecified"),
-        _about("isLoopback", "ip_is_loopback", "is_loopback"),
-        Function(
-            "isLinkLocalMulticast",
-            (member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
+            "family",
+            (declare_member("ip_family", (IP,), INT, lambda address: address.version),),
             cost=ONE,
             only_reads=True,
         ),
-        _about("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
+        Function("ip.isCanonical", (Overload("ip_is_canonical", (STRING,), BOOL, _is_canonical),), cost=REWRITTEN),
+        _declare_test("isUnspecified", "ip_is_unspecified", "is_unspecified"),
+        _declare_test("isLoopback", "ip_is_loopback", "is_loopback"),
+        Function(
+            "isLinkLocalMulticast",
+            (declare_member("ip_is_link_local_multicast", (IP,), BOOL, _is_link_local_multicast),),
+            cost=ONE,
+            only_reads=True,
+        ),
+        _declare_test("isLinkLocalUnicast", "ip_is_link_local_unicast", "is_link_local"),
         Function(
             "isGlobalUnicast",
-            (member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
+            (declare_member("ip_is_global_unicast", (IP,), BOOL, _is_global_unicast),),
             cost=ONE,
             only_reads=True,
         ),
@@ -266,7 +269,7 @@ LIBRARY = Library(
             result=text,
             flow=ArgumentFlow.CARRIES,
             folds=True,
-            python=Form.TEXT,
+            python=PlainForm.TEXT,
         ),
     ),
     types=(IP,),

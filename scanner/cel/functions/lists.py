@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Tracker, declare_member
 from scanner.cel.functions.pricing import (
     COMPARING,
     LIST_COST,
@@ -27,7 +27,7 @@ from scanner.cel.functions.pricing import (
     Outcome,
     Price,
     Rule,
-    size,
+    measure_size,
 )
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.releases import PREFIX_COSTS
@@ -60,90 +60,90 @@ _CALL_COST = 1 + LIST_COST
 _SIGN_BIT = 1 << 63
 
 
-def _as_unsigned(number: float) -> int:
+def _convert_to_unsigned(number: float) -> int:
     """Return a float converted to an unsigned number as Go on amd64 does; out of range that is the highest bit."""
     return int(number) % WRAP if -_SIGN_BIT < number < WRAP else _SIGN_BIT
 
 
-def _call(factor: float, length: int) -> int:
-    return (_as_unsigned(float(length) * factor) + _CALL_COST) % WRAP
+def _price_call(factor: float, length: int) -> int:
+    return (_convert_to_unsigned(float(length) * factor) + _CALL_COST) % WRAP
 
 
-def _by_result(_arguments: Arguments, result: Outcome) -> int:
-    return _call(1.0, size(result))
+def _price_result(_arguments: Arguments, result: Outcome) -> int:
+    return _price_call(1.0, measure_size(result))
 
 
-def _numbered(arguments: Arguments, _result: Outcome) -> int:
+def _price_range(arguments: Arguments, _result: Outcome) -> int:
     count = arguments[0]
-    return _call(1.0, max(count, 0) if type(count) is int else 1)
+    return _price_call(1.0, max(count, 0) if type(count) is int else 1)
 
 
-def _numbered_or_refused(arguments: Arguments, result: Outcome) -> int:
+def _price_range_or_error(arguments: Arguments, result: Outcome) -> int:
     """Charge for the list, or for the error in its place."""
-    return _call(1.0, 1) if isinstance(result, EvaluationError) else _numbered(arguments, result)
+    return _price_call(1.0, 1) if isinstance(result, EvaluationError) else _price_range(arguments, result)
 
 
-def _flattened_cost(arguments: Arguments, _result: Outcome) -> int:
+def _price_flatten(arguments: Arguments, _result: Outcome) -> int:
     depth = arguments[1] if len(arguments) > 1 else 1
-    return _call(float(depth) if type(depth) is int else 1.0, size(arguments[0]))
+    return _price_call(float(depth) if type(depth) is int else 1.0, measure_size(arguments[0]))
 
 
-def _flattened_or_refused(arguments: Arguments, result: Outcome) -> int:
+def _price_flatten_or_error(arguments: Arguments, result: Outcome) -> int:
     depth = arguments[1]
     if type(depth) is int and depth < 0:
-        return _call(1.0, size(arguments[0]))
-    return _flattened_cost(arguments, result)
+        return _price_call(1.0, measure_size(arguments[0]))
+    return _price_flatten(arguments, result)
 
 
-def _self_compared(keys: int) -> Rule:
+def _price_self_comparison(keys: int) -> Rule:
     """Return the price of a function that compares each element of one of its arguments with every other element."""
 
     def rule(arguments: Arguments, _result: Outcome) -> int:
         elements = arguments[keys]
-        length = size(elements)
+        length = measure_size(elements)
         if type(elements) is list and elements and type(elements[0]) in (str, bytes):
-            return _call(2.0 + TRAVERSAL, length * length)
-        return _call(2.0, length * length)
+            return _price_call(2.0 + TRAVERSAL, length * length)
+        return _price_call(2.0, length * length)
 
     return rule
 
 
-BY_RESULT = Price(_by_result, late=True)
-FLATTENED = Price(_flattened_cost)
-FLATTENED_OR_REFUSED = Price(_flattened_or_refused).beginning(PREFIX_COSTS, before=FLATTENED)
-NUMBERED = Price(_numbered_or_refused, late=True).beginning(PREFIX_COSTS, before=Price(_numbered))
-SELF_COMPARED = Price(_self_compared(0))
-KEYS_COMPARED = Price(_self_compared(1))
+BY_RESULT = Price(_price_result, late=True)
+FLATTENED = Price(_price_flatten)
+FLATTENED_OR_REFUSED = Price(_price_flatten_or_error).begin_with(PREFIX_COSTS, before=FLATTENED)
+NUMBERED = Price(_price_range_or_error, late=True).begin_with(PREFIX_COSTS, before=Price(_price_range))
+SELF_COMPARED = Price(_price_self_comparison(0))
+KEYS_COMPARED = Price(_price_self_comparison(1))
 
 
-def numbers(operands: Operands) -> SizeBound:
+def size_of_numbers(operands: Operands) -> SizeBound:
     """Return the extent of a list of numbers, whose length is the operand."""
     count = operands[0].number
     return SizeBound(count, 0.0, count)
 
 
-def _bound_of_copying(operands: Operands) -> float:
+def _bound_copy(operands: Operands) -> float:
     return operands[0].extent.span + LIST_COST + 2
 
 
-def _bound_of_numbering(operands: Operands) -> float:
+def _bound_range(operands: Operands) -> float:
     return operands[0].number + LIST_COST + 2
 
 
-def _bound_of_flattening(operands: Operands) -> float:
+def _bound_flatten(operands: Operands) -> float:
     depth = operands[1].number if len(operands) > 1 else 1.0
     return operands[0].extent.span * depth + LIST_COST + 2
 
 
-def _bound_of_sorting(operands: Operands) -> float:
+def _bound_sort(operands: Operands) -> float:
     span = sum(operand.extent.span for operand in operands)
     return 2.1 * span * span + LIST_COST + 2
 
 
-COPIED = Cost(UNIT, _bound_of_copying)
-FLATTENING = Cost(UNIT, _bound_of_flattening)
-NUMBERING = Cost(UNIT, _bound_of_numbering)
-SORTED = Cost(UNIT, _bound_of_sorting)
+COPIED = Cost(UNIT, _bound_copy)
+FLATTENING = Cost(UNIT, _bound_flatten)
+NUMBERING = Cost(UNIT, _bound_range)
+SORTED = Cost(UNIT, _bound_sort)
 
 
 _LIST = list_of(A)
@@ -163,7 +163,7 @@ _ZEROS: dict[Type, Value] = {INT: 0, UINT: UInt(0), DOUBLE: 0.0, DURATION: Durat
 _COMPARABLE_CLASSES = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
 
 
-def _order(left: Value, right: Value) -> int | None:
+def _compare_elements(left: Value, right: Value) -> int | None:
     """Return how two elements compare, or None when they do not."""
     try:
         return equality.order(left, right)
@@ -173,18 +173,18 @@ def _order(left: Value, right: Value) -> int | None:
 
 def _require_comparable(element: Value) -> None:
     if type(element) not in _COMPARABLE_CLASSES:
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
 
 
 def _is_sorted(elements: list[Value]) -> bool:
     for position, element in enumerate(elements):
         _require_comparable(element)
-        if position and _order(elements[position - 1], element) == 1:
+        if position and _compare_elements(elements[position - 1], element) == 1:
             return False
     return True
 
 
-def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
+def _make_sum(zero: Value) -> Callable[[list[Value]], Value]:
     def run(elements: list[Value]) -> Value:
         total = zero
         for element in elements:
@@ -194,19 +194,19 @@ def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
     return run
 
 
-def _extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]:
+def _make_extreme(name: str, replaced_by: int) -> Callable[[list[Value]], Value]:
     """Return `min` or `max`: the kept element is replaced when comparing it with the next gives `replaced_by`."""
 
     def run(elements: list[Value]) -> Value:
         if not elements:
             raise EvaluationError(f"{name} called on empty list")
-        kept = elements[0]
-        _require_comparable(kept)
+        extreme = elements[0]
+        _require_comparable(extreme)
         for element in elements[1:]:
             _require_comparable(element)
-            if _order(kept, element) == replaced_by:
-                kept = element
-        return kept
+            if _compare_elements(extreme, element) == replaced_by:
+                extreme = element
+        return extreme
 
     return run
 
@@ -241,20 +241,20 @@ def _slice(elements: list[Value], start: int, end: int) -> Value:
 def _flatten_one(elements: Value) -> Value:
     if type(elements) is not list:
         raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten()")
-    return _flattened(elements, 1)
+    return _flatten_to_depth(elements, 1)
 
 
 def _flatten(elements: Value, depth: Value) -> Value:
     if type(depth) is not int:
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
     if type(elements) is not list:
         raise EvaluationError(f"no such overload: {type_of(elements).full_name()}.flatten(int)")
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    return _flattened(elements, depth)
+    return _flatten_to_depth(elements, depth)
 
 
-def _flattened(elements: list[Value], depth: int) -> list[Value]:
+def _flatten_to_depth(elements: list[Value], depth: int) -> list[Value]:
     flat = elements
     for _ in range(depth):
         if not any(type(element) is list for element in flat):
@@ -270,7 +270,7 @@ def _includes(container: Value, item: Value) -> bool:
     return _matches(container, item)
 
 
-def range_of(count: int) -> Value:
+def make_range(count: int) -> Value:
     """Return the ints from 0 to before a count; an empty list for a count that is not positive."""
     return [*range(count)]
 
@@ -301,7 +301,7 @@ def _sort_by(elements: list[Value], keys: list[Value]) -> Value:
         raise EvaluationError("list elements must have the same type")
 
     def by_key(left: int, right: int) -> int:
-        return _order(keys[left], keys[right]) or 0
+        return _compare_elements(keys[left], keys[right]) or 0
 
     return [elements[position] for position in sorted(range(len(keys)), key=cmp_to_key(by_key))]
 
@@ -316,7 +316,8 @@ KUBERNETES = Library(
         Function(
             "isSorted",
             _for_each(
-                _COMPARABLE, lambda name, of: member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted)
+                _COMPARABLE,
+                lambda name, of: declare_member(f"list_{name}_is_sorted_bool", (list_of(of),), BOOL, _is_sorted),
             ),
             cost=WALKED,
         ),
@@ -324,7 +325,7 @@ KUBERNETES = Library(
             "sum",
             _for_each(
                 _SUMMABLE,
-                lambda name, of: member(f"list_{name}_sum_{name}", (list_of(of),), of, _sum_from(_ZEROS[of])),
+                lambda name, of: declare_member(f"list_{name}_sum_{name}", (list_of(of),), of, _make_sum(_ZEROS[of])),
             ),
             cost=WALKED,
             result=parts,
@@ -332,7 +333,10 @@ KUBERNETES = Library(
         Function(
             "max",
             _for_each(
-                _COMPARABLE, lambda name, of: member(f"list_{name}_max_{name}", (list_of(of),), of, _extreme("max", -1))
+                _COMPARABLE,
+                lambda name, of: declare_member(
+                    f"list_{name}_max_{name}", (list_of(of),), of, _make_extreme("max", -1)
+                ),
             ),
             cost=WALKED,
             result=parts,
@@ -340,13 +344,16 @@ KUBERNETES = Library(
         Function(
             "min",
             _for_each(
-                _COMPARABLE, lambda name, of: member(f"list_{name}_min_{name}", (list_of(of),), of, _extreme("min", 1))
+                _COMPARABLE,
+                lambda name, of: declare_member(f"list_{name}_min_{name}", (list_of(of),), of, _make_extreme("min", 1)),
             ),
             cost=WALKED,
             result=parts,
         ),
-        Function("indexOf", (member("list_a_index_of_int", (_LIST, A), INT, _index_of),), cost=SOUGHT),
-        Function("lastIndexOf", (member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),), cost=SOUGHT),
+        Function("indexOf", (declare_member("list_a_index_of_int", (_LIST, A), INT, _index_of),), cost=SOUGHT),
+        Function(
+            "lastIndexOf", (declare_member("list_a_last_index_of_int", (_LIST, A), INT, _last_index_of),), cost=SOUGHT
+        ),
     ),
 )
 
@@ -355,15 +362,15 @@ EXTENSION = Library(
     (
         Function(
             "slice",
-            (member("list_slice", (_LIST, INT, INT), _LIST, _slice, price=BY_RESULT),),
+            (declare_member("list_slice", (_LIST, INT, INT), _LIST, _slice, price=BY_RESULT),),
             cost=COPIED,
             result=parts,
         ),
         Function(
             "flatten",
             (
-                member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one, price=FLATTENED),
-                member(
+                declare_member("list_flatten", (list_of(_LIST),), _LIST, _flatten_one, price=FLATTENED),
+                declare_member(
                     "list_flatten_int",
                     (list_of(DYN), INT),
                     list_of(DYN),
@@ -380,7 +387,7 @@ EXTENSION = Library(
             "sort",
             _for_each(
                 _COMPARABLE,
-                lambda _, of: member(
+                lambda _, of: declare_member(
                     f"list_{of.name}_sort", (list_of(of),), list_of(of), price=SELF_COMPARED, tracker=Tracker(0, list)
                 ),
             ),
@@ -394,7 +401,7 @@ EXTENSION = Library(
             "@sortByAssociatedKeys",
             _for_each(
                 _COMPARABLE,
-                lambda _, of: member(
+                lambda _, of: declare_member(
                     f"list_{of.name}_sortByAssociatedKeys",
                     (_LIST, list_of(of)),
                     _LIST,
@@ -409,17 +416,24 @@ EXTENSION = Library(
         ),
         Function(
             "lists.range",
-            (Overload("lists_range", (INT,), list_of(INT), range_of, price=NUMBERED),),
+            (Overload("lists_range", (INT,), list_of(INT), make_range, price=NUMBERED),),
             cost=NUMBERING,
-            result=numbers,
+            result=size_of_numbers,
         ),
         Function(
-            "reverse", (member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),), cost=COPIED, result=parts
+            "reverse",
+            (declare_member("list_reverse", (_LIST,), _LIST, _reverse, price=BY_RESULT),),
+            cost=COPIED,
+            result=parts,
         ),
         Function(
             "distinct",
-            (member("list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)),),
-            cost=SORTED.working(COMPARING),
+            (
+                declare_member(
+                    "list_distinct", (_LIST,), _LIST, _distinct, price=SELF_COMPARED, tracker=Tracker(0, list)
+                ),
+            ),
+            cost=SORTED.add_work(COMPARING),
             result=parts,
             flow=ArgumentFlow.SORTS,
         ),
@@ -428,6 +442,6 @@ EXTENSION = Library(
 )
 INCLUDES = Library(
     "kubernetes.lists.includes",
-    (Function("includes", (member("dyn_includes", (DYN, DYN), BOOL, _includes),), cost=SOUGHT),),
+    (Function("includes", (declare_member("dyn_includes", (DYN, DYN), BOOL, _includes),), cost=SOUGHT),),
     since=releases.INCLUDES.since,
 )

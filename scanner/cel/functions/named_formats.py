@@ -15,14 +15,23 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from scanner.cel import releases
-from scanner.cel.functions.declaration import Function, Library, Overload, member
-from scanner.cel.functions.pricing import ONE, Arguments, Cost, Operands, Outcome, priced_by, search_cost, size
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
+from scanner.cel.functions.pricing import (
+    ONE,
+    Arguments,
+    Cost,
+    Operands,
+    Outcome,
+    make_price,
+    measure_size,
+    price_search,
+)
 from scanner.cel.functions.result_sizes import nothing
 from scanner.cel.functions.url import BadUrl, parse_request
 from scanner.cel.syntax.tree import Call, Identifier, Node
 from scanner.cel.types.type_system import STRING, Type, list_of, object_type, optional_of
 from scanner.cel.values.extent import SizeBound
-from scanner.cel.values.values import NONE, Opaque, Optional, Value, unhashable
+from scanner.cel.values.values import NONE, Opaque, Optional, Value, make_unhashable
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
 Faults: TypeAlias = "list[str]"
@@ -66,24 +75,24 @@ class NamedFormat(Opaque):
 
     def map_key(self) -> Hashable:
         """Raise EvaluationStopped: Go cannot hash the function inside, so a format cannot be a key."""
-        raise unhashable(self.GO_TYPE)
+        raise make_unhashable(self.GO_TYPE)
 
 
-def _too_long(text: str, longest: int, unit: str) -> Faults:
+def _report_too_long(text: str, longest: int, unit: str) -> Faults:
     return [f"must be no more than {longest} {unit}"] if len(text.encode("utf-8", "surrogatepass")) > longest else []
 
 
-def _unlike(fault: str, pattern: str, *examples: str) -> str:
+def _describe_pattern(fault: str, pattern: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{fault} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def dns1123_label(text: str) -> Faults:
+def check_dns1123_label(text: str) -> Faults:
     """Return the faults of a text as a DNS label (RFC 1123); none for a valid one.
 
     Mirrors `IsDNS1123Label` of apimachinery's `pkg/util/validation`.
     """
-    faults = _too_long(text, _LONGEST_LABEL, "characters")
+    faults = _report_too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL, text):
         return faults
     if re.fullmatch(_SUBDOMAIN, text):
@@ -92,68 +101,68 @@ def dns1123_label(text: str) -> Faults:
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
         "and must start and end with an alphanumeric character"
     )
-    return [*faults, _unlike(fault, _LABEL, "my-name", "123-abc")]
+    return [*faults, _describe_pattern(fault, _LABEL, "my-name", "123-abc")]
 
 
-def dns1123_subdomain(text: str, unit: str = "characters") -> Faults:
+def check_dns1123_subdomain(text: str, unit: str = "characters") -> Faults:
     """Return the faults of a text as a DNS subdomain (RFC 1123); none for a valid one.
 
     `unit` is what the message counts. Mirrors `IsDNS1123Subdomain` of apimachinery's `pkg/util/validation`.
     """
-    faults = _too_long(text, _LONGEST_SUBDOMAIN, unit)
+    faults = _report_too_long(text, _LONGEST_SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return faults
     fault = (
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
         "and must start and end with an alphanumeric character"
     )
-    return [*faults, _unlike(fault, _SUBDOMAIN, "example.com")]
+    return [*faults, _describe_pattern(fault, _SUBDOMAIN, "example.com")]
 
 
-def _dns1035_label(text: str) -> Faults:
-    faults = _too_long(text, _LONGEST_LABEL, "characters")
+def _check_dns1035_label(text: str) -> Faults:
+    faults = _report_too_long(text, _LONGEST_LABEL, "characters")
     if re.fullmatch(_LABEL_1035, text):
         return faults
     fault = (
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
         "start with an alphabetic character, and end with an alphanumeric character"
     )
-    return [*faults, _unlike(fault, _LABEL_1035, "my-name", "abc-123")]
+    return [*faults, _describe_pattern(fault, _LABEL_1035, "my-name", "abc-123")]
 
 
-def _of_prefix(rule: Callable[[str], Faults]) -> Callable[[str], Faults]:
+def _allow_dash(rule: Callable[[str], Faults]) -> Callable[[str], Faults]:
     """Return the rule for the beginning of a generated name, which may end in a dash."""
     return lambda text: rule(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def _qualified_name(text: str, what: str = "valid label key", unit: str = "bytes") -> Faults:
-    unlike = _unlike(_NAME_FAULT, _NAME, "MyName", "my.name", "123-abc")
+def _check_qualified_name(text: str, name_of_form: str = "valid label key", unit: str = "bytes") -> Faults:
+    unlike = _describe_pattern(_NAME_FAULT, _NAME, "MyName", "my.name", "123-abc")
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return [f"a {what} {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    faults = _prefix_faults(prefix, unit) if slash else []
+        return [f"a {name_of_form} {unlike} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    faults = _check_prefix(prefix, unit) if slash else []
     if not name:
         faults.append("name part must be non-empty")
-    faults += [f"name part {fault}" for fault in _too_long(name, _LONGEST_LABEL, unit)]
+    faults += [f"name part {fault}" for fault in _report_too_long(name, _LONGEST_LABEL, unit)]
     if not re.fullmatch(_NAME, name):
         faults.append(f"name part {unlike}")
     return faults
 
 
-def _prefix_faults(prefix: str, unit: str) -> Faults:
-    faults = dns1123_subdomain(prefix, unit) if prefix else ["must be non-empty"]
+def _check_prefix(prefix: str, unit: str) -> Faults:
+    faults = check_dns1123_subdomain(prefix, unit) if prefix else ["must be non-empty"]
     return [f"prefix part {fault}" for fault in faults]
 
 
-def _label_value(text: str, unit: str = "bytes") -> Faults:
-    faults = _too_long(text, _LONGEST_LABEL, unit)
+def _check_label_value(text: str, unit: str = "bytes") -> Faults:
+    faults = _report_too_long(text, _LONGEST_LABEL, unit)
     if re.fullmatch(_LABEL_VALUE, text):
         return faults
     fault = f"a valid label must be an empty string or {_NAME_FAULT.removeprefix('must ')}"
-    return [*faults, _unlike(fault, _LABEL_VALUE, "MyValue", "my_value", "12345")]
+    return [*faults, _describe_pattern(fault, _LABEL_VALUE, "MyValue", "my_value", "12345")]
 
 
-def _uri(text: str, *, strict: bool = True) -> Faults:
+def _check_uri(text: str, *, strict: bool = True) -> Faults:
     try:
         parse_request(text, strict=strict)
     except BadUrl as bad:
@@ -161,11 +170,11 @@ def _uri(text: str, *, strict: bool = True) -> Faults:
     return []
 
 
-def _matching(pattern: re.Pattern[str], fault: str) -> Callable[[str], Faults]:
+def _make_pattern_check(pattern: re.Pattern[str], fault: str) -> Callable[[str], Faults]:
     return lambda text: [] if pattern.fullmatch(text) else [fault]
 
 
-def _date(text: str) -> Faults:
+def _check_date(text: str) -> Faults:
     return [] if _is_date(text) else ["invalid date"]
 
 
@@ -174,56 +183,56 @@ def _is_date(text: str) -> bool:
     if match is None:
         return False
     year, month, day = map(int, match.groups())
-    return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(_alike(year), month)[1]
+    return 1 <= month <= _MONTHS and 1 <= day <= calendar.monthrange(_find_similar_year(year), month)[1]
 
 
-def _alike(year: int) -> int:
+def _find_similar_year(year: int) -> int:
     """Return a year of equal length, as Python has no year 0."""
     return year or 400
 
 
-def _datetime(text: str) -> Faults:
+def _check_datetime(text: str) -> Faults:
     date, *times = text.lower().split("t")
     match = _TIME.fullmatch(times[0]) if times else None
-    right = match is not None and _is_date(date) and all(map(_below, match.groups(), ("23", "59", "59")))
+    right = match is not None and _is_date(date) and all(map(_is_below, match.groups(), ("23", "59", "59")))
     return [] if right else ["invalid datetime"]
 
 
-def _below(digits: str, limit: str) -> bool:
+def _is_below(digits: str, limit: str) -> bool:
     return digits <= limit
 
 
 FORMATS: dict[str, NamedFormat] = {
-    "dns1123Label": NamedFormat("DNS1123Label", dns1123_label, 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns1123_subdomain, 60),
-    "dns1035Label": NamedFormat("DNS1035Label", _dns1035_label, 30),
-    "qualifiedName": NamedFormat("QualifiedName", _qualified_name, 60),
-    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _of_prefix(dns1123_label), 30),
-    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _of_prefix(dns1123_subdomain), 60),
-    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _of_prefix(_dns1035_label), 30),
-    "labelValue": NamedFormat("LabelValue", _label_value, 40),
-    "uri": NamedFormat("URI", _uri, 1103),
-    "uuid": NamedFormat("uuid", _matching(_UUID, "does not match the UUID format"), _UUID_PATTERN_LENGTH),
-    "byte": NamedFormat("byte", _matching(_BASE64, "invalid base64"), 84),
-    "date": NamedFormat("date", _date, _DATETIME_PATTERN_LENGTH),
-    "datetime": NamedFormat("datetime", _datetime, _DATETIME_PATTERN_LENGTH),
+    "dns1123Label": NamedFormat("DNS1123Label", check_dns1123_label, 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", check_dns1123_subdomain, 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _check_dns1035_label, 30),
+    "qualifiedName": NamedFormat("QualifiedName", _check_qualified_name, 60),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _allow_dash(check_dns1123_label), 30),
+    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _allow_dash(check_dns1123_subdomain), 60),
+    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _allow_dash(_check_dns1035_label), 30),
+    "labelValue": NamedFormat("LabelValue", _check_label_value, 40),
+    "uri": NamedFormat("URI", _check_uri, 1103),
+    "uuid": NamedFormat("uuid", _make_pattern_check(_UUID, "does not match the UUID format"), _UUID_PATTERN_LENGTH),
+    "byte": NamedFormat("byte", _make_pattern_check(_BASE64, "invalid base64"), 84),
+    "date": NamedFormat("date", _check_date, _DATETIME_PATTERN_LENGTH),
+    "datetime": NamedFormat("datetime", _check_datetime, _DATETIME_PATTERN_LENGTH),
 }
 
 
-def _first_qualified_name(text: str) -> Faults:
-    return _qualified_name(text, "qualified name", "characters")
+def _check_qualified_name_as_before(text: str) -> Faults:
+    return _check_qualified_name(text, "qualified name", "characters")
 
 
-LOOSE_FORMATS = FORMATS | {"uri": NamedFormat("URI", lambda text: _uri(text, strict=False), 1103)}
+LOOSE_FORMATS = FORMATS | {"uri": NamedFormat("URI", lambda text: _check_uri(text, strict=False), 1103)}
 """The formats as 1.35 has them."""
 FIRST_FORMATS = LOOSE_FORMATS | {
-    "qualifiedName": NamedFormat("QualifiedName", _first_qualified_name, 60),
-    "labelValue": NamedFormat("LabelValue", lambda text: _label_value(text, "characters"), 40),
+    "qualifiedName": NamedFormat("QualifiedName", _check_qualified_name_as_before, 60),
+    "labelValue": NamedFormat("LabelValue", lambda text: _check_label_value(text, "characters"), 40),
 }
 """The formats as releases before 1.35 have them."""
 
 
-def lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
+def make_lookup(formats: Mapping[str, NamedFormat]) -> Callable[[str], Value]:
     """Return a function that returns the optional of a format by its name."""
 
     def named(name: str) -> Value:
@@ -238,21 +247,21 @@ def _validate(format_: NamedFormat, text: str) -> Value:
     return Optional(faults) if faults else NONE
 
 
-def _constant(name: str, format_: NamedFormat) -> Function:
+def _declare_constant(name: str, format_: NamedFormat) -> Function:
     full_name = f"format.{name}"
     return Function(full_name, (Overload(full_name, (), NAMED_FORMAT, lambda: format_),), cost=ONE, result=nothing)
 
 
-def _validated(arguments: Arguments, _result: Outcome) -> int:
+def _price_validation(arguments: Arguments, _result: Outcome) -> int:
     format_ = arguments[0]
-    return search_cost(size(arguments[1]), format_.complexity) if type(format_) is NamedFormat else 1
+    return price_search(measure_size(arguments[1]), format_.complexity) if type(format_) is NamedFormat else 1
 
 
-def _bound_of_validating(operands: Operands) -> float:
-    return (operands[1].read + 1) * (_complexity(operands[0].node) / 4 + 1)
+def _bound_validation(operands: Operands) -> float:
+    return (operands[1].read + 1) * (_find_complexity(operands[0].node) / 4 + 1)
 
 
-def _complexity(node: Node) -> int:
+def _find_complexity(node: Node) -> int:
     """Return the complexity of a format that an expression names, and the highest of all for any other."""
     match node:
         case Call(target=Identifier(name="format"), function=name) if name in FORMATS:
@@ -261,7 +270,7 @@ def _complexity(node: Node) -> int:
             return max(format_.complexity for format_ in FORMATS.values())
 
 
-def _faults_of(operands: Operands) -> SizeBound:
+def _size_faults(operands: Operands) -> SizeBound:
     return SizeBound(16.0, 4096.0 + 4.0 * operands[1].extent.characters, 16.0)
 
 
@@ -270,17 +279,17 @@ LIBRARY = Library(
     (
         Function(
             "validate",
-            (member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
-            cost=Cost(priced_by(_validated), _bound_of_validating),
-            result=_faults_of,
+            (declare_member("format-validate", (NAMED_FORMAT, STRING), optional_of(list_of(STRING)), _validate),),
+            cost=Cost(make_price(_price_validation), _bound_validation),
+            result=_size_faults,
         ),
         Function(
             "format.named",
-            (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), lookup(FORMATS)),),
+            (Overload("format-named", (STRING,), optional_of(NAMED_FORMAT), make_lookup(FORMATS)),),
             cost=ONE,
             result=nothing,
         ),
-        *(_constant(name, format_) for name, format_ in FORMATS.items()),
+        *(_declare_constant(name, format_) for name, format_ in FORMATS.items()),
     ),
     since=releases.NAMED_FORMATS.since,
 )

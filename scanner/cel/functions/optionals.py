@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DYN, INT, STRING, A, B, list_of, map_of, opaque, optional_of
-from scanner.cel.values.runtime import printed
+from scanner.cel.values.runtime import print_value
 from scanner.cel.values.values import NONE, Duration, KeyedMap, Message, Optional, Timestamp, UInt, Value
-from scanner.cel.values.wrapped_values import wrapped
+from scanner.cel.values.wrapped_values import is_wrapped
 
 _OPTIONAL = optional_of(A)
 _LIST = list_of(A)
@@ -38,15 +38,15 @@ def _is_zero(value: Value) -> bool:
     return type(value) is Duration and value.nanoseconds == 0
 
 
-def _of_non_zero(value: Value) -> Value:
+def _wrap_non_zero(value: Value) -> Value:
     """Wrap a value that is not zero; a wrapped Go value always counts as non-zero."""
-    return NONE if _is_zero(value) and not wrapped(value) else Optional(value)
+    return NONE if _is_zero(value) and not is_wrapped(value) else Optional(value)
 
 
 def _unwrap(optionals: list[Optional]) -> Value:
     for optional in optionals:
         if type(optional) is not Optional:
-            raise EvaluationError(f"value {printed(optional)} is not optional")
+            raise EvaluationError(f"value {print_value(optional)} is not optional")
     return [optional.value for optional in optionals if optional.present]
 
 
@@ -70,7 +70,7 @@ LIBRARY = Library(
         ),
         Function(
             "optional.ofNonZeroValue",
-            (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _of_non_zero),),
+            (Overload("optional_ofNonZeroValue", (A,), _OPTIONAL, _wrap_non_zero),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.CARRIES,
@@ -78,27 +78,27 @@ LIBRARY = Library(
         Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),), cost=ONE, result=parts),
         Function(
             "value",
-            (member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
+            (declare_member("optional_value", (_OPTIONAL,), A, Optional.unwrapped),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
         ),
         Function(
             "hasValue",
-            (member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
+            (declare_member("optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.present),),
             cost=ONE,
             flow=ArgumentFlow.COUNTS,
         ),
         Function(
             "or",
-            (member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
+            (declare_member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
         ),
         Function(
             "orValue",
-            (member("optional_orValue_value", (_OPTIONAL, A), A),),
+            (declare_member("optional_orValue_value", (_OPTIONAL, A), A),),
             cost=ONE,
             result=parts,
             flow=ArgumentFlow.PASSES,
@@ -126,10 +126,13 @@ LISTS = Library(
             result=parts,
         ),
         Function(
-            "unwrapOpt", (member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),), cost=ONE, result=parts
+            "unwrapOpt",
+            (declare_member("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap),),
+            cost=ONE,
+            result=parts,
         ),
-        Function("first", (member("list_first", (_LIST,), _OPTIONAL, _first),), cost=ONE, result=parts),
-        Function("last", (member("list_last", (_LIST,), _OPTIONAL, _last),), cost=ONE, result=parts),
+        Function("first", (declare_member("list_first", (_LIST,), _OPTIONAL, _first),), cost=ONE, result=parts),
+        Function("last", (declare_member("list_last", (_LIST,), _OPTIONAL, _last),), cost=ONE, result=parts),
     ),
     since=releases.OPTIONAL_LISTS.since,
     gated=False,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, Change, Version
+from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, ReleaseChange, Version
 from scanner.cel.syntax.tree import Literal
 from scanner.cel.values.extent import UNKNOWN, SizeBound
 from scanner.cel.values.values import KeyedMap, Opaque, Optional, Value
@@ -57,14 +57,14 @@ class Price:
     since: Version = FIRST
     before: Price | None = None
 
-    def as_of(self, version: Version) -> Price | None:
+    def price_in(self, version: Version) -> Price | None:
         """Return the price of a release; None where a call costs 1 there."""
         price: Price | None = self
         while price is not None and version < price.since:
             price = price.before
         return price
 
-    def beginning(self, change: Change, before: Price | None = None) -> Price:
+    def begin_with(self, change: ReleaseChange, before: Price | None = None) -> Price:
         """Return the price as one that comes with a change; `before` is the price of earlier releases."""
         return replace(self, since=change.since, before=before)
 
@@ -124,19 +124,19 @@ class Cost:
     bound: Bound | None
     work: Work = NO_WORK
 
-    def working(self, work: Work) -> Cost:
+    def add_work(self, work: Work) -> Cost:
         """Return the cost with work that is not charged."""
         return replace(self, work=work)
 
-    def beginning(self, change: Change) -> Cost:
+    def begin_with(self, change: ReleaseChange) -> Cost:
         """Return the cost with a price that comes with a change; before it, a call costs 1."""
-        return replace(self, price=self.price.beginning(change))
+        return replace(self, price=self.price.begin_with(change))
 
 
 # --- sizes
 
 
-def size(value: Outcome) -> int:
+def measure_size(value: Outcome) -> int:
     """Return a value's size: code points, bytes or entries; 1 for a value without a size, errors included.
 
     Mirrors `actualSize` of cel-go's `interpreter/runtimecost.go`.
@@ -146,24 +146,24 @@ def size(value: Outcome) -> int:
     return value.cost_size() if isinstance(value, Opaque) else 1
 
 
-def inner_size(value: Outcome) -> int:
+def measure_inner_size(value: Outcome) -> int:
     """Return a value's size as from 1.33 on; of an optional, the size of its content."""
     while type(value) is Optional and value.present:
         value = value.value
-    return size(value)
+    return measure_size(value)
 
 
-def tenth(number: float) -> int:
+def take_tenth(number: float) -> int:
     """Return a tenth, rounded up: the cost of reading so many code points."""
     return math.ceil(number * TRAVERSAL)
 
 
-def search_cost(characters: int, pattern: int) -> int:
+def price_search(characters: int, pattern: int) -> int:
     """Return the cost of a search in so many code points for a pattern of such a length in code points."""
     return math.ceil((1.0 + characters) * TRAVERSAL) * math.ceil(pattern * PATTERN)
 
 
-def traversal(value: Outcome) -> int:
+def measure_traversal(value: Outcome) -> int:
     """Return the cost of walking a whole value: 1 for each number, a tenth of its bytes for each string, rounded down.
 
     Mirrors `traversalCost` of apiserver's `pkg/cel/library/cost.go`.
@@ -188,44 +188,44 @@ def traversal(value: Outcome) -> int:
 # --- bounds
 
 
-def bounded_by(amount: float) -> Bound:
+def limit_cost(amount: float) -> Bound:
     """Return the bound of calls that cost at most so many cost units."""
     return lambda _operands: amount
 
 
-def bound_of_reading(operands: Operands) -> float:
+def bound_read(operands: Operands) -> float:
     """Return the maximum cost of a call that reads its first operand."""
     return operands[0].read
 
 
-def bound_of_reading_all(operands: Operands) -> float:
+def bound_reads(operands: Operands) -> float:
     """Return the maximum cost of a call that reads all its operands."""
     return sum(operand.read for operand in operands)
 
 
-def bound_of_rewriting(operands: Operands) -> float:
+def bound_rewrite(operands: Operands) -> float:
     """Return the maximum cost of a call that makes a text of its operands."""
-    return 2 * bound_of_reading_all(operands)
+    return 2 * bound_reads(operands)
 
 
-def bound_of_printing(operands: Operands) -> float:
+def bound_print(operands: Operands) -> float:
     """Return the maximum cost of a call that prints its operands with their contents."""
     return sum(operand.read + operand.extent.elements for operand in operands)
 
 
-def bound_of_walking(operands: Operands) -> float:
+def bound_walk(operands: Operands) -> float:
     """Return the maximum cost of a call that walks its first operand with its contents."""
     whole = operands[0].extent
     return 1 + 2 * whole.elements + _BYTES * whole.characters / 10
 
 
-def bound_of_comparing(operands: Operands) -> float:
+def bound_comparison(operands: Operands) -> float:
     """Return the maximum cost of a comparison, which ends with the smaller operand: a constant operand where there is one."""
     smaller = next((operand for operand in operands if operand.is_constant), operands[0])
     return smaller.read + smaller.extent.elements
 
 
-def bound_of_searching(operands: Operands) -> float:
+def bound_search(operands: Operands) -> float:
     """Return the maximum cost of a search in the first operand for the pattern of the second."""
     return (operands[0].read + 1) * (operands[1].extent.span / 4 + 1)
 
@@ -233,29 +233,29 @@ def bound_of_searching(operands: Operands) -> float:
 # --- prices
 
 
-def priced_by(rule: Rule, *, late: bool = False) -> Price:
+def make_price(rule: Rule, *, late: bool = False) -> Price:
     """Return the price that a rule of Kubernetes' own estimator computes, which came with `FUNCTION_COSTS`.
 
     `late`: the rule reads the result of the call.
     """
-    return Price(rule, late).beginning(FUNCTION_COSTS)
+    return Price(rule, late).begin_with(FUNCTION_COSTS)
 
 
-def _sized(rule: Callable[[_Measure], Rule]) -> Price:
+def _price_by_size(rule: Callable[[_Measure], Rule]) -> Price:
     """Return a price of CEL's own functions, by what counts as the size of a value in a release."""
-    return Price(rule(inner_size)).beginning(OPTIONALS_HAVE_SIZES, before=Price(rule(size)))
+    return Price(rule(measure_inner_size)).begin_with(OPTIONALS_HAVE_SIZES, before=Price(rule(measure_size)))
 
 
-def _reading(measure: _Measure) -> Rule:
-    return lambda arguments, _result: tenth(measure(arguments[0]))
+def _price_read(measure: _Measure) -> Rule:
+    return lambda arguments, _result: take_tenth(measure(arguments[0]))
 
 
-def _comparing(measure: _Measure) -> Rule:
-    return lambda arguments, _result: tenth(min(measure(arguments[0]), measure(arguments[1])))
+def _price_comparison(measure: _Measure) -> Rule:
+    return lambda arguments, _result: take_tenth(min(measure(arguments[0]), measure(arguments[1])))
 
 
-def _equating(measure: _Measure) -> Rule:
-    compare = _comparing(measure)
+def _price_equality(measure: _Measure) -> Rule:
+    compare = _price_comparison(measure)
 
     def rule(arguments: Arguments, result: Outcome) -> int:
         first = arguments[0]
@@ -264,51 +264,54 @@ def _equating(measure: _Measure) -> Rule:
     return rule
 
 
-def _joining(measure: _Measure) -> Rule:
-    return lambda arguments, _result: tenth(measure(arguments[0]) + measure(arguments[1]))
+def _price_join(measure: _Measure) -> Rule:
+    return lambda arguments, _result: take_tenth(measure(arguments[0]) + measure(arguments[1]))
 
 
-def _searching(measure: _Measure) -> Rule:
-    return lambda arguments, _result: search_cost(measure(arguments[0]), measure(arguments[1]))
+def _price_search(measure: _Measure) -> Rule:
+    return lambda arguments, _result: price_search(measure(arguments[0]), measure(arguments[1]))
 
 
-def _finding(measure: _Measure) -> Rule:
-    return lambda arguments, _result: tenth(measure(arguments[0])) * tenth(measure(arguments[1]))
+def _price_find(measure: _Measure) -> Rule:
+    return lambda arguments, _result: take_tenth(measure(arguments[0])) * take_tenth(measure(arguments[1]))
 
 
-def _visiting(measure: _Measure) -> Rule:
+def _price_visit(measure: _Measure) -> Rule:
     return lambda arguments, _result: measure(arguments[1])
 
 
-def _equality() -> Price:
+def _make_equality_price() -> Price:
     """Return the price of `==`: Kubernetes' estimator makes an exception for its own types."""
-    before = Price(_comparing(size))
-    first = Price(_equating(size)).beginning(FUNCTION_COSTS, before)
-    return Price(_equating(inner_size)).beginning(OPTIONALS_HAVE_SIZES, first)
+    before = Price(_price_comparison(measure_size))
+    first = Price(_price_equality(measure_size)).begin_with(FUNCTION_COSTS, before)
+    return Price(_price_equality(measure_inner_size)).begin_with(OPTIONALS_HAVE_SIZES, first)
 
 
 UNIT = Price(lambda _arguments, _result: 1)
-TRAVERSED = _sized(_reading)
-COMPARED = _sized(_comparing)
-EQUATED = _equality()
-CONCATENATED = _sized(_joining)
-SEARCHED = _sized(_searching)
-CONTAINED = _sized(_finding)
-VISITED = _sized(_visiting)
-AFFIXED = Price(lambda arguments, _result: tenth(inner_size(arguments[1])))
+TRAVERSED = _price_by_size(_price_read)
+COMPARED = _price_by_size(_price_comparison)
+EQUATED = _make_equality_price()
+CONCATENATED = _price_by_size(_price_join)
+SEARCHED = _price_by_size(_price_search)
+CONTAINED = _price_by_size(_price_find)
+VISITED = _price_by_size(_price_visit)
+AFFIXED = Price(lambda arguments, _result: take_tenth(measure_inner_size(arguments[1])))
 """The cost of a prefix or suffix test: a tenth of the argument's length."""
-READ_PRICE = priced_by(lambda arguments, _result: tenth(size(arguments[0])))
-WALKED_PRICE = priced_by(lambda arguments, _result: traversal(arguments[0]))
+READ_PRICE = make_price(lambda arguments, _result: take_tenth(measure_size(arguments[0])))
+WALKED_PRICE = make_price(lambda arguments, _result: measure_traversal(arguments[0]))
 
-ONE = Cost(UNIT, bounded_by(1.0))
+ONE = Cost(UNIT, limit_cost(1.0))
 """The price of a call that costs 1, for any arguments."""
-READ = Cost(READ_PRICE, bound_of_reading)
-REWRITTEN = Cost(priced_by(lambda arguments, _result: tenth(float(size(arguments[0])) * 2)), bound_of_rewriting)
-WALKED = Cost(WALKED_PRICE, bound_of_walking)
-SEARCHED_IN = Cost(
-    priced_by(lambda arguments, _result: search_cost(size(arguments[0]), size(arguments[1]))), bound_of_searching
+READ = Cost(READ_PRICE, bound_read)
+REWRITTEN = Cost(
+    make_price(lambda arguments, _result: take_tenth(float(measure_size(arguments[0])) * 2)), bound_rewrite
 )
-SOUGHT = Cost(WALKED_PRICE, lambda operands: bound_of_walking(operands) + bound_of_printing(operands), work=COMPARING)
+WALKED = Cost(WALKED_PRICE, bound_walk)
+SEARCHED_IN = Cost(
+    make_price(lambda arguments, _result: price_search(measure_size(arguments[0]), measure_size(arguments[1]))),
+    bound_search,
+)
+SOUGHT = Cost(WALKED_PRICE, lambda operands: bound_walk(operands) + bound_print(operands), work=COMPARING)
 """An element, or a part of a text, is looked for from one end to the other."""
-CONVERTED = Cost(UNIT, bound_of_reading)
+CONVERTED = Cost(UNIT, bound_read)
 """A conversion costs 1, unless it is one between texts and bytes."""

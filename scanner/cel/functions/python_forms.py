@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 
-class Form(Enum):
+class PlainForm(Enum):
     """A form without parameters."""
 
     SIZE = "len(x)"
@@ -22,31 +22,31 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class MethodForm:
     """`x.name(y)`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonForm:
     """`x < y`."""
 
     sign: Literal["<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ArithmeticForm:
     """`x + y`, where the result fits 64 bits."""
 
     sign: Literal["+", "-", "*"]
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class DivisionForm:
     """`x // y`, for operands that are not negative."""
 
     sign: Literal["/", "%"]
 
 
-PythonForm: TypeAlias = Form | Method | Comparison | Arithmetic | Division
+PythonForm: TypeAlias = PlainForm | MethodForm | ComparisonForm | ArithmeticForm | DivisionForm

@@ -18,13 +18,13 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts
 from scanner.cel.types.type_system import BOOL, DOUBLE, INT, STRING, Type, object_type
-from scanner.cel.values.runtime import no_overload
-from scanner.cel.values.text import length
-from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.runtime import make_no_overload
+from scanner.cel.values.text import count_digits
+from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.values import INT_MAX, INT_MIN, Opaque, Value
 
 QUANTITY = object_type("kubernetes.Quantity")
@@ -62,11 +62,11 @@ class Quantity(Opaque):
         self.small = small
         self.computed = computed
         self.sharing: list[Quantity] = []
-        self.style = Style.DECIMAL
+        self.style = QuantityStyle.DECIMAL
         self.written: tuple[str, int] | None = None
 
     def __str__(self) -> str:
-        printed = canonical(self.unscaled, self.exponent, self.style)
+        printed = format_canonical(self.unscaled, self.exponent, self.style)
         if self.written is not None and self.written[1] == printed.exponent and self.unscaled:
             return self.written[0]
         return printed.text
@@ -78,7 +78,7 @@ class Quantity(Opaque):
     def equals(self, other: Opaque) -> bool:
         """Return whether the values are equal. Raises EvaluationError for another type, and for a computed right side."""
         if not isinstance(other, Quantity) or other.computed:
-            raise no_overload()
+            raise make_no_overload()
         return compare(self, other) == 0
 
 
@@ -86,12 +86,13 @@ def compare(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1, the exact order of two quantities."""
     if left.exponent == right.exponent:
         return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
-    if _sign(left.unscaled) != _sign(right.unscaled) or left.unscaled == 0:
-        return _sign(_sign(left.unscaled) - _sign(right.unscaled))
+    if _get_sign(left.unscaled) != _get_sign(right.unscaled) or left.unscaled == 0:
+        return _get_sign(_get_sign(left.unscaled) - _get_sign(right.unscaled))
+    # Equal exponents would need numbers of more than so many digits.
     if abs(left.exponent - right.exponent) > _WIDEST_ALIGNMENT:
-        larger = _magnitude(left) - _magnitude(right)
-        return _sign(larger) * _sign(left.unscaled)
-    ours, theirs = _aligned(left, right)
+        larger = _measure_magnitude(left) - _measure_magnitude(right)
+        return _get_sign(larger) * _get_sign(left.unscaled)
+    ours, theirs = _align(left, right)
     return (ours > theirs) - (ours < theirs)
 
 
@@ -102,15 +103,15 @@ def is_less(left: Quantity, right: Quantity) -> bool:
     return compare(left, right) < 0
 
 
-def _magnitude(quantity: Quantity) -> int:
-    return length(abs(quantity.unscaled)) + quantity.exponent
+def _measure_magnitude(quantity: Quantity) -> int:
+    return count_digits(abs(quantity.unscaled)) + quantity.exponent
 
 
-def _sign(number: int) -> int:
+def _get_sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _aligned(left: Quantity, right: Quantity) -> tuple[int, int]:
+def _align(left: Quantity, right: Quantity) -> tuple[int, int]:
     exponent = min(left.exponent, right.exponent)
     ours: int = left.unscaled * 10 ** (left.exponent - exponent)
     theirs: int = right.unscaled * 10 ** (right.exponent - exponent)
@@ -130,26 +131,26 @@ def parse(text: str) -> Quantity:
     if not whole and not fraction and not suffix and "." not in text:
         return Quantity(0, 0, small=True)
     base, exponent = _interpret(suffix)
-    quantity = _parsed(sign, zeros, whole, fraction, base, exponent)
+    quantity = _make_parsed(sign, zeros, whole, fraction, base, exponent)
     if suffix not in _DECIMAL:
-        quantity.style = Style.BINARY if suffix in _BINARY else Style.EXPONENT
+        quantity.style = QuantityStyle.BINARY if suffix in _BINARY else QuantityStyle.EXPONENT
     if not fraction:
         quantity.written = (text, exponent)
     return quantity
 
 
-def _parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponent: int) -> Quantity:
+def _make_parsed(sign: str, zeros: str, whole: str, fraction: str, base: int, exponent: int) -> Quantity:
     digits = whole or "0"
     negative = sign == "-"
-    fast = _fast(digits, fraction, base, exponent)
+    fast = _parse_small(digits, fraction, base, exponent)
     if fast is not None:
         return Quantity(-fast[0] if negative else fast[0], fast[1], small=True)
     if not zeros and not whole and not fraction:
         raise EvaluationError(_WRONG_NUMBER)
-    return _exact(whole_number(digits + fraction), -len(fraction), base, exponent, negative=negative)
+    return _make_big(whole_number(digits + fraction), -len(fraction), base, exponent, negative=negative)
 
 
-def made(text: str) -> Quantity:
+def make_quantity(text: str) -> Quantity:
     """Return a new quantity of a text: as the key of a map it differs from every other quantity.
 
     Raises EvaluationError as `parse`.
@@ -166,11 +167,12 @@ def _interpret(suffix: str) -> tuple[int, int]:
     match = _EXPONENT.match(suffix)
     if match is None or len(match.group(1)) > _LONGEST_EXPONENT or not INT_MIN <= int(match.group(1)) <= INT_MAX:
         raise EvaluationError(_WRONG_SUFFIX)
+    # Upstream converts the exponent to an int32, which wraps around.
     exponent = int(match.group(1)) & 0xFFFFFFFF
     return 10, exponent - (1 << 32) if exponent >= 1 << 31 else exponent
 
 
-def _fast(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int] | None:
+def _parse_small(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int] | None:
     """Return value and scale of a quantity that upstream keeps in an int64, or None."""
     if base == 10:  # noqa: PLR2004
         precision = _FAST_DIGITS - len(whole) - len(fraction)
@@ -187,14 +189,14 @@ def _fast(whole: str, fraction: str, base: int, exponent: int) -> tuple[int, int
     return (value, scale) if value <= INT_MAX else None
 
 
-def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: bool) -> Quantity:
+def _make_big(unscaled: int, scale: int, base: int, exponent: int, *, negative: bool) -> Quantity:
     """Return a big quantity: in nanos, rounded away from zero; binary ones capped at the largest int64."""
     if base == 10:  # noqa: PLR2004
         scale += exponent
     else:
         unscaled <<= exponent
     if unscaled and scale < _NANO:
-        unscaled = _rounded_up(unscaled, _NANO - scale)
+        unscaled = _round_up(unscaled, _NANO - scale)
         scale = _NANO
     elif unscaled and scale < _WIDEST_ALIGNMENT:
         unscaled *= 10 ** (scale - _NANO)
@@ -204,8 +206,8 @@ def _exact(unscaled: int, scale: int, base: int, exponent: int, *, negative: boo
     return Quantity(-unscaled if negative else unscaled, scale, small=False)
 
 
-def _rounded_up(unscaled: int, digits: int) -> int:
-    if digits > length(unscaled):
+def _round_up(unscaled: int, digits: int) -> int:
+    if digits > count_digits(unscaled):
         return 1
     power: int = 10**digits
     quotient, rest = divmod(unscaled, power)
@@ -220,16 +222,16 @@ def _exceeds_int64(unscaled: int, scale: int) -> bool:
 def add(left: Quantity, right: Quantity) -> Quantity:
     """Return the sum, in upstream's form; zero takes the style of the other operand."""
     small = _add_small(left, right.unscaled, right.exponent) if left.small and right.small else None
-    return _in_style(small or _add_exactly(left, right), left, right)
+    return _set_style(small or _add_exactly(left, right), left, right)
 
 
-def _in_style(result: Quantity, left: Quantity, right: Quantity) -> Quantity:
+def _set_style(result: Quantity, left: Quantity, right: Quantity) -> Quantity:
     result.style = left.style if left.unscaled else right.style
     return result
 
 
 def _add_exactly(left: Quantity, right: Quantity) -> Quantity:
-    ours, theirs = _aligned(left, right)
+    ours, theirs = _align(left, right)
     return Quantity(ours + theirs, min(left.exponent, right.exponent), small=False, computed=True)
 
 
@@ -241,7 +243,7 @@ def _add_small(left: Quantity, unscaled: int, exponent: int) -> Quantity | None:
     if abs(left.exponent - exponent) > _DIGITS_OF_INT64:
         return None
     right = Quantity(unscaled, exponent, small=True)
-    ours, theirs = _aligned(left, right)
+    ours, theirs = _align(left, right)
     if not all(INT_MIN <= number <= INT_MAX for number in (ours, theirs, ours + theirs)):
         return None
     return Quantity(ours + theirs, min(left.exponent, right.exponent), small=True, computed=True)
@@ -255,10 +257,10 @@ def subtract(left: Quantity, right: Quantity) -> Quantity:
     negative = right.unscaled if right.unscaled == INT_MIN else -right.unscaled
     small = _add_small(left, negative, right.exponent) if left.small and right.small else None
     exact = Quantity(-right.unscaled, right.exponent, small=False)
-    return _in_style(small or _add_exactly(left, exact), left, right)
+    return _set_style(small or _add_exactly(left, exact), left, right)
 
 
-def of_int(number: int) -> Quantity:
+def make_from_int(number: int) -> Quantity:
     """Return the quantity of a whole number."""
     return Quantity(number, 0, small=True)
 
@@ -271,7 +273,7 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _integer(quantity: Quantity) -> int | None:
+def _get_int64(quantity: Quantity) -> int | None:
     """Return the value as an int64, or None when upstream's form does not give one."""
     if not quantity.small or quantity.exponent < 0:
         return None
@@ -283,22 +285,22 @@ def _integer(quantity: Quantity) -> int | None:
     return value if INT_MIN <= value <= INT_MAX else None
 
 
-def _as_integer(quantity: Quantity) -> Value:
-    value = _integer(quantity)
+def _convert_to_int(quantity: Quantity) -> Value:
+    value = _get_int64(quantity)
     if value is None:
         raise EvaluationError("cannot convert value to integer")
     return value
 
 
-def _as_float(quantity: Quantity) -> float:
+def _convert_to_float(quantity: Quantity) -> float:
     try:
         base = float(quantity.unscaled)
     except OverflowError:
-        base = float("inf") * _sign(quantity.unscaled)
-    return base if quantity.exponent == 0 else base * _power_of_ten(quantity.exponent)
+        base = float("inf") * _get_sign(quantity.unscaled)
+    return base if quantity.exponent == 0 else base * _compute_power_of_ten(quantity.exponent)
 
 
-def _power_of_ten(exponent: int) -> float:
+def _compute_power_of_ten(exponent: int) -> float:
     """Return Go's `math.Pow10`, which multiplies two table entries."""
     if exponent > 308:  # noqa: PLR2004
         return float("inf")
@@ -315,7 +317,7 @@ LIBRARY = Library(
     (
         Function(
             "quantity",
-            (Overload("string_to_quantity", (STRING,), QUANTITY, made),),
+            (Overload("string_to_quantity", (STRING,), QUANTITY, make_quantity),),
             cost=READ,
             result=parts,
             parses=True,
@@ -323,43 +325,61 @@ LIBRARY = Library(
         Function("isQuantity", (Overload("is_quantity_string", (STRING,), BOOL, _is_quantity),), cost=READ),
         Function(
             "sign",
-            (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _sign(quantity.unscaled)),),
+            (Overload("quantity_sign", (QUANTITY,), INT, lambda quantity: _get_sign(quantity.unscaled)),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isGreaterThan",
-            (member("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)),),
+            (
+                declare_member(
+                    "quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: is_less(right, left)
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "isLessThan",
-            (member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
+            (declare_member("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, is_less),),
             cost=ONE,
             only_reads=True,
         ),
         Function(
-            "compareTo", (member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),), cost=ONE, only_reads=True
+            "compareTo",
+            (declare_member("quantity_compare_to", (QUANTITY, QUANTITY), INT, compare),),
+            cost=ONE,
+            only_reads=True,
         ),
         Function(
             "asApproximateFloat",
-            (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),),
+            (declare_member("quantity_get_float", (QUANTITY,), DOUBLE, _convert_to_float),),
             cost=ONE,
             only_reads=True,
         ),
-        Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),), cost=ONE, only_reads=True),
+        Function(
+            "asInteger",
+            (declare_member("quantity_get_int", (QUANTITY,), INT, _convert_to_int),),
+            cost=ONE,
+            only_reads=True,
+        ),
         Function(
             "isInteger",
-            (member("quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _integer(quantity) is not None),),
+            (
+                declare_member(
+                    "quantity_is_integer", (QUANTITY,), BOOL, lambda quantity: _get_int64(quantity) is not None
+                ),
+            ),
             cost=ONE,
             only_reads=True,
         ),
         Function(
             "add",
             (
-                member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
-                member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, of_int(right))),
+                declare_member("quantity_add", (QUANTITY, QUANTITY), QUANTITY, add),
+                declare_member(
+                    "quantity_add_int", (QUANTITY, INT), QUANTITY, lambda left, right: add(left, make_from_int(right))
+                ),
             ),
             cost=ONE,
             result=parts,
@@ -367,9 +387,12 @@ LIBRARY = Library(
         Function(
             "sub",
             (
-                member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
-                member(
-                    "quantity_sub_int", (QUANTITY, INT), QUANTITY, lambda left, right: subtract(left, of_int(right))
+                declare_member("quantity_sub", (QUANTITY, QUANTITY), QUANTITY, subtract),
+                declare_member(
+                    "quantity_sub_int",
+                    (QUANTITY, INT),
+                    QUANTITY,
+                    lambda left, right: subtract(left, make_from_int(right)),
                 ),
             ),
             cost=ONE,
@@ -391,7 +414,7 @@ _SMALLEST_BINARY = 1024
 _GROUP = 3
 
 
-class Style(Enum):
+class QuantityStyle(Enum):
     """The notation of a quantity: with `k` and `M`, with `e3` and `e6`, or with `Ki` and `Mi`."""
 
     DECIMAL = "decimal"
@@ -399,39 +422,39 @@ class Style(Enum):
     BINARY = "binary"
 
 
-class Canonical(NamedTuple):
+class CanonicalText(NamedTuple):
     """The text, and the exponent of its unit: of ten or, for a binary unit, of two."""
 
     text: str
     exponent: int
 
 
-def canonical(unscaled: int, exponent: int, style: Style) -> Canonical:
+def format_canonical(unscaled: int, exponent: int, style: QuantityStyle) -> CanonicalText:
     """Return the canonical text of `unscaled` times ten to the power of `exponent`, and the exponent of its unit."""
-    if style is Style.BINARY:
+    if style is QuantityStyle.BINARY:
         value = unscaled * Fraction(10) ** exponent
         if value.denominator == 1 and abs(value) >= _SMALLEST_BINARY:
-            return _binary(value.numerator)
-    number, exponent = _grouped(unscaled, exponent)
-    if style is Style.EXPONENT:
-        return Canonical(f"{_digits(number)}e{exponent}" if exponent else _digits(number), exponent)
-    return Canonical(f"{_digits(number)}{_UNITS.get(exponent, '')}", exponent)
+            return _format_binary(value.numerator)
+    number, exponent = _group(unscaled, exponent)
+    if style is QuantityStyle.EXPONENT:
+        return CanonicalText(f"{_write_digits(number)}e{exponent}" if exponent else _write_digits(number), exponent)
+    return CanonicalText(f"{_write_digits(number)}{_UNITS.get(exponent, '')}", exponent)
 
 
-def _binary(number: int) -> Canonical:
+def _format_binary(number: int) -> CanonicalText:
     exponent = 0
     while number % _SMALLEST_BINARY == 0:
         number //= _SMALLEST_BINARY
         exponent += 10
-    return Canonical(f"{number}{_BINARY_UNITS.get(exponent, '')}", exponent)
+    return CanonicalText(f"{number}{_BINARY_UNITS.get(exponent, '')}", exponent)
 
 
-def _digits(number: int) -> str:
+def _write_digits(number: int) -> str:
     """Return the digits of a number, of which Python's own conversion prints no more than 4,300."""
     return f"{Decimal(number):f}"
 
 
-def _grouped(number: int, exponent: int) -> tuple[int, int]:
+def _group(number: int, exponent: int) -> tuple[int, int]:
     """Return the same value with an exponent that is a multiple of three, as large as leaves a whole number."""
     if number == 0:
         return 0, 0

@@ -16,13 +16,13 @@ from functools import lru_cache
 import re2
 
 from scanner.cel.errors import EvaluationError
-from scanner.cel.functions.declaration import Function, Library, member
+from scanner.cel.functions.declaration import Function, Library, declare_member
 from scanner.cel.functions.pricing import SEARCHED_IN
 from scanner.cel.functions.result_sizes import parts, pieces
-from scanner.cel.memo import Remembered
+from scanner.cel.memo import ResultCache
 from scanner.cel.types.type_system import INT, STRING, list_of
 from scanner.cel.values import list_kinds
-from scanner.cel.values.runtime import no_overload
+from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import Value
 
 _OPTIONS = re2.Options()
@@ -65,7 +65,7 @@ class Pattern:
 
     def __init__(self, regex: re2._Regexp) -> None:
         self._regex = regex
-        self.answers = Remembered(self._matches)
+        self.answers = ResultCache(self._matches)
 
     def search(self, subject: str) -> bool:
         """Return whether a text has a match. Raises EvaluationError for a value that is not a string."""
@@ -73,10 +73,10 @@ class Pattern:
 
     def _matches(self, subject: str) -> bool:
         if type(subject) is not str:
-            raise no_overload()
+            raise make_no_overload()
         return self._regex.search(subject) is not None
 
-    def first(self, subject: str) -> str:
+    def find_first(self, subject: str) -> str:
         """Return the text of the first match; empty where there is none."""
         match = self._regex.search(subject)
         return "" if match is None else str(match.group())
@@ -86,7 +86,7 @@ class Pattern:
         """The number of capturing groups."""
         return int(self._regex.groups)
 
-    def occurrences(self, subject: str) -> Iterator[Occurrence]:
+    def list_occurrences(self, subject: str) -> Iterator[Occurrence]:
         """Yield the matches that do not overlap, no empty one right behind another."""
         end = -1
         for match in self._regex.finditer(subject):
@@ -96,7 +96,7 @@ class Pattern:
                 yield Occurrence(match.start(), match.end(), groups, captured=parts[-1] is not None)
             end = match.end()
 
-    def every(self, subject: str, limit: int) -> list[Value]:
+    def find_all(self, subject: str, limit: int) -> list[Value]:
         """Return the texts of the matches that do not overlap, at most `limit` of them unless it is negative.
 
         Go takes no empty match right behind another one.
@@ -113,7 +113,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Pattern:
+def compile_pattern(pattern: str) -> Pattern:
     """Return a compiled pattern, from a cache; raise `EvaluationError` with Go's text for an invalid one."""
     unsupported = _ANY_BYTE.search(pattern)
     if unsupported:
@@ -121,10 +121,10 @@ def compiled(pattern: str) -> Pattern:
     try:
         return Pattern(re2.compile(pattern, _OPTIONS))
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_in_gos_words(pattern, error)}") from None
+        raise EvaluationError(f"error parsing regexp: {_describe_as_go(pattern, error)}") from None
 
 
-def _in_gos_words(pattern: str, error: re2.error) -> str:
+def _describe_as_go(pattern: str, error: re2.error) -> str:
     text = error.args[0]
     reason, _, at = (text.decode() if isinstance(text, bytes) else str(text)).partition(": ")
     if reason in _WHOLE_PATTERN:
@@ -132,9 +132,9 @@ def _in_gos_words(pattern: str, error: re2.error) -> str:
     return f"{_WORDS.get(reason, reason)}: `{at}`"
 
 
-def _dynamic(pattern: str) -> Pattern:
+def _compile_dynamic(pattern: str) -> Pattern:
     try:
-        return compiled(pattern)
+        return compile_pattern(pattern)
     except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
 
@@ -145,16 +145,16 @@ def matches(text: Value, pattern: Value) -> Value:
     Raises EvaluationError if one of both is not a string, or the pattern is malformed.
     """
     if type(text) is str and type(pattern) is str:
-        return compiled(pattern).search(text)
-    raise no_overload()
+        return compile_pattern(pattern).search(text)
+    raise make_no_overload()
 
 
 def _find(text: str, pattern: str) -> Value:
-    return _dynamic(pattern).first(text)
+    return _compile_dynamic(pattern).find_first(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    return list_kinds.texts(_dynamic(pattern).every(text, limit))
+    return list_kinds.make_text_list(_compile_dynamic(pattern).find_all(text, limit))
 
 
 def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
@@ -162,24 +162,24 @@ def matches_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
 
     Such a call accepts any overload. Raises EvaluationError, without the function's name, for a value that is not a string.
     """
-    return pattern.search(_searched(text))
+    return pattern.search(_require_text(text))
 
 
 def _find_compiled(pattern: Pattern, text: Value, _pattern: Value) -> Value:
-    return pattern.first(_searched(text))
+    return pattern.find_first(_require_text(text))
 
 
 def _find_all_compiled(pattern: Pattern, text: Value, _pattern: Value, limit: Value = -1) -> Value:
-    searched = _searched(text)
+    searched = _require_text(text)
     if type(limit) is not int:
-        raise no_overload()
-    return list_kinds.texts(pattern.every(searched, limit))
+        raise make_no_overload()
+    return list_kinds.make_text_list(pattern.find_all(searched, limit))
 
 
-def _searched(text: Value) -> str:
+def _require_text(text: Value) -> str:
     if type(text) is str:
         return text
-    raise no_overload()
+    raise make_no_overload()
 
 
 LIBRARY = Library(
@@ -187,7 +187,7 @@ LIBRARY = Library(
     (
         Function(
             "find",
-            (member("string_find_string", (STRING, STRING), STRING, _find),),
+            (declare_member("string_find_string", (STRING, STRING), STRING, _find),),
             cost=SEARCHED_IN,
             result=parts,
             with_pattern=_find_compiled,
@@ -195,8 +195,8 @@ LIBRARY = Library(
         Function(
             "findAll",
             (
-                member("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
-                member("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
+                declare_member("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
+                declare_member("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
             ),
             cost=SEARCHED_IN,
             result=pieces,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel.values.extent import NOTHING, SizeBound, together
+from scanner.cel.values.extent import NOTHING, SizeBound, combine_extents
 
 if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Operands
@@ -27,7 +27,7 @@ def nothing(_operands: Operands) -> SizeBound:
 
 def parts(operands: Operands) -> SizeBound:
     """Return the maximum extent of a value that contains parts of the operands without repetition."""
-    return together(operand.extent for operand in operands)
+    return combine_extents(operand.extent for operand in operands)
 
 
 def text(operands: Operands) -> SizeBound:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, member
+from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import (
     AFFIXED,
     COMPARED,
@@ -30,11 +30,11 @@ from scanner.cel.functions.pricing import (
     Cost,
     Operands,
     Price,
-    bound_of_comparing,
-    bound_of_reading_all,
-    bound_of_searching,
+    bound_comparison,
+    bound_reads,
+    bound_search,
 )
-from scanner.cel.functions.python_forms import Arithmetic, Comparison, Division, Form, Method
+from scanner.cel.functions.python_forms import ArithmeticForm, ComparisonForm, DivisionForm, MethodForm, PlainForm
 from scanner.cel.functions.regex import matches, matches_compiled
 from scanner.cel.functions.result_sizes import parts, text
 from scanner.cel.releases import PREFIX_COSTS
@@ -72,7 +72,7 @@ _TYPE_IDS |= {TIMESTAMP: "timestamp", DURATION: "duration"}
 def _not(operand: Value) -> Value:
     if type(operand) is bool:
         return not operand
-    raise runtime.no_overload()
+    raise runtime.make_no_overload()
 
 
 def _size(operand: runtime.Operand) -> Value:
@@ -87,10 +87,10 @@ def _identity(operand: Value) -> Value:
     return operand
 
 
-_EQUALITY = Cost(UNIT, bound_of_comparing, COMPARING_SHORTEST)
+_EQUALITY = Cost(UNIT, bound_comparison, COMPARING_SHORTEST)
 
 
-def _logic() -> tuple[Function, ...]:
+def _declare_logic() -> tuple[Function, ...]:
     return (
         Function("_?_:_", (Overload("conditional", (BOOL, A, A), A),), cost=ONE, result=parts),
         Function("_&&_", (Overload("logical_and", (BOOL, BOOL), BOOL),), cost=ONE),
@@ -118,7 +118,7 @@ def _logic() -> tuple[Function, ...]:
     )
 
 
-def _arithmetic() -> tuple[Function, ...]:
+def _declare_arithmetic() -> tuple[Function, ...]:
     sums = (
         Overload("add_bytes", (BYTES, BYTES), BYTES, price=CONCATENATED),
         Overload("add_double", (DOUBLE, DOUBLE), DOUBLE),
@@ -145,34 +145,34 @@ def _arithmetic() -> tuple[Function, ...]:
             sums,
             arithmetic.add,
             numbers | {str, bytes, list, Timestamp, Duration},
-            cost=Cost(UNIT, bound_of_reading_all),
+            cost=Cost(UNIT, bound_reads),
             result=parts,
             flow=ArgumentFlow.CARRIES,
-            python=Arithmetic("+"),
+            python=ArithmeticForm("+"),
         ),
         Function(
             "_/_",
-            _same("divide", (DOUBLE, INT, UINT)),
+            _overload_for_each("divide", (DOUBLE, INT, UINT)),
             arithmetic.divide,
             numbers,
             cost=ONE,
-            python=Division("/"),
+            python=DivisionForm("/"),
         ),
         Function(
             "_%_",
-            _same("modulo", (INT, UINT)),
+            _overload_for_each("modulo", (INT, UINT)),
             arithmetic.remainder,
             frozenset({int, UInt}),
             cost=ONE,
-            python=Division("%"),
+            python=DivisionForm("%"),
         ),
         Function(
             "_*_",
-            _same("multiply", (DOUBLE, INT, UINT)),
+            _overload_for_each("multiply", (DOUBLE, INT, UINT)),
             arithmetic.multiply,
             numbers,
             cost=ONE,
-            python=Arithmetic("*"),
+            python=ArithmeticForm("*"),
         ),
         Function(
             "-_",
@@ -187,26 +187,26 @@ def _arithmetic() -> tuple[Function, ...]:
             arithmetic.subtract,
             numbers | {Timestamp, Duration},
             cost=ONE,
-            python=Arithmetic("-"),
+            python=ArithmeticForm("-"),
         ),
     )
 
 
-def _same(name: str, types: tuple[Type, ...]) -> tuple[Overload, ...]:
+def _overload_for_each(name: str, types: tuple[Type, ...]) -> tuple[Overload, ...]:
     """Return overloads of two operands of one type."""
     return tuple(Overload(f"{name}_{_TYPE_IDS[type_]}", (type_, type_), type_) for type_ in types)
 
 
-def _relations() -> tuple[Function, ...]:
+def _declare_relations() -> tuple[Function, ...]:
     return (
-        _relation(Comparison("<"), "less", lambda left, right: equality.order(left, right) < 0),
-        _relation(Comparison("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
-        _relation(Comparison(">"), "greater", lambda left, right: equality.order(left, right) > 0),
-        _relation(Comparison(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
+        _declare_relation(ComparisonForm("<"), "less", lambda left, right: equality.order(left, right) < 0),
+        _declare_relation(ComparisonForm("<="), "less_equals", lambda left, right: equality.order(left, right) <= 0),
+        _declare_relation(ComparisonForm(">"), "greater", lambda left, right: equality.order(left, right) > 0),
+        _declare_relation(ComparisonForm(">="), "greater_equals", lambda left, right: equality.order(left, right) >= 0),
     )
 
 
-def _relation(python: Comparison, name: str, run: runtime.Binary) -> Function:
+def _declare_relation(python: ComparisonForm, name: str, run: runtime.Binary) -> Function:
     overloads: list[Overload] = []
     for left in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION):
         for right in _NUMBERS if left in _NUMBERS else (left,):
@@ -218,32 +218,32 @@ def _relation(python: Comparison, name: str, run: runtime.Binary) -> Function:
         tuple(overloads),
         run,
         _ORDERED_CLASSES,
-        cost=Cost(UNIT, bound_of_comparing),
+        cost=Cost(UNIT, bound_comparison),
         python=python,
     )
 
 
-def _bound_of_membership(operands: Operands) -> float:
+def _bound_membership(operands: Operands) -> float:
     """Bound a search in a list, which compares every member with the operand."""
     whole = operands[1].extent
     return 2 + 2 * whole.elements + whole.characters / 10
 
 
-def _aggregates() -> tuple[Function, ...]:
+def _declare_aggregates() -> tuple[Function, ...]:
     sized = (("bytes", BYTES), ("list", _LIST), ("map", _MAP), ("string", STRING))
     sizes = tuple(
         overload
         for name, type_ in sized
-        for overload in (Overload(f"size_{name}", (type_,), INT), member(f"{name}_size", (type_,), INT))
+        for overload in (Overload(f"size_{name}", (type_,), INT), declare_member(f"{name}_size", (type_,), INT))
     )
     return (
         Function(
             "@in",
             (Overload("in_list", (A, _LIST), BOOL, price=VISITED), Overload("in_map", (A, _MAP), BOOL)),
             lambda element, container: equality.contains(container, element),
-            cost=Cost(UNIT, _bound_of_membership, COMPARING),
+            cost=Cost(UNIT, _bound_membership, COMPARING),
             on_joined=equality.contains_sum,
-            python=Form.MEMBERSHIP,
+            python=PlainForm.MEMBERSHIP,
         ),
         Function(
             "_[_]",
@@ -256,11 +256,11 @@ def _aggregates() -> tuple[Function, ...]:
             access.index,
             cost=ONE,
         ),
-        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=Form.SIZE),
+        Function("size", sizes, _size, _SIZED, cost=ONE, flow=ArgumentFlow.COUNTS, python=PlainForm.SIZE),
     )
 
 
-def _conversion(name: str, convert: runtime.Unary, result: Type, sources: tuple[Type, ...]) -> Function:
+def _declare_conversion(name: str, convert: runtime.Unary, result: Type, sources: tuple[Type, ...]) -> Function:
     overloads = (
         Overload(
             f"{_CONVERSION_IDS[source]}_to_{_CONVERSION_IDS[result]}",
@@ -274,7 +274,7 @@ def _conversion(name: str, convert: runtime.Unary, result: Type, sources: tuple[
     return Function(name, tuple(overloads), cost=ONE, folds=True)
 
 
-def _to_text(conversion: Function) -> Function:
+def _declare_text_result(conversion: Function) -> Function:
     """Return a conversion whose result is a text, or bytes, of the length of its operand."""
     return replace(conversion, cost=CONVERTED, result=text)
 
@@ -282,13 +282,13 @@ def _to_text(conversion: Function) -> Function:
 _CONVERSION_IDS = _TYPE_IDS | {NULL: "null"}
 
 
-def _conversions() -> tuple[Function, ...]:
+def _declare_conversions() -> tuple[Function, ...]:
     return (
         Function("type", (Overload("type", (A,), type_of_type(A)),), type_of, cost=ONE, folds=True),
-        _conversion("bool", conversions.to_bool, BOOL, (BOOL, STRING)),
-        _to_text(_conversion("bytes", conversions.to_bytes, BYTES, (BYTES, STRING))),
-        _conversion("double", conversions.to_double, DOUBLE, (DOUBLE, INT, STRING, UINT)),
-        _conversion("duration", conversions.to_duration, DURATION, (DURATION, INT, STRING)),
+        _declare_conversion("bool", conversions.to_bool, BOOL, (BOOL, STRING)),
+        _declare_text_result(_declare_conversion("bytes", conversions.to_bytes, BYTES, (BYTES, STRING))),
+        _declare_conversion("double", conversions.to_double, DOUBLE, (DOUBLE, INT, STRING, UINT)),
+        _declare_conversion("duration", conversions.to_duration, DURATION, (DURATION, INT, STRING)),
         Function(
             "dyn",
             (Overload("to_dyn", (A,), DYN),),
@@ -297,12 +297,12 @@ def _conversions() -> tuple[Function, ...]:
             result=parts,
             flow=ArgumentFlow.PASSES,
             folds=True,
-            python=Form.SAME,
+            python=PlainForm.SAME,
         ),
-        _conversion("int", conversions.to_int, INT, (INT, DOUBLE, DURATION, STRING, TIMESTAMP, UINT)),
+        _declare_conversion("int", conversions.to_int, INT, (INT, DOUBLE, DURATION, STRING, TIMESTAMP, UINT)),
         replace(
-            _to_text(
-                _conversion(
+            _declare_text_result(
+                _declare_conversion(
                     "string",
                     conversions.to_string,
                     STRING,
@@ -310,87 +310,97 @@ def _conversions() -> tuple[Function, ...]:
                 )
             ),
             flow=ArgumentFlow.CARRIES,
-            python=Form.TEXT,
+            python=PlainForm.TEXT,
         ),
-        _conversion("timestamp", conversions.to_timestamp, TIMESTAMP, (TIMESTAMP, INT, STRING)),
-        _conversion("uint", conversions.to_uint, UINT, (UINT, DOUBLE, INT, STRING)),
+        _declare_conversion("timestamp", conversions.to_timestamp, TIMESTAMP, (TIMESTAMP, INT, STRING)),
+        _declare_conversion("uint", conversions.to_uint, UINT, (UINT, DOUBLE, INT, STRING)),
     )
 
 
-def _texts() -> tuple[Function, ...]:
+def _declare_texts() -> tuple[Function, ...]:
     return (
         replace(
-            _text("contains", "contains_string", operator.contains, CONTAINED),
+            _declare_text("contains", "contains_string", operator.contains, CONTAINED),
             cost=Cost(UNIT, lambda operands: operands[0].read * operands[1].read),
-            python=Form.CONTAINS,
+            python=PlainForm.CONTAINS,
         ),
-        _affix("endsWith", "ends_with_string", str.endswith),
-        _affix("startsWith", "starts_with_string", str.startswith),
+        _declare_affix("endsWith", "ends_with_string", str.endswith),
+        _declare_affix("startsWith", "starts_with_string", str.startswith),
         Function(
             "matches",
             (
-                Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).beginning(PREFIX_COSTS)),
-                member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
+                Overload("matches", (STRING, STRING), BOOL, price=Price(SEARCHED.rule).begin_with(PREFIX_COSTS)),
+                declare_member("matches_string", (STRING, STRING), BOOL, price=SEARCHED),
             ),
             matches,
             frozenset({str}),
-            cost=Cost(UNIT, bound_of_searching),
+            cost=Cost(UNIT, bound_search),
             with_pattern=matches_compiled,
-            python=Form.PATTERN,
+            python=PlainForm.PATTERN,
         ),
     )
 
 
-def _affix(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
-    price = AFFIXED.beginning(PREFIX_COSTS, before=TRAVERSED)
-    cost = Cost(UNIT, bound_of_reading_all)
-    return replace(_text(name, id_, answer, price), cost=cost, python=Method(name.lower()))
+def _declare_affix(name: str, id_: str, answer: Callable[[str, str], bool]) -> Function:
+    price = AFFIXED.begin_with(PREFIX_COSTS, before=TRAVERSED)
+    cost = Cost(UNIT, bound_reads)
+    return replace(_declare_text(name, id_, answer, price), cost=cost, python=MethodForm(name.lower()))
 
 
-def _text(name: str, id_: str, answer: Callable[[str, str], bool], price: Price) -> Function:
+def _declare_text(name: str, id_: str, answer: Callable[[str, str], bool], price: Price) -> Function:
     def run(whole: Value, part: Value) -> Value:
         if type(whole) is str and type(part) is str:
             return answer(whole, part)
-        raise runtime.no_overload()
+        raise runtime.make_no_overload()
 
-    return Function(name, (member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
+    return Function(name, (declare_member(id_, (STRING, STRING), BOOL, run, price=price),), guarded=False)
 
 
-def _time(name: str, part: str, *, of_duration: int | None = None) -> Function:
+def _declare_time(name: str, part: str, *, of_duration: int | None = None) -> Function:
     """Declare one time function; `of_duration` is the unit in nanoseconds where durations have it too."""
 
     def plain(moment: Value) -> Value:
-        return times.part(moment, part, "UTC")
+        return times.get_part(moment, part, "UTC")
 
     def zoned(moment: Value, zone: Value) -> Value:
-        return times.part(moment, part, zone)
+        return times.get_part(moment, part, zone)
 
     overloads = [
-        member(f"timestamp_to_{part}", (TIMESTAMP,), INT, plain),
-        member(f"timestamp_to_{part}_with_tz", (TIMESTAMP, STRING), INT, zoned),
+        declare_member(f"timestamp_to_{part}", (TIMESTAMP,), INT, plain),
+        declare_member(f"timestamp_to_{part}_with_tz", (TIMESTAMP, STRING), INT, zoned),
     ]
     if of_duration is not None:
         unit = of_duration
-        overloads.append(member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.whole_units(span, unit)))
+        overloads.append(
+            declare_member(f"duration_to_{part}", (DURATION,), INT, lambda span: times.count_whole_units(span, unit))
+        )
     return Function(name, tuple(overloads), cost=ONE)
 
 
-def _times() -> tuple[Function, ...]:
+def _declare_times() -> tuple[Function, ...]:
     return (
-        _time("getFullYear", "year"),
-        _time("getMonth", "month"),
-        _time("getDayOfYear", "day_of_year"),
-        _time("getDayOfMonth", "day_of_month"),
-        _time("getDate", "day_of_month_1_based"),
-        _time("getDayOfWeek", "day_of_week"),
-        _time("getHours", "hours", of_duration=3600 * runtime.SECOND),
-        _time("getMinutes", "minutes", of_duration=60 * runtime.SECOND),
-        _time("getSeconds", "seconds", of_duration=runtime.SECOND),
-        _time("getMilliseconds", "milliseconds", of_duration=10**6),
+        _declare_time("getFullYear", "year"),
+        _declare_time("getMonth", "month"),
+        _declare_time("getDayOfYear", "day_of_year"),
+        _declare_time("getDayOfMonth", "day_of_month"),
+        _declare_time("getDate", "day_of_month_1_based"),
+        _declare_time("getDayOfWeek", "day_of_week"),
+        _declare_time("getHours", "hours", of_duration=3600 * runtime.SECOND),
+        _declare_time("getMinutes", "minutes", of_duration=60 * runtime.SECOND),
+        _declare_time("getSeconds", "seconds", of_duration=runtime.SECOND),
+        _declare_time("getMilliseconds", "milliseconds", of_duration=10**6),
     )
 
 
 LIBRARY = Library(
     "standard",
-    (*_logic(), *_arithmetic(), *_relations(), *_aggregates(), *_conversions(), *_texts(), *_times()),
+    (
+        *_declare_logic(),
+        *_declare_arithmetic(),
+        *_declare_relations(),
+        *_declare_aggregates(),
+        *_declare_conversions(),
+        *_declare_texts(),
+        *_declare_times(),
+    ),
 )

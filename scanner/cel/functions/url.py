@@ -14,11 +14,11 @@ from urllib.parse import unquote_to_bytes
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
-from scanner.cel.functions.declaration import Function, Library, Overload, member
+from scanner.cel.functions.declaration import Function, Library, Overload, declare_member
 from scanner.cel.functions.pricing import ONE, READ
 from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import Opaque, Value
 
 URL = object_type("kubernetes.URL")
@@ -46,7 +46,7 @@ class BadUrl(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _UrlParts:
     """The components that net/url parses from a text."""
 
     scheme: str = ""
@@ -69,7 +69,7 @@ class Url(Opaque):
     EQUAL_AT_ONCE: ClassVar[bool] = True
     GO_NATIVE: ClassVar[str] = "*url.URL"
 
-    def __init__(self, parts: _Parts, fragment: str) -> None:
+    def __init__(self, parts: _UrlParts, fragment: str) -> None:
         self.parts = parts
         self.fragment = fragment
 
@@ -78,10 +78,10 @@ class Url(Opaque):
         parts = self.parts
         query = f"?{parts.query}" if parts.force_query or parts.query else ""
         scheme = f"{parts.scheme}:" if parts.scheme else ""
-        body = parts.opaque or f"{self._authority()}{escaped_path(parts)}"
+        body = parts.opaque or f"{self._write_authority()}{escape_path(parts)}"
         return f"{scheme}{body}{query}{self.fragment}"
 
-    def _authority(self) -> str:
+    def _write_authority(self) -> str:
         parts = self.parts
         if parts.omit_host or not (parts.host or parts.path or parts.user is not None):
             return ""
@@ -107,63 +107,63 @@ def _unescape(text: str, *, host: bool = False, zone: bool = False, errors: str 
     for match in _SPECIAL.finditer(text):
         shown = match.group()
         if shown.startswith("%"):
-            _require_escape(_three_bytes(text, match.start()), host=host, zone=zone)
+            _require_escape(_read_escape(text, match.start()), host=host, zone=zone)
         elif (host or zone) and shown not in _HOST:
-            raise BadUrl(f"invalid character {quoted(shown)} in host name")
+            raise BadUrl(f"invalid character {quote(shown)} in host name")
     return unquote_to_bytes(text.encode()).decode(errors=errors) if "%" in text else text
 
 
-def _three_bytes(text: str, start: int) -> str:
+def _read_escape(text: str, start: int) -> str:
     """Return the bytes of an escape, which need not be whole characters."""
     return text[start : start + 3].encode()[:3].decode(errors=_BYTES)
 
 
 def _require_escape(shown: str, *, host: bool, zone: bool) -> None:
-    if not _ESCAPE.match(shown) or (host and not _host_escape(shown)) or (zone and not _zone_escape(shown)):
-        raise BadUrl(f"invalid URL escape {quoted(shown)}")
+    if not _ESCAPE.match(shown) or (host and not _escape_for_host(shown)) or (zone and not _escape_for_zone(shown)):
+        raise BadUrl(f"invalid URL escape {quote(shown)}")
 
 
-def _host_escape(escape: str) -> bool:
+def _escape_for_host(escape: str) -> bool:
     return int(escape[1:], 16) >= _FIRST_BEYOND_ASCII or escape == "%25"
 
 
-def _zone_escape(escape: str) -> bool:
+def _escape_for_zone(escape: str) -> bool:
     return escape in ("%25", "%20") or chr(int(escape[1:], 16)) in _HOST
 
 
-def _parse(text: str, *, request: bool, strict: bool) -> _Parts:
+def _parse(text: str, *, request: bool, strict: bool) -> _UrlParts:
     if any(character < " " or character == "\x7f" for character in text):
         raise BadUrl("net/url: invalid control character in URL")
     if not text and request:
         raise BadUrl("empty url")
     if text == "*":
-        return _Parts(path="*")
-    scheme, rest = _scheme(text)
-    rest, query, force_query = _cut_query(rest)
+        return _UrlParts(path="*")
+    scheme, rest = _split_scheme(text)
+    rest, query, force_query = _split_query(rest)
     if not rest.startswith("/"):
         if scheme:
-            return _Parts(scheme=scheme, opaque=rest, query=query, force_query=force_query)
+            return _UrlParts(scheme=scheme, opaque=rest, query=query, force_query=force_query)
         _reject_rootless(rest, request=request)
     user, host, omit_host = None, "", False
     if rest.startswith("//") and (scheme or not (request or rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
-        user, host = _authority(authority, strict=strict and scheme in ("http", "https"))
+        user, host = _parse_authority(authority, strict=strict and scheme in ("http", "https"))
         rest = slash + path
     elif scheme:
         omit_host = True
     path = _unescape(rest)
     raw = "" if _escape(path, _PATH) == rest else rest
-    return _Parts(scheme, "", user, host, path, raw, query, force_query, omit_host)
+    return _UrlParts(scheme, "", user, host, path, raw, query, force_query, omit_host)
 
 
-def _scheme(text: str) -> tuple[str, str]:
+def _split_scheme(text: str) -> tuple[str, str]:
     if text.startswith(":"):
         raise BadUrl("missing protocol scheme")
     match = _SCHEME.match(text)
     return (match.group(1).lower(), text[match.end() :]) if match else ("", text)
 
 
-def _cut_query(rest: str) -> tuple[str, str, bool]:
+def _split_query(rest: str) -> tuple[str, str, bool]:
     if rest.endswith("?") and rest.count("?") == 1:
         return rest[:-1], "", True
     before, _, query = rest.partition("?")
@@ -177,9 +177,9 @@ def _reject_rootless(rest: str, *, request: bool) -> None:
         raise BadUrl("first path segment in URL cannot contain colon")
 
 
-def _authority(authority: str, *, strict: bool) -> tuple[str | None, str]:
+def _parse_authority(authority: str, *, strict: bool) -> tuple[str | None, str]:
     info, at, host_text = authority.rpartition("@")
-    host = _host(host_text, strict=strict)
+    host = _parse_host(host_text, strict=strict)
     if not at:
         return None, host
     if not _USER_INFO.match(info):
@@ -188,12 +188,12 @@ def _authority(authority: str, *, strict: bool) -> tuple[str | None, str]:
     return _escape(_unescape(name), _USER) + colon + _escape(_unescape(password), _USER), host
 
 
-def _host(host: str, *, strict: bool) -> str:
+def _parse_host(host: str, *, strict: bool) -> str:
     bracket = host.rfind("[")
     if bracket > 0:
         raise BadUrl("invalid IP-literal")
     if bracket == 0:
-        return _literal(host)
+        return _parse_literal(host)
     colon = host.find(":") if strict else host.rfind(":")
     if colon >= 0:
         _require_port(host[colon:])
@@ -202,10 +202,10 @@ def _host(host: str, *, strict: bool) -> str:
 
 def _require_port(text: str) -> None:
     if not _PORT.match(text):
-        raise BadUrl(f"invalid port {quoted(text)} after host")
+        raise BadUrl(f"invalid port {quote(text)} after host")
 
 
-def _literal(host: str) -> str:
+def _parse_literal(host: str) -> str:
     """Return a host in brackets, which must be an IPv6 address."""
     close = host.rfind("]")
     if close < 0:
@@ -232,10 +232,10 @@ def parse_request(text: str, *, strict: bool = True) -> None:
     try:
         _parse(text, request=True, strict=strict)
     except BadUrl as bad:
-        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+        raise BadUrl(f"parse {quote(text)}: {bad}") from None
 
 
-def request_uri_fault(text: str) -> str:
+def find_request_uri_fault(text: str) -> str:
     """Return Go's error for a text that is neither an absolute URI nor an absolute path; empty for a valid one."""
     try:
         parse_request(text)
@@ -252,24 +252,24 @@ def parse(text: str, *, strict: bool = True) -> Url:
     before, _, fragment = text.partition("#")
     try:
         parse_request(text, strict=strict)
-        return Url(_parse(before, request=False, strict=strict), _fragment(text, fragment))
+        return Url(_parse(before, request=False, strict=strict), _escape_fragment(text, fragment))
     except BadUrl as bad:
-        message = str(bad) if str(bad).startswith("parse ") else f"parse {quoted(before)}: {bad}"
+        message = str(bad) if str(bad).startswith("parse ") else f"parse {quote(before)}: {bad}"
         raise EvaluationError(f"URL parse error during conversion from string: {message}") from None
 
 
-def _fragment(text: str, fragment: str) -> str:
+def _escape_fragment(text: str, fragment: str) -> str:
     """Return the fragment with its sign, escaped."""
     try:
         decoded = _unescape(fragment)
     except BadUrl as bad:
-        raise BadUrl(f"parse {quoted(text)}: {bad}") from None
+        raise BadUrl(f"parse {quote(text)}: {bad}") from None
     if not decoded:
         return ""
     return f"#{fragment if _VALID_FRAGMENT.issuperset(fragment) else _escape(decoded, _FRAGMENT)}"
 
 
-def escaped_path(parts: _Parts) -> str:
+def escape_path(parts: _UrlParts) -> str:
     """Return the path with its escapes: as it was written when that is a valid way to write it. Mirrors `URL.EscapedPath` of Go."""
     if parts.raw_path and _VALID_PATH.issuperset(parts.raw_path):
         return parts.raw_path
@@ -286,7 +286,7 @@ def _split_port(host: str) -> tuple[str, str]:
     return host, port
 
 
-def _query(url: Url) -> Value:
+def _parse_query(url: Url) -> Value:
     """Return the parameters; those that cannot be decoded are left out."""
     parameters: dict[str, Value] = {}
     settings = url.parts.query.split("&")
@@ -307,7 +307,7 @@ def _query(url: Url) -> Value:
 
 
 def _is_url(text: str) -> bool:
-    return not request_uri_fault(text)
+    return not find_request_uri_fault(text)
 
 
 def parse_loosely(text: str) -> Url:
@@ -330,42 +330,42 @@ LIBRARY = Library(
         Function("url", (Overload("string_to_url", (STRING,), URL, parse),), cost=READ, result=parts, parses=True),
         Function(
             "getScheme",
-            (member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),),
+            (declare_member("url_get_scheme", (URL,), STRING, lambda url: url.parts.scheme),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getHost",
-            (member("url_get_host", (URL,), STRING, lambda url: url.parts.host),),
+            (declare_member("url_get_host", (URL,), STRING, lambda url: url.parts.host),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getHostname",
-            (member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),),
+            (declare_member("url_get_hostname", (URL,), STRING, lambda url: _split_port(url.parts.host)[0]),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getPort",
-            (member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),),
+            (declare_member("url_get_port", (URL,), STRING, lambda url: _split_port(url.parts.host)[1]),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getEscapedPath",
-            (member("url_get_escaped_path", (URL,), STRING, lambda url: escaped_path(url.parts)),),
+            (declare_member("url_get_escaped_path", (URL,), STRING, lambda url: escape_path(url.parts)),),
             cost=ONE,
             result=text,
             only_reads=True,
         ),
         Function(
             "getQuery",
-            (member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),),
+            (declare_member("url_get_query", (URL,), map_of(STRING, list_of(STRING)), _parse_query),),
             cost=ONE,
             result=pieces,
             only_reads=True,

@@ -8,14 +8,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, Generated, generate, generate_refusal
+from scanner.cel.generation.codegen import FUNCTION, GeneratedModule, generate, generate_refusal
 from scanner.cel.generation.python_calls import Unforeseen
 from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
 
 if TYPE_CHECKING:
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.errors import EvaluationError
     from scanner.cel.syntax.tree import Node
@@ -40,7 +40,7 @@ class Watch:
         self._hits = 0
         self._on_trial = False
 
-    def fell_back(self) -> Fast | None:
+    def count_fallback(self) -> Fast | None:
         """Record that the closures had to decide; return the function to call the next time, or None for no further call.
 
         After every `_TRIAL` exceptions a trial begins or ends. Successes are counted only during a trial, so that they cost nothing
@@ -48,15 +48,15 @@ class Watch:
         """
         self._fallen += 1
         if self._fallen < _TRIAL:
-            return self._counted if self._on_trial else self._function
+            return self._count_hit if self._on_trial else self._function
         self._fallen = 0
         if self._on_trial and self._hits < _TRIAL:
             return None
         self._on_trial = not self._on_trial
         self._hits = 0
-        return self._counted if self._on_trial else self._function
+        return self._count_hit if self._on_trial else self._function
 
-    def _counted(self, activation: Mapping[str, object]) -> Value:
+    def _count_hit(self, activation: Mapping[str, object]) -> Value:
         if self._function is None:
             raise Unforeseen
         value = self._function(activation)
@@ -75,14 +75,20 @@ class _Text:
         return self._text
 
 
-def python_of(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> str:
+def write_python(text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment) -> str:
     """Return the Python text of an expression's function; empty when only the closures can evaluate it."""
-    generated = _generated(text, root, checked, folded, environment)
+    generated = _generate_module(text, root, checked, folded, environment)
     return "" if generated is None else ast.unparse(generated.module)
 
 
 def build(
-    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
+    text: str,
+    root: Node,
+    checked: CheckedTree,
+    folded: FoldedTree,
+    environment: Environment,
+    *,
+    absorbing: bool = False,
 ) -> Fast | None:
     """Return the function of an expression, or None when only the closures can evaluate it.
 
@@ -90,20 +96,22 @@ def build(
     """
     if absorbing and not can_absorb(root, folded):
         return None
-    generated = _generated(text, root, checked, folded, environment, absorbing=absorbing)
-    return None if generated is None else _compiled(text, generated)
+    generated = _generate_module(text, root, checked, folded, environment, absorbing=absorbing)
+    return None if generated is None else _compile_module(text, generated)
 
 
-def build_refusal(text: str, root: Node, checked: Checked, folded: Folded, environment: Environment) -> Refusal | None:
+def build_refusal(
+    text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment
+) -> Refusal | None:
     """Return the function that has the error of an expression whose first path is absent; None where there is no such function."""
     generated = generate_refusal(root, checked, folded, environment, Source(text))
     if generated is None:
         return None
     ast.fix_missing_locations(generated.module)
-    return cast("Refusal | None", _compiled(text, generated))
+    return cast("Refusal | None", _compile_module(text, generated))
 
 
-def _compiled(text: str, generated: Generated) -> Fast | None:
+def _compile_module(text: str, generated: GeneratedModule) -> Fast | None:
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():
@@ -115,9 +123,15 @@ def _compiled(text: str, generated: Generated) -> Fast | None:
     return cast("Fast", names[FUNCTION])
 
 
-def _generated(
-    text: str, root: Node, checked: Checked, folded: Folded, environment: Environment, *, absorbing: bool = False
-) -> Generated | None:
+def _generate_module(
+    text: str,
+    root: Node,
+    checked: CheckedTree,
+    folded: FoldedTree,
+    environment: Environment,
+    *,
+    absorbing: bool = False,
+) -> GeneratedModule | None:
     try:
         generated = generate(root, checked, folded, environment, Source(text), absorbing=absorbing)
         ast.fix_missing_locations(generated.module)

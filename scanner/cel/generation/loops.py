@@ -7,12 +7,21 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scanner.cel.analysis.go_values import is_selection
-from scanner.cel.evaluation.planner import terms
-from scanner.cel.functions.python_forms import Method
-from scanner.cel.generation.absorbing import Absorbing, unless
+from scanner.cel.evaluation.planner import list_terms
+from scanner.cel.functions.python_forms import MethodForm
+from scanner.cel.generation.absorbing import AbsorbingOperands, skip_under
 from scanner.cel.generation.python_calls import keys, pairs, unforeseen
-from scanner.cel.generation.python_terms import PLAIN, Kind, Term, assign, class_of, either, joined, name_of
-from scanner.cel.generation.writer import NotGenerated, Variable, required
+from scanner.cel.generation.python_terms import (
+    PLAIN,
+    Term,
+    TermKind,
+    join_kinds,
+    make_assignment,
+    make_class,
+    make_conditional,
+    make_name,
+)
+from scanner.cel.generation.writer import NotGenerated, Variable, require_part
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, Node, Select, walk
 
 if TYPE_CHECKING:
@@ -24,102 +33,107 @@ AFFIXES = frozenset({"startswith", "endswith"})
 """The methods of a text that accept a tuple, and are true for any of its texts."""
 
 
-class Logic(Absorbing):
+class Logic(AbsorbingOperands):
     """The Python of operators that decide which operands are evaluated."""
 
-    def _logic(self, node: Call) -> Term:
+    def _generate_logic(self, node: Call) -> Term:
         conjunction = node.function == "_&&_"
-        operands = terms(node)
-        held = dict(self._held)
+        operands = list_terms(node)
+        outer_locals = dict(self._path_locals)
         if self._absorbing:
-            return self._absorbed(operands, conjunction=conjunction)
+            return self._absorb(operands, conjunction=conjunction)
         try:
             if any(self._needs_statements(term) for term in operands[1:]):
-                return self._logic_in_steps(operands, conjunction=conjunction)
+                return self._generate_logic_in_steps(operands, conjunction=conjunction)
             values = [
-                self._decides(term, operands[position + 1 :], when=conjunction)
+                self._generate_condition(term, operands[position + 1 :], when=conjunction)
                 for position, term in enumerate(operands)
             ]
-            return Term(_combined(values, conjunction=conjunction), Kind.BOOL)
+            return Term(_combine_conditions(values, conjunction=conjunction), TermKind.BOOL)
         finally:
-            self._held = held
+            self._path_locals = outer_locals
 
-    def _logic_in_steps(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
+    def _generate_logic_in_steps(self, operands: Sequence[Node], *, conjunction: bool) -> Term:
         """Evaluate the terms one after the other as statements, because some of them are loops; those without a loop together."""
-        result = self._names.local("holds")
+        result = self._names.add_local("holds")
         steps: list[tuple[list[ast.stmt], list[ast.expr]]] = []
         for position, term in enumerate(operands):
-            code, block = self._inside(partial(self._decides, term, operands[position + 1 :], when=conjunction))
+            code, block = self._generate_inside(
+                partial(self._generate_condition, term, operands[position + 1 :], when=conjunction)
+            )
+            # Conditions without statements of their own join those before them.
             if block or not steps:
                 steps.append((block, []))
             steps[-1][1].append(code)
         for position, (block, values) in enumerate(steps):
-            block.append(assign(result, _combined(values, conjunction=conjunction)))
+            block.append(make_assignment(result, _combine_conditions(values, conjunction=conjunction)))
             if position == 0:
                 self._block.extend(block)
                 continue
-            test: ast.expr = name_of(result) if conjunction else ast.UnaryOp(ast.Not(), name_of(result))
+            test: ast.expr = make_name(result) if conjunction else ast.UnaryOp(ast.Not(), make_name(result))
             self._block.append(ast.If(test, block, []))
-        return Term(name_of(result), Kind.BOOL)
+        return Term(make_name(result), TermKind.BOOL)
 
-    def _decides(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
+    def _generate_condition(self, node: Node, rest: Sequence[Node], *, when: bool) -> ast.expr:
         """Return one condition; `has(x.y)` keeps its value for conditions that are evaluated only when it holds."""
-        test = node if when else _negated(node)
+        test = node if when else _get_negated(node)
         if isinstance(test, Select) and test.test and rest:
-            path = self._path(test.operand)
+            path = self._find_path(test.operand)
             if path is not None and any(self._mentions(term, test) for term in rest):
-                return self._remembered(test, (*path, test.field), when=when)
-        return self._truth(node)
+                return self._remember_presence(test, (*path, test.field), when=when)
+        return self._generate_truth(node)
 
-    def _remembered(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
-        local = self._names.local(test.field)
-        value = self._lookup(self._operand(test.operand).code, ast.Constant(test.field))
-        kept = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
-        self._held[path] = local
-        return self._placed(ast.Compare(kept, [ast.IsNot() if when else ast.Is()], [self._names.absent()]), test.offset)
+    def _remember_presence(self, test: Select, path: tuple[str, ...], *, when: bool) -> ast.expr:
+        local = self._names.add_local(test.field)
+        value = self._generate_lookup(self._generate_operand(test.operand).code, ast.Constant(test.field))
+        remembered = ast.NamedExpr(target=ast.Name(local, ast.Store()), value=value)
+        self._path_locals[path] = local
+        return self._place(
+            ast.Compare(remembered, [ast.IsNot() if when else ast.Is()], [self._names.use_absent()]), test.offset
+        )
 
     def _mentions(self, node: Node, test: Select) -> bool:
-        wanted = self._path(test.operand)
+        tested_path = self._find_path(test.operand)
         return any(
             isinstance(part, Select)
             and part.field == test.field
             and not part.test
-            and wanted is not None
-            and self._path(part.operand) == wanted
+            and tested_path is not None
+            and self._find_path(part.operand) == tested_path
             for part in walk(node)
         )
 
-    def _conditional(self, node: Call) -> Term:
+    def _generate_conditional(self, node: Call) -> Term:
         condition, yes, no = node.arguments
-        held = dict(self._held)
-        test = self._decides(condition, (yes,), when=True)
+        outer_locals = dict(self._path_locals)
+        test = self._generate_condition(condition, (yes,), when=True)
         if not (self._needs_statements(yes) or self._needs_statements(no)):
-            then = self._branch(yes)
-            self._held = held
-            otherwise = self._branch(no)
-            return Term(either(test, then.code, otherwise.code), joined(then.kind, otherwise.kind))
-        result, chosen = self._names.local("value"), self._names.local("chosen")
-        self._block.append(assign(chosen, test))
-        then, block = self._inside(lambda: self._branch(yes))
-        block.append(assign(result, then.code))
-        self._held = held
-        otherwise, other = self._inside(lambda: self._branch(no))
-        other.append(assign(result, otherwise.code))
-        self._block.append(ast.If(name_of(chosen), block, other))
-        return Term(name_of(result), joined(then.kind, otherwise.kind))
+            then = self._generate_branch(yes)
+            self._path_locals = outer_locals
+            otherwise = self._generate_branch(no)
+            return Term(make_conditional(test, then.code, otherwise.code), join_kinds(then.kind, otherwise.kind))
+        result, condition_name = self._names.add_local("value"), self._names.add_local("chosen")
+        self._block.append(make_assignment(condition_name, test))
+        then, block = self._generate_inside(lambda: self._generate_branch(yes))
+        block.append(make_assignment(result, then.code))
+        self._path_locals = outer_locals
+        otherwise, other = self._generate_inside(lambda: self._generate_branch(no))
+        other.append(make_assignment(result, otherwise.code))
+        self._block.append(ast.If(make_name(condition_name), block, other))
+        return Term(make_name(result), join_kinds(then.kind, otherwise.kind))
 
-    def _branch(self, node: Node) -> Term:
-        term = self._term(node)
+    def _generate_branch(self, node: Node) -> Term:
+        term = self._generate(node)
         is_read = isinstance(node, Identifier) or is_selection(node, self._checked)
-        if is_read or term.kind is not Kind.ANY or (isinstance(node, Call) and node.function == "_?_:_"):
+        if is_read or term.kind is not TermKind.ANY or (isinstance(node, Call) and node.function == "_?_:_"):
             return term
-        return self._reread(term)
+        return self._rewrap_term(term)
 
 
 # --- trees
 
 
-def _negated(node: Node) -> Node | None:
+def _get_negated(node: Node) -> Node | None:
     """Return the operand of a negation."""
     return node.arguments[0] if isinstance(node, Call) and node.function == "!_" else None
 
@@ -127,13 +141,13 @@ def _negated(node: Node) -> Node | None:
 # --- Python
 
 
-def _combined(values: list[ast.expr], *, conjunction: bool) -> ast.expr:
+def _combine_conditions(values: list[ast.expr], *, conjunction: bool) -> ast.expr:
     """Return the condition that all, or any, of some conditions hold."""
-    values = values if conjunction else _any_affix(values)
+    values = values if conjunction else _join_affix_tests(values)
     return ast.BoolOp(ast.And() if conjunction else ast.Or(), values) if len(values) > 1 else values[0]
 
 
-def _any_affix(values: Sequence[ast.expr]) -> list[ast.expr]:
+def _join_affix_tests(values: Sequence[ast.expr]) -> list[ast.expr]:
     """Return conditions of which one has to hold; neighbours that test one variable for a prefix or suffix become one condition."""
     joined_: list[ast.expr] = []
     for value in values:
@@ -162,58 +176,59 @@ class _Fold(NamedTuple):
 class Loops(Logic):
     """Loops, and the variables that macros bind."""
 
-    def _comprehension(self, node: Comprehension) -> Term:
+    def _generate_comprehension(self, node: Comprehension) -> Term:
         if node.is_open or node.fold in ("transformMap", "transformMapEntry"):
+            # An open fold shows its accumulator to an argument, and a map may get keys that are no texts.
             raise NotGenerated
         if node.fold == "bind":
-            return self._bind(node)
-        affix = self._any_affix(node)
+            return self._generate_bind(node)
+        affix = self._join_affixes(node)
         if affix is not None:
             return affix
-        outer, held = self._scope, dict(self._held)
-        target, over = self._loop(node)
-        fold = self._folded_over(node)
-        self._scope, self._held = outer, held
+        outer_scope, outer_locals = self._scope, dict(self._path_locals)
+        target, over = self._open_loop(node)
+        fold = self._fold_over(node)
+        self._scope, self._path_locals = outer_scope, outer_locals
         self._block.extend(fold.before)
         self._block.append(ast.For(target=target, iter=over, body=fold.block, orelse=[*fold.after], type_comment=None))
         return fold.term
 
-    def _bind(self, node: Comprehension) -> Term:
-        value = self._term(node.start)
-        local = self._names.local(node.accumulator)
-        self._block.append(assign(local, value.code))
+    def _generate_bind(self, node: Comprehension) -> Term:
+        value = self._generate(node.start)
+        local = self._names.add_local(node.accumulator)
+        self._block.append(make_assignment(local, value.code))
         outer = self._scope
         self._scope = {**outer, node.accumulator: Variable(local, value.kind)}
         try:
-            return self._term(node.result)
+            return self._generate(node.result)
         finally:
             self._scope = outer
 
-    def _loop(self, node: Comprehension) -> tuple[ast.expr, ast.expr]:
+    def _open_loop(self, node: Comprehension) -> tuple[ast.expr, ast.expr]:
         """Put the variables in scope; return the target of the loop and its iterable."""
-        over = self._term(node.range)
-        element = Kind.JSON if over.kind in PLAIN else Kind.ANY
-        first = self._names.local(node.variable)
+        over = self._generate(node.range)
+        element = TermKind.JSON if over.kind in PLAIN else TermKind.ANY
+        first = self._names.add_local(node.variable)
         if node.second_variable is not None:
-            second = self._names.local(node.second_variable)
-            scope = {node.variable: Variable(first, Kind.JSON), node.second_variable: Variable(second, element)}
+            second = self._names.add_local(node.second_variable)
+            scope = {node.variable: Variable(first, TermKind.JSON), node.second_variable: Variable(second, element)}
             self._scope = {**self._scope, **scope}
             target = ast.Tuple([ast.Name(first, ast.Store()), ast.Name(second, ast.Store())], ast.Store())
             return target, self._names.call(pairs, over.code)
         self._scope = {**self._scope, node.variable: Variable(first, element)}
-        return ast.Name(first, ast.Store()), self._iterable(over)
+        return ast.Name(first, ast.Store()), self._make_iterable(over)
 
-    def _iterable(self, over: Term) -> ast.expr:
+    def _make_iterable(self, over: Term) -> ast.expr:
         """Return the list of a range, or the map whose keys it is."""
-        if over.kind in (Kind.DOCUMENTS, Kind.LIST):
+        if over.kind in (TermKind.DOCUMENTS, TermKind.LIST):
             return over.code
-        held = self._names.local("range")
-        is_no_list = ast.Compare(class_of(name_of(held)), [ast.IsNot()], [self._names.class_(list)])
-        replaced = assign(held, self._names.call(keys, name_of(held)))
-        self._block += [assign(held, over.code), ast.If(is_no_list, [replaced], [])]
-        return name_of(held)
+        range_name = self._names.add_local("range")
+        is_no_list = ast.Compare(make_class(make_name(range_name)), [ast.IsNot()], [self._names.use_class(list)])
+        replaced = make_assignment(range_name, self._names.call(keys, make_name(range_name)))
+        self._block += [make_assignment(range_name, over.code), ast.If(is_no_list, [replaced], [])]
+        return make_name(range_name)
 
-    def _any_affix(self, node: Comprehension) -> Term | None:
+    def _join_affixes(self, node: Comprehension) -> Term | None:
         """Return `affixes.exists(affix, text.startsWith(affix))` as one call with a tuple; None for any other fold.
 
         Python tries the affixes in their order, and raises at one that is not a text, unless one before it matched.
@@ -222,61 +237,63 @@ class Loops(Logic):
         if node.fold != "exists" or node.second_variable is not None or self._absorbing or call is None:
             return None
         match call.function.python, call.arguments:
-            case Method(name=name), (text, Identifier(name=node.variable)) if name in AFFIXES:
+            case MethodForm(name=name), (text, Identifier(name=node.variable)) if name in AFFIXES:
                 if any(isinstance(part, Identifier) and part.name == node.variable for part in walk(text)):
                     return None
             case _:
                 return None
         constant = self._folded.constants.get(node.range.id)
         if type(constant) is list and all(type(affix) is str for affix in constant):
-            affixes: ast.expr = self._names.shared(tuple(constant), "affixes")
+            affixes: ast.expr = self._names.share(tuple(constant), "affixes")
         else:
-            affixes = ast.Call(self._names.class_(tuple), [self._iterable(self._term(node.range))], [])
-        return Term(ast.Call(ast.Attribute(self._term(text).code, name, ast.Load()), [affixes], []), Kind.BOOL)
+            affixes = ast.Call(self._names.use_class(tuple), [self._make_iterable(self._generate(node.range))], [])
+        return Term(ast.Call(ast.Attribute(self._generate(text).code, name, ast.Load()), [affixes], []), TermKind.BOOL)
 
-    def _folded_over(self, node: Comprehension) -> _Fold:
-        result = self._names.local(node.fold)
+    def _fold_over(self, node: Comprehension) -> _Fold:
+        result = self._names.add_local(node.fold)
         match node.fold:
             case "all" | "exists":
-                return self._quantified(node, result, stop=node.fold == "exists")
+                return self._quantify(node, result, stop=node.fold == "exists")
             case "exists_one":
-                return self._counted(node, result)
+                return self._count(node, result)
             case _:
-                return self._collected(node, result)
+                return self._collect(node, result)
 
-    def _quantified(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
-        predicate = required(node.predicate)
-        absent = self._absence(predicate) if self._absorbing else None
-        test, block = self._inside(lambda: self._tested(predicate))
-        stopping: list[ast.stmt] = [assign(result, ast.Constant(stop)), ast.Break()]
+    def _quantify(self, node: Comprehension, result: str, *, stop: bool) -> _Fold:
+        predicate = require_part(node.predicate)
+        absent = self._test_absence(predicate) if self._absorbing else None
+        test, block = self._generate_inside(lambda: self._test(predicate))
+        stopping: list[ast.stmt] = [make_assignment(result, ast.Constant(stop)), ast.Break()]
         block.append(ast.If(test if stop else ast.UnaryOp(ast.Not(), test), stopping, []))
-        term, before = Term(name_of(result), Kind.BOOL), [assign(result, ast.Constant(not stop))]
+        term, before = Term(make_name(result), TermKind.BOOL), [make_assignment(result, ast.Constant(not stop))]
         if not self._absorbing:
             return _Fold(term, before, block)
-        erred = self._names.local("erred")
-        passed: list[ast.stmt] = [assign(erred, ast.Constant(value=True))]
-        attempt = self._attempt(unless(absent, passed, block), passed)
-        give_up = ast.If(name_of(erred), [ast.Expr(self._names.call(unforeseen))], [])
-        return _Fold(term, [*before, assign(erred, ast.Constant(value=False))], [attempt], (give_up,))
+        erred = self._names.add_local("erred")
+        passed: list[ast.stmt] = [make_assignment(erred, ast.Constant(value=True))]
+        attempt = self._attempt(skip_under(absent, passed, block), passed)
+        give_up = ast.If(make_name(erred), [ast.Expr(self._names.call(unforeseen))], [])
+        return _Fold(term, [*before, make_assignment(erred, ast.Constant(value=False))], [attempt], (give_up,))
 
-    def _tested(self, predicate: Node) -> ast.expr:
+    def _test(self, predicate: Node) -> ast.expr:
         self._hoist(predicate)
-        return self._truth(predicate)
+        return self._generate_truth(predicate)
 
-    def _counted(self, node: Comprehension, result: str) -> _Fold:
-        test, block = self._inside(lambda: self._tested(required(node.predicate)))
+    def _count(self, node: Comprehension, result: str) -> _Fold:
+        test, block = self._generate_inside(lambda: self._test(require_part(node.predicate)))
         add = ast.AugAssign(target=ast.Name(result, ast.Store()), op=ast.Add(), value=ast.Constant(1))
         block.append(ast.If(test, [add], []))
-        is_one = ast.Compare(name_of(result), [ast.Eq()], [ast.Constant(1)])
-        return _Fold(Term(is_one, Kind.BOOL), [assign(result, ast.Constant(0))], block)
+        is_one = ast.Compare(make_name(result), [ast.Eq()], [ast.Constant(1)])
+        return _Fold(Term(is_one, TermKind.BOOL), [make_assignment(result, ast.Constant(0))], block)
 
-    def _collected(self, node: Comprehension, result: str) -> _Fold:
-        held = dict(self._held)
-        test, block = self._inside(lambda: None if node.predicate is None else self._truth(required(node.predicate)))
-        body, inner = self._inside(lambda: self._term(required(node.body)))
-        self._held = held
-        append = ast.Call(ast.Attribute(name_of(result), "append", ast.Load()), [body.code], [])
+    def _collect(self, node: Comprehension, result: str) -> _Fold:
+        outer_locals = dict(self._path_locals)
+        test, block = self._generate_inside(
+            lambda: None if node.predicate is None else self._generate_truth(require_part(node.predicate))
+        )
+        body, inner = self._generate_inside(lambda: self._generate(require_part(node.body)))
+        self._path_locals = outer_locals
+        append = ast.Call(ast.Attribute(make_name(result), "append", ast.Load()), [body.code], [])
         inner.append(ast.Expr(append))
         block += inner if test is None else [ast.If(test, inner, [])]
-        kind = Kind.DOCUMENTS if body.kind in PLAIN else Kind.LIST
-        return _Fold(Term(name_of(result), kind), [assign(result, ast.List([], ast.Load()))], block)
+        kind = TermKind.DOCUMENTS if body.kind in PLAIN else TermKind.LIST
+        return _Fold(Term(make_name(result), kind), [make_assignment(result, ast.List([], ast.Load()))], block)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NOT_A_NAME = re.compile(r"\W")
 
 
-class Kind(StrEnum):
+class TermKind(StrEnum):
     """The statically known class of a value."""
 
     ANY = "any"
@@ -33,73 +33,85 @@ class Kind(StrEnum):
     PARSED = "parsed"
 
 
-PLAIN = frozenset(Kind) - {Kind.ANY, Kind.LIST, Kind.MAP, Kind.PARSED}
+PLAIN = frozenset(TermKind) - {TermKind.ANY, TermKind.LIST, TermKind.MAP, TermKind.PARSED}
 """The kinds of values that a JSON document may hold."""
 
-WHOLE = frozenset({Kind.INT, Kind.SIZE})
+WHOLE = frozenset({TermKind.INT, TermKind.SIZE})
 
-_OF_TYPE = {BOOL: Kind.BOOL, INT: Kind.INT, DOUBLE: Kind.DOUBLE, STRING: Kind.STRING, NULL: Kind.NULL}
+_OF_TYPE = {
+    BOOL: TermKind.BOOL,
+    INT: TermKind.INT,
+    DOUBLE: TermKind.DOUBLE,
+    STRING: TermKind.STRING,
+    NULL: TermKind.NULL,
+}
 
-OF_CLASS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING, type(None): Kind.NULL}
+OF_CLASS = {
+    bool: TermKind.BOOL,
+    int: TermKind.INT,
+    float: TermKind.DOUBLE,
+    str: TermKind.STRING,
+    type(None): TermKind.NULL,
+}
 
 
 class Term(NamedTuple):
     """Python for a CEL node, and the kind of its value."""
 
     code: ast.expr
-    kind: Kind
+    kind: TermKind
 
 
-def of_type(type_: Type) -> Kind:
+def find_kind(type_: Type) -> TermKind:
     """Return the kind of a static type; the elements of a list are not included."""
     if type_.nullable:
-        return Kind.ANY
-    return Kind.LIST if type_.family == "list" else _OF_TYPE.get(type_, Kind.ANY)
+        return TermKind.ANY
+    return TermKind.LIST if type_.family == "list" else _OF_TYPE.get(type_, TermKind.ANY)
 
 
-def joined(first: Kind, second: Kind) -> Kind:
+def join_kinds(first: TermKind, second: TermKind) -> TermKind:
     """Return the kind of a value that has one of two kinds."""
     if first is second:
         return first
-    return Kind.JSON if first in PLAIN and second in PLAIN else Kind.ANY
+    return TermKind.JSON if first in PLAIN and second in PLAIN else TermKind.ANY
 
 
-def name_of(name: str) -> ast.Name:
+def make_name(name: str) -> ast.Name:
     """Return the node that reads a name."""
     return ast.Name(name, ast.Load())
 
 
-def assign(name: str, value: ast.expr) -> ast.stmt:
+def make_assignment(name: str, value: ast.expr) -> ast.stmt:
     """Return the statement `name = value`."""
     return ast.Assign(targets=[ast.Name(name, ast.Store())], value=value, type_comment=None)
 
 
-def item(container: ast.expr, key: str) -> ast.expr:
+def make_item(container: ast.expr, key: str) -> ast.expr:
     """Return the node of `container['key']`."""
     return ast.Subscript(container, ast.Constant(key), ast.Load())
 
 
-def either(test: ast.expr, yes: ast.expr, no: ast.expr) -> ast.expr:
+def make_conditional(test: ast.expr, yes: ast.expr, no: ast.expr) -> ast.expr:
     """Return the node of `yes if test else no`."""
     return ast.IfExp(test=test, body=yes, orelse=no)
 
 
-def identical(left: ast.expr, right: ast.expr) -> ast.expr:
+def make_identity_test(left: ast.expr, right: ast.expr) -> ast.expr:
     """Return the node of `left is right`."""
     return ast.Compare(left, [ast.Is()], [right])
 
 
-def class_of(value: ast.expr) -> ast.expr:
+def make_class(value: ast.expr) -> ast.expr:
     """Return the node of `value.__class__`."""
     return ast.Attribute(value, "__class__", ast.Load())
 
 
-def is_class(value: ast.expr, kind: ast.expr) -> ast.expr:
+def make_class_test(value: ast.expr, kind: ast.expr) -> ast.expr:
     """Return the node of `value.__class__ is kind`."""
-    return identical(class_of(value), kind)
+    return make_identity_test(make_class(value), kind)
 
 
-class Names:
+class PythonNames:
     """The names of a function: its local variables, and the values of its global names."""
 
     def __init__(self) -> None:
@@ -107,42 +119,42 @@ class Names:
         self._shared: dict[tuple[str, int], str] = {}
         self._counter = 0
 
-    def local(self, name: str) -> str:
+    def add_local(self, name: str) -> str:
         """Return a new name that contains a given one."""
         self._counter += 1
         return f"{_NOT_A_NAME.sub('_', name)}_{self._counter}"
 
-    def shared(self, value: object, name: str) -> ast.expr:
+    def share(self, value: object, name: str) -> ast.expr:
         """Return the node of a global name for a value that the function uses; the same value and name have one global name."""
         name_ = self._shared.get((name, id(value)))
         if name_ is None:
-            name_ = self._shared[name, id(value)] = self.local(f"the_{name}")
+            name_ = self._shared[name, id(value)] = self.add_local(f"the_{name}")
             self.values[name_] = value
-        return name_of(name_)
+        return make_name(name_)
 
     def use(self, function: Callable[..., object]) -> ast.expr:
         """Return the node of a global name for a function: the function's own name."""
         name = f"{function.__name__}"
         self.values[name] = function
-        return name_of(name)
+        return make_name(name)
 
     def call(self, function: Callable[..., object], *arguments: ast.expr) -> ast.expr:
         """Return the node of a function's call."""
         return ast.Call(func=self.use(function), args=list(arguments), keywords=[])
 
-    def kept(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
+    def keep(self, code: ast.expr, name: str = "value") -> tuple[ast.expr, str]:
         """Return an expression that stores its value in a local variable, and the variable's name."""
         if isinstance(code, ast.Name) and code.id not in self.values:
             return code, code.id
-        local = self.local(name)
+        local = self.add_local(name)
         return ast.NamedExpr(target=ast.Name(local, ast.Store()), value=code), local
 
-    def class_(self, kind: type) -> ast.expr:
+    def use_class(self, kind: type) -> ast.expr:
         """Return the node of a global name for a class."""
         self.values[kind.__name__] = kind
-        return name_of(kind.__name__)
+        return make_name(kind.__name__)
 
-    def absent(self) -> ast.expr:
+    def use_absent(self) -> ast.expr:
         """Return the node of a global name for the absent optional."""
         self.values["NONE"] = NONE
-        return name_of("NONE")
+        return make_name("NONE")

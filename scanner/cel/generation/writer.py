@@ -7,11 +7,19 @@ from abc import ABC, abstractmethod
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from scanner.cel.evaluation.selections import as_it_is
+from scanner.cel.evaluation.selections import keep_value
 from scanner.cel.generation.python_calls import unforeseen
 from scanner.cel.generation.python_operations import Operations
-from scanner.cel.generation.python_terms import OF_CLASS, Kind, Names, Term, either, identical, name_of
-from scanner.cel.memo import Remembered
+from scanner.cel.generation.python_terms import (
+    OF_CLASS,
+    PythonNames,
+    Term,
+    TermKind,
+    make_conditional,
+    make_identity_test,
+    make_name,
+)
+from scanner.cel.memo import ResultCache
 from scanner.cel.releases import OPTIONALS_KEPT
 from scanner.cel.syntax.tree import Call, Comprehension, Node, walk
 from scanner.cel.values import runtime
@@ -20,8 +28,8 @@ from scanner.cel.values.values import Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scanner.cel.analysis.constants import Folded
-    from scanner.cel.checking.checker import Checked
+    from scanner.cel.analysis.constants import FoldedTree
+    from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.syntax.source import Source
 
@@ -36,39 +44,39 @@ class Variable(NamedTuple):
     """A variable of a macro: the local variable that holds it, and the kind of its value."""
 
     local: str
-    kind: Kind
+    kind: TermKind
 
 
 class Writer(ABC):
     """Writes the statements of a function into `_block`, and returns the terms of its expressions.
 
-    `_roots` are the local names of declared variables, `_scope` holds the variables of macros, and `_held` the local names of
+    `_roots` are the local names of declared variables, `_scope` holds the variables of macros, and `_path_locals` the local names of
     the paths that were read already.
     """
 
     def __init__(
-        self, checked: Checked, folded: Folded, environment: Environment, source: Source, *, absorbing: bool
+        self, checked: CheckedTree, folded: FoldedTree, environment: Environment, source: Source, *, absorbing: bool
     ) -> None:
         self._absorbing = absorbing
         self._checked = checked
         self._source = source
         self._folded = folded
-        self._rewrap = as_it_is if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrapped
+        self._rewrap = keep_value if OPTIONALS_KEPT.holds(environment.version) else runtime.rewrap_value
         self._environment = environment
         self._declared = {name for name, _ in environment.variables}
-        self._names = Names()
+        self._names = PythonNames()
         self._operations = Operations(self._names)
         self._block: list[ast.stmt] = []
         self._roots: dict[str, str] = {}
-        self._parsers: dict[str, Remembered[Value]] = {}
+        self._parsers: dict[str, ResultCache[Value]] = {}
         self._scope: dict[str, Variable] = {}
-        self._held: dict[tuple[str, ...], str] = {}
+        self._path_locals: dict[tuple[str, ...], str] = {}
 
     @abstractmethod
-    def _term(self, node: Node) -> Term:
+    def _generate(self, node: Node) -> Term:
         """Return the Python of a node, with the node's position in the text."""
 
-    def _placed(self, code: ast.expr, offset: int) -> ast.expr:
+    def _place(self, code: ast.expr, offset: int) -> ast.expr:
         """Record the position of an expression in the text, unless a part of it has one."""
         if not hasattr(code, "lineno"):
             line, column = self._source.place(offset)
@@ -78,30 +86,34 @@ class Writer(ABC):
             code.end_col_offset = code.col_offset + 1
         return code
 
-    def _constant(self, value: Value) -> Term:
-        kind = OF_CLASS.get(type(value), Kind.ANY)
+    def _generate_constant(self, value: Value) -> Term:
+        kind = OF_CLASS.get(type(value), TermKind.ANY)
         if isinstance(value, float) and not isfinite(value):
-            return Term(self._names.shared(value, "constant"), kind)
+            return Term(self._names.share(value, "constant"), kind)
         if value is None or isinstance(value, bool | int | float | str):
-            return Term(self._names.shared(value, "constant") if kind is Kind.ANY else ast.Constant(value), kind)
+            return Term(self._names.share(value, "constant") if kind is TermKind.ANY else ast.Constant(value), kind)
         if type(value) is list and all(type(element) in OF_CLASS for element in value):
-            kind = Kind.DOCUMENTS
-        return Term(self._names.shared(value, "constant"), kind)
+            kind = TermKind.DOCUMENTS
+        return Term(self._names.share(value, "constant"), kind)
 
-    def _truth(self, node: Node) -> ast.expr:
+    def _generate_truth(self, node: Node) -> ast.expr:
         """Return the Python of a condition whose value is certainly True or False."""
-        return self._certain(self._term(node))
+        return self._make_certain(self._generate(node))
 
-    def _certain(self, term: Term) -> ast.expr:
-        if term.kind is Kind.BOOL:
+    def _make_certain(self, term: Term) -> ast.expr:
+        if term.kind is TermKind.BOOL:
             return term.code
-        kept, name = self._names.kept(term.code)
+        storing, name = self._names.keep(term.code)
         is_bool = ast.BoolOp(
-            ast.Or(), [identical(kept, ast.Constant(value=True)), identical(name_of(name), ast.Constant(value=False))]
+            ast.Or(),
+            [
+                make_identity_test(storing, ast.Constant(value=True)),
+                make_identity_test(make_name(name), ast.Constant(value=False)),
+            ],
         )
-        return either(is_bool, name_of(name), self._names.call(unforeseen))
+        return make_conditional(is_bool, make_name(name), self._names.call(unforeseen))
 
-    def _inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
+    def _generate_inside(self, make: Callable[[], _Made]) -> tuple[_Made, list[ast.stmt]]:
         """Return the result of a function and the statements that it requires before it."""
         outer, self._block = self._block, []
         try:
@@ -118,24 +130,24 @@ class Writer(ABC):
 # --- trees
 
 
-def required(node: Node | None) -> Node:
+def require_part(node: Node | None) -> Node:
     """Return a part that a comprehension has to have. Raises `NotGenerated` when the part is None."""
     if node is None:
         raise NotGenerated
     return node
 
 
-def can_absorb(root: Node, folded: Folded) -> bool:
+def can_absorb(root: Node, folded: FoldedTree) -> bool:
     """Return whether the absorbing form of a function differs from the plain form."""
-    return any(_absorbs(node) and node.id not in folded.constants for node in walk(root))
+    return any(_absorbs_errors(node) and node.id not in folded.constants for node in walk(root))
 
 
-def _has_loop(node: Node, folded: Folded) -> bool:
+def _has_loop(node: Node, folded: FoldedTree) -> bool:
     """Return whether a node needs statements before its expression."""
     return any(isinstance(part, Comprehension) and part.id not in folded.constants for part in walk(node))
 
 
-def _absorbs(node: Node) -> bool:
+def _absorbs_errors(node: Node) -> bool:
     """Return whether a node ignores parts of it that raise, where others decide."""
     if isinstance(node, Comprehension):
         return node.fold in ("all", "exists")

@@ -83,34 +83,34 @@ class MessageType:
     named: bool = False
 
 
-def _wrapper(name: str, kind: Kind, type_: Type) -> MessageType:
+def _declare_wrapper(name: str, kind: Kind, type_: Type) -> MessageType:
     return MessageType(f"{PACKAGE}.{name}", nullable(type_), MappingProxyType({"value": Field(1, kind, type_)}))
 
 
-def _message(name: str, type_: Type | None = None, *, named: bool = False, **fields: Field) -> MessageType:
+def _declare_message(name: str, type_: Type | None = None, *, named: bool = False, **fields: Field) -> MessageType:
     full_name = f"{PACKAGE}.{name}"
     return MessageType(full_name, type_ or object_type(full_name), MappingProxyType(fields), named or type_ is None)
 
 
 _MOMENT = {"seconds": Field(1, "int64", INT), "nanos": Field(2, "int32", INT)}
 _ALL = (
-    _wrapper("BoolValue", "bool", BOOL),
-    _wrapper("BytesValue", "bytes", BYTES),
-    _wrapper("DoubleValue", "double", DOUBLE),
-    _wrapper("FloatValue", "float", DOUBLE),
-    _wrapper("Int32Value", "int32", INT),
-    _wrapper("Int64Value", "int64", INT),
-    _wrapper("StringValue", "string", STRING),
-    _wrapper("UInt32Value", "uint32", UINT),
-    _wrapper("UInt64Value", "uint64", UINT),
-    _message("Any", ANY, type_url=Field(1, "string", STRING), value=Field(2, "bytes", BYTES)),
-    _message("Duration", DURATION, named=True, **_MOMENT),
-    _message("Timestamp", TIMESTAMP, named=True, **_MOMENT),
-    _message("Empty"),
-    _message("Struct", _OBJECTS, fields=Field(1, "value", _OBJECTS)),
-    _message("Struct.FieldsEntry", key=Field(1, "string", STRING), value=Field(2, "value", DYN)),
-    _message("ListValue", _LISTS, values=Field(1, "value", _LISTS)),
-    _message(
+    _declare_wrapper("BoolValue", "bool", BOOL),
+    _declare_wrapper("BytesValue", "bytes", BYTES),
+    _declare_wrapper("DoubleValue", "double", DOUBLE),
+    _declare_wrapper("FloatValue", "float", DOUBLE),
+    _declare_wrapper("Int32Value", "int32", INT),
+    _declare_wrapper("Int64Value", "int64", INT),
+    _declare_wrapper("StringValue", "string", STRING),
+    _declare_wrapper("UInt32Value", "uint32", UINT),
+    _declare_wrapper("UInt64Value", "uint64", UINT),
+    _declare_message("Any", ANY, type_url=Field(1, "string", STRING), value=Field(2, "bytes", BYTES)),
+    _declare_message("Duration", DURATION, named=True, **_MOMENT),
+    _declare_message("Timestamp", TIMESTAMP, named=True, **_MOMENT),
+    _declare_message("Empty"),
+    _declare_message("Struct", _OBJECTS, fields=Field(1, "value", _OBJECTS)),
+    _declare_message("Struct.FieldsEntry", key=Field(1, "string", STRING), value=Field(2, "value", DYN)),
+    _declare_message("ListValue", _LISTS, values=Field(1, "value", _LISTS)),
+    _declare_message(
         "Value",
         DYN,
         null_value=Field(1, "enum", INT),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scanner.cel.values.text import printed_double
+from scanner.cel.values.text import write_printed
 from scanner.cel.values.values import Message, Value
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _LONE = 0xDC00
 """The error handler with which Python keeps bytes that are not text."""
 
 
-def quoted(value: str | bytes) -> str:
+def quote(value: str | bytes) -> str:
     """Return a text or bytes in quotes, with escapes, as `prototext` prints them."""
     text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if character in _ESCAPES:
         return _ESCAPES[character]
@@ -38,34 +38,34 @@ def _escaped(character: str) -> str:
     return f"\\x{code - _LONE:02x}" if _LONE <= code < _LONE + 256 else character
 
 
-def printed(value: Value) -> str:
+def print_message(value: Value) -> str:
     """Return the text of a message, or of the list or map that is a message's value, on one line."""
-    return SEPARATOR.join(_fields(value))
+    return SEPARATOR.join(_print_fields(value))
 
 
-def _fields(value: Value) -> Iterator[str]:
+def _print_fields(value: Value) -> Iterator[str]:
     if isinstance(value, list):
-        yield from (f"values:{{{_kind(item)}}}" for item in value)
+        yield from (f"values:{{{_print_kind(item)}}}" for item in value)
     elif isinstance(value, dict):
         for key in sorted(value):
-            yield f"fields:{{key:{quoted(key)}{SEPARATOR}value:{{{_kind(value[key])}}}}}"
+            yield f"fields:{{key:{quote(key)}{SEPARATOR}value:{{{_print_kind(value[key])}}}}}"
     elif isinstance(value, Message):
         for name, item in value.fields.items():
-            yield f"{name}:{quoted(item) if name == 'key' and isinstance(item, str) else f'{{{_kind(item)}}}'}"
+            yield f"{name}:{quote(item) if name == 'key' and isinstance(item, str) else f'{{{_print_kind(item)}}}'}"
 
 
-def _kind(value: Value) -> str:
+def _print_kind(value: Value) -> str:
     """Return a value as the one field that is set in a `google.protobuf.Value`."""
     match value:
         case bool():
             return f"bool_value:{'true' if value else 'false'}"
         case float():
-            return f"number_value:{printed_double(value)}"
+            return f"number_value:{write_printed(value)}"
         case str():
-            return f"string_value:{quoted(value)}"
+            return f"string_value:{quote(value)}"
         case list():
-            return f"list_value:{{{printed(value)}}}"
+            return f"list_value:{{{print_message(value)}}}"
         case dict():
-            return f"struct_value:{{{printed(value)}}}"
+            return f"struct_value:{{{print_message(value)}}}"
         case _:
             return "null_value:NULL_VALUE"

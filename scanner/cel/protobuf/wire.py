@@ -25,11 +25,11 @@ _BITS = 2**64
 _DEEPEST = 10_000
 
 
-class Malformed(ValueError):
+class MalformedMessage(ValueError):
     """Bytes that are not a message."""
 
 
-class Token(NamedTuple):
+class WireField(NamedTuple):
     """One field in raw form: its number, its wire type, its content as a number or bytes, and all of its bytes."""
 
     number: int
@@ -47,19 +47,19 @@ class Decoder:
     def __init__(self, unwrap: Callable[[MessageType, dict[str, Value], bytes], Value]) -> None:
         self._unwrap = unwrap
 
-    def decoded(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
+    def decode(self, message: MessageType, data: bytes, depth: int = 0) -> Value:
         """Return the value of a message from its bytes; `depth` counts the messages around it.
 
-        Raises Malformed for bytes that are not a message, and for messages that nest too deeply.
+        Raises MalformedMessage for bytes that are not a message, and for messages that nest too deeply.
         """
         if depth >= _DEEPEST:
-            raise Malformed
+            raise MalformedMessage
         by_number = {field.number: (name, field) for name, field in message.fields.items()}
         fields: dict[str, Value] = {}
         unknown = b""
-        for token in tokens(data):
+        for token in read_fields(data):
             name, field = by_number.get(token.number, ("", None))
-            if field is None or token.wire != _wire(field.kind):
+            if field is None or token.wire != _find_wire_type(field.kind):
                 unknown += token.whole
             else:
                 self._add(fields, name, field, token.content, depth)
@@ -70,26 +70,26 @@ class Decoder:
         before = fields.pop(name, None)
         if field.is_map and isinstance(content, bytes):
             entries = before if isinstance(before, dict) else {}
-            entry = self._entry(content, depth + 1)
-            fields[name] = {**entries, **entry}
+            map_entry = self._read_entry(content, depth + 1)
+            fields[name] = {**entries, **map_entry}
         elif field.is_list:
             elements = before if isinstance(before, list) else []
-            fields[name] = [*elements, self._value("value", content, depth + 1)]
+            fields[name] = [*elements, self._read_value("value", content, depth + 1)]
         else:
-            fields[name] = self._value(field.kind, content, depth + 1)
+            fields[name] = self._read_value(field.kind, content, depth + 1)
 
-    def _entry(self, content: bytes, depth: int) -> dict[str, Value]:
+    def _read_entry(self, content: bytes, depth: int) -> dict[str, Value]:
         key, item = "", None
-        for token in tokens(content):
+        for token in read_fields(content):
             if token.number == 1 and isinstance(token.content, bytes):
-                key = _text(token.content)
+                key = _read_text(token.content)
             elif token.number == 2 and isinstance(token.content, bytes):  # noqa: PLR2004 (the value's number)
-                item = self._value("value", token.content, depth)
+                item = self._read_value("value", token.content, depth)
         return {key: item}
 
-    def _value(self, kind: Kind, content: int | bytes, depth: int) -> Value:
+    def _read_value(self, kind: Kind, content: int | bytes, depth: int) -> Value:
         if kind in _NAMES and isinstance(content, bytes):
-            return self.decoded(MESSAGES[_NAMES[kind]], content, depth)
+            return self.decode(MESSAGES[_NAMES[kind]], content, depth)
         return _SCALARS[kind](content)
 
 
@@ -100,7 +100,7 @@ _NAMES: Mapping[Kind, str] = {
 }
 
 
-def _wire(kind: Kind) -> int:
+def _find_wire_type(kind: Kind) -> int:
     if kind == "double":
         return _DOUBLE
     if kind == "float":
@@ -108,92 +108,92 @@ def _wire(kind: Kind) -> int:
     return _BYTES if kind in ("string", "bytes") or kind in _NAMES else _VARINT
 
 
-def tokens(data: bytes) -> Iterator[Token]:
-    """Yield the fields of a message in the order of its bytes. Raises Malformed for bytes that are not a message."""
+def read_fields(data: bytes) -> Iterator[WireField]:
+    """Yield the fields of a message in the order of its bytes. Raises MalformedMessage for bytes that are not a message."""
     at = 0
     while at < len(data):
-        tag, after = _varint(data, at)
+        tag, after = _read_varint(data, at)
         number, wire = tag >> 3, tag & 7
         if not 1 <= number <= _MOST_FIELDS:
-            raise Malformed
-        content, end = _content(data, after, number, wire)
-        yield Token(number, wire, content, data[at:end])
+            raise MalformedMessage
+        content, end = _read_content(data, after, number, wire)
+        yield WireField(number, wire, content, data[at:end])
         at = end
 
 
-def _content(data: bytes, at: int, number: int, wire: int) -> tuple[int | bytes, int]:
+def _read_content(data: bytes, at: int, number: int, wire: int) -> tuple[int | bytes, int]:
     match wire:
         case _ if wire == _VARINT:
-            return _varint(data, at)
+            return _read_varint(data, at)
         case _ if wire == _DOUBLE:
-            return _slice(data, at, 8)
+            return _read_slice(data, at, 8)
         case _ if wire == _FLOAT:
-            return _slice(data, at, 4)
+            return _read_slice(data, at, 4)
         case _ if wire == _BYTES:
-            length, start = _varint(data, at)
-            return _slice(data, start, length)
+            length, start = _read_varint(data, at)
+            return _read_slice(data, start, length)
         case _ if wire == _GROUP:
             return b"", _end_of_group(data, at, number)
         case _:
-            raise Malformed
+            raise MalformedMessage
 
 
 def _end_of_group(data: bytes, at: int, number: int) -> int:
     while True:
-        tag, after = _varint(data, at)
+        tag, after = _read_varint(data, at)
         if tag & 7 == _END_OF_GROUP:
             if tag >> 3 != number:
-                raise Malformed
+                raise MalformedMessage
             return after
-        _, at = _content(data, after, tag >> 3, tag & 7)
+        _, at = _read_content(data, after, tag >> 3, tag & 7)
 
 
-def _slice(data: bytes, at: int, length: int) -> tuple[bytes, int]:
+def _read_slice(data: bytes, at: int, length: int) -> tuple[bytes, int]:
     if at + length > len(data):
-        raise Malformed
+        raise MalformedMessage
     return data[at : at + length], at + length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for position, octet in enumerate(data[at : at + _LONGEST_VARINT]):
         number |= (octet & 0x7F) << (7 * position)
         if octet < 0x80:  # noqa: PLR2004 (the continuation bit)
             if number >= _BITS:
-                raise Malformed
+                raise MalformedMessage
             return number, at + position + 1
-    raise Malformed
+    raise MalformedMessage
 
 
-def _text(content: int | bytes) -> str:
+def _read_text(content: int | bytes) -> str:
     try:
         return bytes(content).decode() if isinstance(content, bytes) else ""
     except UnicodeDecodeError:
-        raise Malformed from None
+        raise MalformedMessage from None
 
 
-def _signed(number: int | bytes, bits: int) -> int:
+def _read_signed(number: int | bytes, bits: int) -> int:
     rest = int(number) & ((1 << bits) - 1) if isinstance(number, int) else 0
     return rest - (1 << bits) if rest >> (bits - 1) else rest
 
 
-def _unsigned(number: int | bytes, bits: int) -> UInt:
+def _read_unsigned(number: int | bytes, bits: int) -> UInt:
     return UInt(number & ((1 << bits) - 1)) if isinstance(number, int) else UInt(0)
 
 
-def _real(content: int | bytes, form: str) -> float:
+def _read_real(content: int | bytes, form: str) -> float:
     return float(struct.unpack(form, content)[0]) if isinstance(content, bytes) else 0.0
 
 
 _SCALARS: Mapping[Kind, Callable[[int | bytes], Value]] = {
     "bool": bool,
     "bytes": lambda content: content,
-    "double": lambda content: _real(content, "<d"),
-    "enum": lambda content: _signed(content, 32),
-    "float": lambda content: _real(content, "<f"),
-    "int32": lambda content: _signed(content, 32),
-    "int64": lambda content: _signed(content, 64),
-    "string": _text,
-    "uint32": lambda content: _unsigned(content, 32),
-    "uint64": lambda content: _unsigned(content, 64),
+    "double": lambda content: _read_real(content, "<d"),
+    "enum": lambda content: _read_signed(content, 32),
+    "float": lambda content: _read_real(content, "<f"),
+    "int32": lambda content: _read_signed(content, 32),
+    "int64": lambda content: _read_signed(content, 64),
+    "string": _read_text,
+    "uint32": lambda content: _read_unsigned(content, 32),
+    "uint64": lambda content: _read_unsigned(content, 64),
 }

@@ -43,7 +43,7 @@ class Token(NamedTuple):
     offset: int
 
 
-def tokens(text: str, *, quotes: bool = True) -> list[Token]:
+def tokenize(text: str, *, quotes: bool = True) -> list[Token]:
     """Return the tokens of an expression and an `<EOF>`; where no token begins, an `<unknown>` of the remaining text is the last.
 
     `quotes`: whether names in backquotes are tokens.

@@ -17,12 +17,12 @@ from scanner.cel.releases import COPIED_TARGETS, FIRST, HIDDEN_ACCUMULATOR, LIST
 from scanner.cel.syntax.tree import (
     Call,
     Comprehension,
-    Entry,
     FieldEntry,
     Fold,
     Identifier,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
     Node,
     Select,
@@ -49,7 +49,7 @@ class BadMacro(Exception):
         self.offset = offset
 
 
-class Writer:
+class NodeWriter:
     """A factory of nodes at one place."""
 
     def __init__(self, new_id: Callable[[], int], offset: int, version: Version = (1, 36)) -> None:
@@ -129,15 +129,15 @@ class Writer:
                 pass
         return other
 
-    def _duplicate_entry(self, entry: Entry) -> Entry:
+    def _duplicate_entry(self, entry: MapEntry) -> MapEntry:
         key, value = self.duplicate(entry.key), self.duplicate(entry.value)
-        return Entry(self._new_id(), self._copied_from(entry), key, value, entry.optional)
+        return MapEntry(self._new_id(), self._get_copied_offset(entry), key, value, entry.optional)
 
     def _duplicate_field(self, entry: FieldEntry) -> FieldEntry:
         value = self.duplicate(entry.value)
-        return FieldEntry(self._new_id(), self._copied_from(entry), entry.name, value, entry.optional)
+        return FieldEntry(self._new_id(), self._get_copied_offset(entry), entry.name, value, entry.optional)
 
-    def _copied_from(self, entry: Entry | FieldEntry) -> int:
+    def _get_copied_offset(self, entry: MapEntry | FieldEntry) -> int:
         """Return the offset of a copied entry."""
         return self._offset if self.copies else entry.offset
 
@@ -149,11 +149,11 @@ class Writer:
         fold.condition = self.duplicate(fold.condition)
         fold.step = self.duplicate(fold.step)
         fold.result = self.duplicate(fold.result)
-        fold.predicate = _counterpart(original, fold.step, fold.predicate)
-        fold.body = _counterpart(original, fold.step, fold.body)
+        fold.predicate = _find_counterpart(original, fold.step, fold.predicate)
+        fold.body = _find_counterpart(original, fold.step, fold.body)
 
 
-def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node | None:
+def _find_counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node | None:
     """Return the node of a copied step that corresponds to `wanted` in the original; steps nest at most three deep."""
     if original is wanted:
         return duplicate
@@ -166,18 +166,18 @@ def _counterpart(original: Node, duplicate: Node, wanted: Node | None) -> Node |
         case _:
             pass
     for part, copied in pairs:
-        counterpart = _counterpart(part, copied, wanted)
+        counterpart = _find_counterpart(part, copied, wanted)
         if counterpart is not None:
             return counterpart
     return None
 
 
-Expand: TypeAlias = Callable[[Writer, Node, tuple[Node, ...]], Node]
+Expand: TypeAlias = Callable[[NodeWriter, Node, tuple[Node, ...]], Node]
 Macro: TypeAlias = tuple[str, int, bool, Expand]
 ANY_NUMBER = -1
 
 
-def _has(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _expand_has(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     del target
     match arguments[0]:
         case Select(test=False) as select:
@@ -186,7 +186,7 @@ def _has(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
             raise BadMacro("invalid argument to has() macro", other.offset)
 
 
-def _variable(argument: Node, complaint: str) -> str:
+def _read_variable(argument: Node, complaint: str) -> str:
     if not isinstance(argument, Identifier):
         raise BadMacro(complaint, argument.offset)
     return argument.name
@@ -197,15 +197,15 @@ def _reject_accumulator(name: str, argument: Node) -> None:
         raise BadMacro("iteration variable overwrites accumulator variable", argument.offset)
 
 
-def _one_variable(write: Writer, argument: Node, complaint: str) -> tuple[str, None]:
-    name = _variable(argument, complaint)
+def _read_one_variable(write: NodeWriter, argument: Node, complaint: str) -> tuple[str, None]:
+    name = _read_variable(argument, complaint)
     if write.is_hidden:
         _reject_accumulator(name, argument)
     return name, None
 
 
-def _two_variables(first: Node, second: Node) -> tuple[str, str]:
-    names = _variable(first, _NOT_A_NAME), _variable(second, _NOT_A_NAME)
+def _read_two_variables(first: Node, second: Node) -> tuple[str, str]:
+    names = _read_variable(first, _NOT_A_NAME), _read_variable(second, _NOT_A_NAME)
     if names[0] == names[1]:
         raise BadMacro(f"duplicate variable name: {names[0]}", second.offset)
     _reject_accumulator(names[0], first)
@@ -213,8 +213,8 @@ def _two_variables(first: Node, second: Node) -> tuple[str, str]:
     return names
 
 
-def _fold(
-    write: Writer,
+def _write_fold(
+    write: NodeWriter,
     fold: Fold,
     over: Node,
     variables: tuple[str, str | None],
@@ -254,31 +254,31 @@ def _names_accumulator(variables: tuple[str, str | None], *parts: Node | None) -
     )
 
 
-def _all(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _write_all(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(True)  # noqa: FBT003
     condition = write.call("@not_strictly_false", write.name())
     step = write.call("_&&_", write.name(), predicate)
-    return _fold(write, "all", over, variables, start, condition, step, write.name(), predicate=predicate)
+    return _write_fold(write, "all", over, variables, start, condition, step, write.name(), predicate=predicate)
 
 
-def _exists(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _write_exists(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(False)  # noqa: FBT003
     condition = write.call("@not_strictly_false", write.call("!_", write.name()))
     step = write.call("_||_", write.name(), predicate)
-    return _fold(write, "exists", over, variables, start, condition, step, write.name(), predicate=predicate)
+    return _write_fold(write, "exists", over, variables, start, condition, step, write.name(), predicate=predicate)
 
 
-def _exists_one(write: Writer, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
+def _write_exists_one(write: NodeWriter, over: Node, variables: tuple[str, str | None], predicate: Node) -> Node:
     start = write.literal(0)
     condition = write.literal(True)  # noqa: FBT003
     increment = write.call("_+_", write.name(), write.literal(1))
     step = write.call("_?_:_", predicate, increment, write.name())
     result = write.call("_==_", write.name(), write.literal(1))
-    return _fold(write, "exists_one", over, variables, start, condition, step, result, predicate=predicate)
+    return _write_fold(write, "exists_one", over, variables, start, condition, step, result, predicate=predicate)
 
 
-def _collect(
-    write: Writer, fold: Fold, over: Node, variables: tuple[str, str | None], predicate: Node | None, body: Node
+def _write_collect(
+    write: NodeWriter, fold: Fold, over: Node, variables: tuple[str, str | None], predicate: Node | None, body: Node
 ) -> Node:
     """Write the fold of map, filter and transformList."""
     start = write.list()
@@ -286,10 +286,14 @@ def _collect(
     step: Node = write.call("_+_", write.name(), write.list(body))
     if predicate is not None:
         step = write.call("_?_:_", predicate, step, write.name())
-    return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
+    return _write_fold(
+        write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body
+    )
 
 
-def _insert(write: Writer, fold: Fold, over: Node, variables: tuple[str, str], rest: tuple[Node, ...]) -> Node:
+def _write_insert(
+    write: NodeWriter, fold: Fold, over: Node, variables: tuple[str, str], rest: tuple[Node, ...]
+) -> Node:
     """Write the fold of transformMap and transformMapEntry; `rest` is an optional predicate and the body."""
     *predicates, body = rest
     start = write.map()
@@ -299,113 +303,117 @@ def _insert(write: Writer, fold: Fold, over: Node, variables: tuple[str, str], r
     predicate = predicates[0] if predicates else None
     if predicate is not None:
         step = write.call("_?_:_", predicate, step, write.name())
-    return _fold(write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body)
+    return _write_fold(
+        write, fold, over, variables, start, condition, step, write.name(), predicate=predicate, body=body
+    )
 
 
-Quantifier: TypeAlias = Callable[[Writer, Node, tuple[str, str | None], Node], Node]
+Quantifier: TypeAlias = Callable[[NodeWriter, Node, tuple[str, str | None], Node], Node]
 
 
-def _quantified(make: Quantifier) -> Expand:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
-
-    return expand
-
-
-def _quantified_pairs(make: Quantifier) -> Expand:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-        return make(write, target, _two_variables(arguments[0], arguments[1]), arguments[2])
+def _make_quantifier(make: Quantifier) -> Expand:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+        return make(write, target, _read_one_variable(write, arguments[0], _NOT_A_NAME), arguments[1])
 
     return expand
 
 
-def _map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
+def _make_pair_quantifier(make: Quantifier) -> Expand:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+        return make(write, target, _read_two_variables(arguments[0], arguments[1]), arguments[2])
+
+    return expand
+
+
+def _expand_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _read_one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
     predicate = arguments[1] if len(arguments) == 3 else None  # noqa: PLR2004
-    return _collect(write, "map", target, variables, predicate, arguments[-1])
+    return _write_collect(write, "map", target, variables, predicate, arguments[-1])
 
 
-def _filter(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
-    return _collect(write, "filter", target, variables, arguments[1], arguments[0])
+def _expand_filter(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _read_one_variable(write, arguments[0], _NOT_AN_IDENTIFIER)
+    return _write_collect(write, "filter", target, variables, arguments[1], arguments[0])
 
 
-def _transform_list(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    variables = _two_variables(arguments[0], arguments[1])
+def _expand_transform_list(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    variables = _read_two_variables(arguments[0], arguments[1])
     predicate = arguments[2] if len(arguments) == 4 else None  # noqa: PLR2004
-    return _collect(write, "transformList", target, variables, predicate, arguments[-1])
+    return _write_collect(write, "transformList", target, variables, predicate, arguments[-1])
 
 
-def _transform_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMap", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
+def _expand_transform_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return _write_insert(write, "transformMap", target, _read_two_variables(arguments[0], arguments[1]), arguments[2:])
 
 
-def _transform_map_entry(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    return _insert(write, "transformMapEntry", target, _two_variables(arguments[0], arguments[1]), arguments[2:])
+def _expand_transform_map_entry(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    return _write_insert(
+        write, "transformMapEntry", target, _read_two_variables(arguments[0], arguments[1]), arguments[2:]
+    )
 
 
-def _optional_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
-    return _when_present(write, target, write.call("optional.of", body))
+def _expand_optional_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bind_optional(write, target, arguments, "optMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, write.call("optional.of", body))
 
 
-def _optional_flat_map(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
-    body = _bound_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
-    return _when_present(write, target, body)
+def _expand_optional_flat_map(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
+    body = _bind_optional(write, target, arguments, "optFlatMap() variable name must be a simple identifier")
+    return _guard_presence(write, target, body)
 
 
-def _bound_optional(write: Writer, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
-    name = _variable(arguments[0], complaint)
+def _bind_optional(write: NodeWriter, target: Node, arguments: tuple[Node, ...], complaint: str) -> Comprehension:
+    name = _read_variable(arguments[0], complaint)
     bound = write.bind(name, write.member(write.duplicate(target), "value"), arguments[1])
     bound.twin = None if write.copies else target
     return bound
 
 
-def _when_present(write: Writer, target: Node, then: Node) -> Node:
+def _guard_presence(write: NodeWriter, target: Node, then: Node) -> Node:
     return write.call("_?_:_", write.member(target, "hasValue"), then, write.call("optional.none"))
 
 
-def _sort_by(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _expand_sort_by(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if isinstance(target, Literal | MapLiteral | StructLiteral):
         raise BadMacro(
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression", target.offset
         )
-    keys = _map(write, write.name(_SORTED_INPUT), arguments)
+    keys = _expand_map(write, write.name(_SORTED_INPUT), arguments)
     return write.bind(_SORTED_INPUT, target, write.member(write.name(_SORTED_INPUT), "@sortByAssociatedKeys", keys))
 
 
 MACROS: dict[tuple[str, int, bool], Expand] = {
-    ("has", 1, False): _has,
-    ("all", 2, True): _quantified(_all),
-    ("exists", 2, True): _quantified(_exists),
-    ("exists_one", 2, True): _quantified(_exists_one),
-    ("map", 2, True): _map,
-    ("map", 3, True): _map,
-    ("filter", 2, True): _filter,
-    ("all", 3, True): _quantified_pairs(_all),
-    ("exists", 3, True): _quantified_pairs(_exists),
-    ("existsOne", 3, True): _quantified_pairs(_exists_one),
-    ("exists_one", 3, True): _quantified_pairs(_exists_one),
-    ("transformList", 3, True): _transform_list,
-    ("transformList", 4, True): _transform_list,
-    ("transformMap", 3, True): _transform_map,
-    ("transformMap", 4, True): _transform_map,
-    ("transformMapEntry", 3, True): _transform_map_entry,
-    ("transformMapEntry", 4, True): _transform_map_entry,
-    ("optMap", 2, True): _optional_map,
-    ("optFlatMap", 2, True): _optional_flat_map,
-    ("sortBy", 2, True): _sort_by,
+    ("has", 1, False): _expand_has,
+    ("all", 2, True): _make_quantifier(_write_all),
+    ("exists", 2, True): _make_quantifier(_write_exists),
+    ("exists_one", 2, True): _make_quantifier(_write_exists_one),
+    ("map", 2, True): _expand_map,
+    ("map", 3, True): _expand_map,
+    ("filter", 2, True): _expand_filter,
+    ("all", 3, True): _make_pair_quantifier(_write_all),
+    ("exists", 3, True): _make_pair_quantifier(_write_exists),
+    ("existsOne", 3, True): _make_pair_quantifier(_write_exists_one),
+    ("exists_one", 3, True): _make_pair_quantifier(_write_exists_one),
+    ("transformList", 3, True): _expand_transform_list,
+    ("transformList", 4, True): _expand_transform_list,
+    ("transformMap", 3, True): _expand_transform_map,
+    ("transformMap", 4, True): _expand_transform_map,
+    ("transformMapEntry", 3, True): _expand_transform_map_entry,
+    ("transformMapEntry", 4, True): _expand_transform_map_entry,
+    ("optMap", 2, True): _expand_optional_map,
+    ("optFlatMap", 2, True): _expand_optional_flat_map,
+    ("sortBy", 2, True): _expand_sort_by,
 }
 """Name, number of arguments, whether it is a member call."""
 _TWO_VARIABLES = frozenset({"existsOne", "transformList", "transformMap", "transformMapEntry"})
 
 
-def macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
+def find_macro(name: str, size: int, version: Version, *, member: bool) -> Expand | None:
     """Return the expansion of the macro with this name and number of arguments; None where the release has none."""
-    return MACROS.get((name, size, member)) if _since(name, size) <= version else None
+    return MACROS.get((name, size, member)) if _find_first_release(name, size) <= version else None
 
 
-def _since(name: str, size: int) -> Version:
+def _find_first_release(name: str, size: int) -> Version:
     if name == "sortBy":
         return LISTS.since
     quantifies_pairs = size == 3 and name in ("all", "exists", "exists_one")  # noqa: PLR2004

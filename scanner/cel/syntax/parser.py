@@ -13,19 +13,19 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from scanner.cel.errors import TooLarge
+from scanner.cel.errors import ExpressionTooLarge
 from scanner.cel.releases import KNOWN_BACKQUOTES, QUOTED_FIELDS, VALID_CODE_POINTS, Version
 from scanner.cel.syntax import lexer, macros
 from scanner.cel.syntax.lexer import END, Token
 from scanner.cel.syntax.source import NOWHERE, Issue, Source
-from scanner.cel.syntax.syntax_errors import unexpected
+from scanner.cel.syntax.syntax_errors import explain_unexpected
 from scanner.cel.syntax.tree import (
     Call,
-    Entry,
     FieldEntry,
     Identifier,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
     Node,
     Select,
@@ -67,17 +67,17 @@ class BadLiteral(Exception):
     """A token in the form of a constant that is invalid; the message is upstream's."""
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Return the value of an int literal, decimal or `0x…`, with its sign. Raises BadLiteral if it does not fit 64 bits."""
-    return _ranged(text, INT_MIN, INT_MAX, "invalid int literal")
+    return _parse_in_range(text, INT_MIN, INT_MAX, "invalid int literal")
 
 
-def unsigned(text: str) -> UInt:
+def parse_unsigned(text: str) -> UInt:
     """Return the value of an uint literal, which ends in u. Raises BadLiteral if it does not fit 64 bits."""
-    return UInt(_ranged(text[:-1], 0, UINT_MAX, "invalid uint literal"))
+    return UInt(_parse_in_range(text[:-1], 0, UINT_MAX, "invalid uint literal"))
 
 
-def _ranged(text: str, low: int, high: int, message: str) -> int:
+def _parse_in_range(text: str, low: int, high: int, message: str) -> int:
     base = 16 if "x" in text else 10
     if len(text) > _LONGEST_NUMBER:
         text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
@@ -91,7 +91,7 @@ _LONGEST_NUMBER = 4000
 """The longest literal that Python converts; leading zeros beyond it are not worth a special case."""
 
 
-def double(text: str) -> float:
+def parse_double(text: str) -> float:
     """Return the value of a double literal. Raises BadLiteral if it is beyond the range, as Go's `strconv.ParseFloat` does."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
@@ -99,28 +99,28 @@ def double(text: str) -> float:
     return value
 
 
-def string(text: str) -> str:
+def parse_string(text: str) -> str:
     """Return the content of a string token, without quotes and escapes. Raises BadLiteral for an escape of no code point.
 
     Mirrors `unescape` of cel-go's `parser/unescape.go`.
     """
-    return _string(text, _code_point)
+    return _parse_string_with(text, _decode)
 
 
-def lenient_string(text: str) -> str:
+def parse_string_leniently(text: str) -> str:
     """Return the content of a string token as releases before 1.33 read it: escaped surrogates are replaced by U+FFFD.
 
     Raises BadLiteral for an escape beyond the last code point.
     """
-    return _string(text, _replaced_code_point)
+    return _parse_string_with(text, _decode_as_before)
 
 
-def _string(text: str, character: Callable[[int], str]) -> str:
+def _parse_string_with(text: str, character: Callable[[int], str]) -> str:
     raw, body = _unquote(text)
-    return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _character(match, character), body)
+    return body if raw or "\\" not in body else _ESCAPE.sub(lambda match: _decode_escape(match, character), body)
 
 
-def binary(text: str) -> bytes:
+def parse_bytes(text: str) -> bytes:
     """Return the content of a bytes token, in which an escape is one byte. Raises BadLiteral for an escape of a code point."""
     raw, body = _unquote(text[1:])
     if raw or "\\" not in body:
@@ -128,7 +128,7 @@ def binary(text: str) -> bytes:
     parts: list[bytes] = []
     end = 0
     for match in _ESCAPE.finditer(body):
-        parts += [body[end : match.start()].encode(), _octets(match)]
+        parts += [body[end : match.start()].encode(), _decode_octets(match)]
         end = match.end()
     return b"".join([*parts, body[end:].encode()])
 
@@ -142,7 +142,7 @@ def _unquote(text: str) -> tuple[bool, str]:
     return raw, text[quotes:-quotes]
 
 
-def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
+def _decode_escape(match: re.Match[str], character: Callable[[int], str]) -> str:
     simple = match.group(5)
     if simple is not None:
         return _SIMPLE[simple]
@@ -150,20 +150,20 @@ def _character(match: re.Match[str], character: Callable[[int], str]) -> str:
     return character(int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _code_point(code: int) -> str:
+def _decode(code: int) -> str:
     if code > _LAST_CODE_POINT or code in _SURROGATES:
         raise BadLiteral("invalid unicode code point")
     return chr(code)
 
 
-def _replaced_code_point(code: int) -> str:
+def _decode_as_before(code: int) -> str:
     """Return a character as releases before 1.33 do; the highest bit makes a negative number, which is replaced, too."""
     if _LAST_CODE_POINT < code < _SIGN_BIT:
         raise BadLiteral("unable to unescape string")
     return _REPLACEMENT if code in _SURROGATES or code >= _SIGN_BIT else chr(code)
 
 
-def _octets(match: re.Match[str]) -> bytes:
+def _decode_octets(match: re.Match[str]) -> bytes:
     if match.group(2) or match.group(3):
         raise BadLiteral("unable to unescape string")
     simple = match.group(5)
@@ -216,11 +216,11 @@ _NO_MACROS: Mapping[tuple[str, int, bool], macros.Expand] = MappingProxyType({})
 _SUMS = {"+": "_+_", "-": "_-_"}
 _PRODUCTS = {"*": "_*_", "/": "_/_", "%": "_%_"}
 _CONSTANTS: dict[str, Callable[[str], Value]] = {
-    "int": integer,
-    "uint": unsigned,
-    "float": double,
-    "string": string,
-    "bytes": binary,
+    "int": parse_integer,
+    "uint": parse_unsigned,
+    "float": parse_double,
+    "string": parse_string,
+    "bytes": parse_bytes,
 }
 _KEYWORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
@@ -233,7 +233,7 @@ class InvalidSyntax(Exception):
         self.issues = list(issues)
 
 
-def too_long(text: str) -> Issue | None:
+def find_excess_length(text: str) -> Issue | None:
     """Return the issue with an expression of more than 100,000 code points; None for a shorter one."""
     if len(text) <= LONGEST:
         return None
@@ -249,10 +249,10 @@ def parse(
     """Return the tree of an expression and its errors beyond the grammar, for a Kubernetes release.
 
     `features` is the release whose macros may be used; `more` are the macros of one environment.
-    Raises `InvalidSyntax`, and `TooLarge` for a tree of more than `LARGEST` nodes.
+    Raises `InvalidSyntax`, and `ExpressionTooLarge` for a tree of more than `LARGEST` nodes.
     """
     parser = _Parser(text, version, features, more)
-    root = parser.whole()
+    root = parser.parse()
     if root.depth > DEEPEST:
         raise InvalidSyntax(Issue(NOWHERE, "max recursion depth exceeded"))
     return root, parser.issues
@@ -269,7 +269,7 @@ class _Parser:
         more: Mapping[tuple[str, int, bool], macros.Expand],
     ) -> None:
         self._text = text
-        self._tokens = lexer.tokens(text, quotes=KNOWN_BACKQUOTES.holds(version))
+        self._tokens = lexer.tokenize(text, quotes=KNOWN_BACKQUOTES.holds(version))
         self._features = features
         self._more = more
         self._version = version
@@ -280,30 +280,30 @@ class _Parser:
         self._last_id = 0
         self.issues: list[Issue] = []
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         """Return the tree of all tokens. Raises InvalidSyntax."""
-        root = self._expression()
-        self._expect(END, "an operator or the end of the expression")
+        root = self._parse_expression()
+        self._take(END, "an operator or the end of the expression")
         return root
 
-    def _expression(self) -> Node:
+    def _parse_expression(self) -> Node:
         """Parse `or ['?' or ':' expression]`."""
         self._enter("expr")
-        node = self._chain("||", "_||_", self._conjunction)
+        node = self._parse_chain("||", "_||_", self._parse_conjunction)
         if self._kind == "?":
-            mark = self._next()
-            number = self._new_id()
-            yes = self._chain("||", "_||_", self._conjunction)
-            self._expect(":", "an operator or ':'")
-            no = self._expression()
-            node = self._call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
+            mark = self._take_token()
+            number = self._take_id()
+            yes = self._parse_chain("||", "_||_", self._parse_conjunction)
+            self._take(":", "an operator or ':'")
+            no = self._parse_expression()
+            node = self._make_call(number, mark.offset, "_?_:_", (node, yes, no), counted=True)
         self._leave("expr")
         return node
 
-    def _conjunction(self) -> Node:
-        return self._chain("&&", "_&&_", self._relation)
+    def _parse_conjunction(self) -> Node:
+        return self._parse_chain("&&", "_&&_", self._parse_relation)
 
-    def _chain(self, sign: str, function: str, term: Callable[[], Node]) -> Node:
+    def _parse_chain(self, sign: str, function: str, term: Callable[[], Node]) -> Node:
         """Parse a chain of one logical operator; upstream balances it, so that it does not nest deeply."""
         first = term()
         if self._kind != sign:
@@ -311,38 +311,38 @@ class _Parser:
         terms = [first]
         operators: list[tuple[int, int]] = []
         while self._kind == sign:
-            offset = self._next().offset
+            offset = self._take_token().offset
             terms.append(term())
-            operators.append((self._new_id(), offset))
-        return self._balanced(function, terms, operators)
+            operators.append((self._take_id(), offset))
+        return self._balance(function, terms, operators)
 
-    def _balanced(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
+    def _balance(self, function: str, terms: list[Node], operators: list[tuple[int, int]]) -> Node:
         if not operators:
             return terms[0]
         middle = len(operators) // 2
         number, offset = operators[middle]
-        left = self._balanced(function, terms[: middle + 1], operators[:middle])
-        right = self._balanced(function, terms[middle + 1 :], operators[middle + 1 :])
-        return self._call(number, offset, function, (left, right))
+        left = self._balance(function, terms[: middle + 1], operators[:middle])
+        right = self._balance(function, terms[middle + 1 :], operators[middle + 1 :])
+        return self._make_call(number, offset, function, (left, right))
 
-    def _relation(self, precedence: int = 0) -> Node:
+    def _parse_relation(self, precedence: int = 0) -> Node:
         """Parse `calc (sign relation)*`; the operand on the right has no signs of its own."""
         self._enter("relation")
-        node = self._calc(0)
+        node = self._parse_calc(0)
         links = 0
         while precedence == 0 and self._kind in _RELATIONS:
             links += 1
             self._link("relation")
-            sign, number = self._next(), self._new_id()
-            right = self._relation(_OPERAND)
-            node = self._call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
+            sign, number = self._take_token(), self._take_id()
+            right = self._parse_relation(_OPERAND)
+            node = self._make_call(number, sign.offset, _RELATIONS[sign.kind], (node, right), counted=True)
         self._leave("relation", links)
         return node
 
-    def _calc(self, precedence: int) -> Node:
+    def _parse_calc(self, precedence: int) -> Node:
         """Parse arithmetic: products bind more tightly than sums, and both lean to the left."""
         self._enter("calc")
-        node = self._unary()
+        node = self._parse_unary()
         links = 0
         while True:
             if self._kind in _PRODUCTS and precedence <= _SUM_OPERAND:
@@ -354,66 +354,66 @@ class _Parser:
                 return node
             links += 1
             self._link("calc")
-            sign, number = self._next(), self._new_id()
-            right = self._calc(operand)
-            node = self._call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
+            sign, number = self._take_token(), self._take_id()
+            right = self._parse_calc(operand)
+            node = self._make_call(number, sign.offset, functions[sign.kind], (node, right), counted=True)
 
-    def _unary(self) -> Node:
+    def _parse_unary(self) -> Node:
         if self._kind == "!":
-            return self._prefix("!", "!_")
-        if self._kind == "-" and self._ahead(1) not in ("int", "float"):
-            return self._prefix("-", "-_")
-        return self._member()
+            return self._parse_prefix("!", "!_")
+        if self._kind == "-" and self._look_ahead(1) not in ("int", "float"):
+            return self._parse_prefix("-", "-_")
+        return self._parse_member()
 
-    def _prefix(self, sign: str, function: str) -> Node:
-        first = self._next()
+    def _parse_prefix(self, sign: str, function: str) -> Node:
+        first = self._take_token()
         count = 1
         while self._kind == sign:
-            self._next()
+            self._take_token()
             count += 1
         if count % 2 == 0:
-            return self._member()
-        number = self._new_id()
-        operand = self._member()
-        return self._call(number, first.offset, function, (operand,))
+            return self._parse_member()
+        number = self._take_id()
+        operand = self._parse_member()
+        return self._make_call(number, first.offset, function, (operand,))
 
-    def _member(self) -> Node:
+    def _parse_member(self) -> Node:
         self._enter("member")
-        node = self._primary()
+        node = self._parse_primary()
         links = 0
         while True:
             match self._kind:
                 case ".":
                     links += 1
                     self._link("member")
-                    node = self._after_dot(node)
+                    node = self._parse_after_dot(node)
                 case "[":
                     links += 1
                     self._link("member")
-                    node = self._index(node)
+                    node = self._parse_index(node)
                 case _:
                     self._leave("member", links)
                     return node
 
-    def _after_dot(self, operand: Node) -> Node:
-        dot = self._next()
+    def _parse_after_dot(self, operand: Node) -> Node:
+        dot = self._take_token()
         if self._kind == "?":
-            self._next()
-            number = self._new_id()
-            name = self._field()
-            key = Literal(self._new_id(), name.offset, name.text)
+            self._take_token()
+            number = self._take_id()
+            name = self._parse_field()
+            key = Literal(self._take_id(), name.offset, name.text)
             return Call(number, dot.offset, "_?._", (operand, key), depth=operand.depth + 1)
-        name = self._field()
+        name = self._parse_field()
         if self._kind == "(" and name.kind == "name":
-            bracket = self._next()
-            number = self._new_id()
-            arguments = self._arguments()
-            return self._macro_or_call(number, bracket.offset, name.text, operand, arguments)
-        return Select(self._new_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
+            bracket = self._take_token()
+            number = self._take_id()
+            arguments = self._parse_arguments()
+            return self._make_macro_or_call(number, bracket.offset, name.text, operand, arguments)
+        return Select(self._take_id(), dot.offset, operand, name.text, depth=operand.depth + 1)
 
-    def _field(self, at: int | None = None) -> Token:
+    def _parse_field(self, at: int | None = None) -> Token:
         """Return the token of a field's name, without quotes; `at` is the place of an error."""
-        token = self._next() if self._kind == "quoted" else self._expect("name", "a field name")
+        token = self._take_token() if self._kind == "quoted" else self._take("name", "a field name")
         if self._is_field_name(token, token.offset if at is None else at) and token.kind == "quoted":
             return Token(token.kind, token.text[1:-1], token.offset)
         return token
@@ -425,124 +425,124 @@ class _Parser:
         self.issues.append(Issue(at, "unsupported syntax: '`'"))
         return False
 
-    def _index(self, operand: Node) -> Node:
-        bracket = self._next()
-        optional = self._accept("?")
-        number = self._new_id()
-        key = self._expression()
-        self._expect("]", "an operator or ']'", bracket)
-        return self._call(number, bracket.offset, "_[?_]" if optional else "_[_]", (operand, key), counted=True)
+    def _parse_index(self, operand: Node) -> Node:
+        bracket = self._take_token()
+        optional = self._take_if("?")
+        number = self._take_id()
+        key = self._parse_expression()
+        self._take("]", "an operator or ']'", bracket)
+        return self._make_call(number, bracket.offset, "_[?_]" if optional else "_[_]", (operand, key), counted=True)
 
-    def _primary(self) -> Node:
+    def _parse_primary(self) -> Node:
         match self._kind:
             case "name":
-                return self._name("", self._tokens[self._at].offset)
+                return self._parse_name("", self._tokens[self._at].offset)
             case ".":
-                return self._name(".", self._next().offset)
+                return self._parse_name(".", self._take_token().offset)
             case "(":
-                bracket = self._next()
-                node = self._expression()
-                self._expect(")", "an operator or ')'", bracket)
+                bracket = self._take_token()
+                node = self._parse_expression()
+                self._take(")", "an operator or ')'", bracket)
                 return node
             case "[":
-                return self._list()
+                return self._parse_list()
             case "{":
-                return self._map()
+                return self._parse_map()
             case "-":
-                return self._negative()
+                return self._parse_negative()
             case _:
-                return self._constant()
+                return self._parse_constant()
 
-    def _constant(self) -> Node:
+    def _parse_constant(self) -> Node:
         if self._kind in _KEYWORDS:
-            token = self._next()
-            return Literal(self._new_id(), token.offset, _KEYWORDS[token.kind])
+            token = self._take_token()
+            return Literal(self._take_id(), token.offset, _KEYWORDS[token.kind])
         if self._kind not in _CONSTANTS:
-            raise self._unexpected("a value")
-        token = self._next()
-        return self._literal(token.offset, token.text, token.kind)
+            raise self._make_unexpected("a value")
+        token = self._take_token()
+        return self._make_literal(token.offset, token.text, token.kind)
 
-    def _negative(self) -> Node:
-        if self._ahead(1) not in ("int", "float"):
-            self._next()
-            raise self._unexpected("a number")
-        sign = self._next()
-        number = self._next()
-        return self._literal(sign.offset, "-" + number.text, number.kind)
+    def _parse_negative(self) -> Node:
+        if self._look_ahead(1) not in ("int", "float"):
+            self._take_token()
+            raise self._make_unexpected("a number")
+        sign = self._take_token()
+        number = self._take_token()
+        return self._make_literal(sign.offset, "-" + number.text, number.kind)
 
-    def _literal(self, offset: int, text: str, kind: str) -> Node:
+    def _make_literal(self, offset: int, text: str, kind: str) -> Node:
         """Return the constant of a token of this kind; a malformed constant is an issue and becomes null."""
-        constant = lenient_string if kind == "string" and self._is_lenient else _CONSTANTS[kind]
+        constant = parse_string_leniently if kind == "string" and self._is_lenient else _CONSTANTS[kind]
         try:
-            return Literal(self._new_id(), offset, constant(text))
+            return Literal(self._take_id(), offset, constant(text))
         except BadLiteral as bad:
             self.issues.append(Issue(offset, str(bad)))
-            return Literal(self._new_id(), offset, None)
+            return Literal(self._take_id(), offset, None)
 
-    def _name(self, dot: str, offset: int) -> Node:
-        name = self._expect("name", "a name")
+    def _parse_name(self, dot: str, offset: int) -> Node:
+        name = self._take("name", "a name")
         if self._is_struct():
-            return self._struct(dot, name)
+            return self._parse_struct(dot, name)
         if name.text in RESERVED:
-            return self._reserved(name, offset)
+            return self._report_reserved(name, offset)
         if self._kind != "(":
-            return Identifier(self._new_id(), name.offset, dot + name.text)
-        bracket = self._next()
-        number = self._new_id()
-        arguments = self._arguments()
-        return self._macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
+            return Identifier(self._take_id(), name.offset, dot + name.text)
+        bracket = self._take_token()
+        number = self._take_id()
+        arguments = self._parse_arguments()
+        return self._make_macro_or_call(number, bracket.offset, dot + name.text, None, arguments)
 
-    def _reserved(self, name: Token, offset: int) -> Node:
+    def _report_reserved(self, name: Token, offset: int) -> Node:
         """Report a reserved name; errors in its arguments are not reported then."""
         self.issues.append(Issue(offset, f"reserved identifier: {name.text}"))
         issue_count = len(self.issues)
-        if self._accept("("):
-            self._arguments()
+        if self._take_if("("):
+            self._parse_arguments()
         del self.issues[issue_count:]
-        return Literal(self._new_id(), offset, None)
+        return Literal(self._take_id(), offset, None)
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _parse_arguments(self) -> tuple[Node, ...]:
         bracket = self._tokens[self._at - 1]
-        if self._accept(")"):
+        if self._take_if(")"):
             return ()
-        arguments = [self._expression()]
-        while self._accept(","):
-            arguments.append(self._expression())
-        self._expect(")", "an operator, ',' or ')'", bracket)
+        arguments = [self._parse_expression()]
+        while self._take_if(","):
+            arguments.append(self._parse_expression())
+        self._take(")", "an operator, ',' or ')'", bracket)
         return tuple(arguments)
 
-    def _list(self) -> Node:
-        bracket = self._next()
-        number = self._new_id()
+    def _parse_list(self) -> Node:
+        bracket = self._take_token()
+        number = self._take_id()
         elements: list[Node] = []
         optional: list[int] = []
         while self._kind not in ("]", ","):
-            if self._accept("?"):
+            if self._take_if("?"):
                 optional.append(len(elements))
-            elements.append(self._expression())
-            if not self._accept(","):
+            elements.append(self._parse_expression())
+            if not self._take_if(","):
                 break
         else:
             if not elements:
-                self._accept(",")
+                self._take_if(",")
         self._end_list("]", bracket, "a value" if elements else "")
         depth = max((element.depth for element in elements), default=0)
         return ListLiteral(number, bracket.offset, tuple(elements), frozenset(optional), depth=depth)
 
-    def _map(self) -> Node:
-        brace = self._next()
-        number = self._new_id()
-        entries: list[Entry] = []
+    def _parse_map(self) -> Node:
+        brace = self._take_token()
+        number = self._take_id()
+        entries: list[MapEntry] = []
         while self._kind not in ("}", ","):
-            optional = self._accept("?")
-            key = self._expression()
-            colon = self._expect(":", "an operator or ':'")
-            entries.append(Entry(self._new_id(), colon.offset, key, self._expression(), optional))
-            if not self._accept(","):
+            optional = self._take_if("?")
+            key = self._parse_expression()
+            colon = self._take(":", "an operator or ':'")
+            entries.append(MapEntry(self._take_id(), colon.offset, key, self._parse_expression(), optional))
+            if not self._take_if(","):
                 break
         else:
             if not entries:
-                self._accept(",")
+                self._take_if(",")
         self._end_list("}", brace, "a key" if entries else "")
         depth = max((max(entry.key.depth, entry.value.depth) for entry in entries), default=0)
         return MapLiteral(number, brace.offset, tuple(entries), depth=depth)
@@ -554,33 +554,33 @@ class _Parser:
             at += 2
         return self._tokens[at].kind == "{"
 
-    def _struct(self, dot: str, first: Token) -> Node:
+    def _parse_struct(self, dot: str, first: Token) -> Node:
         names = [first.text]
-        while self._accept("."):
-            names.append(self._next().text)
-        brace = self._next()
-        number = self._new_id()
+        while self._take_if("."):
+            names.append(self._take_token().text)
+        brace = self._take_token()
+        number = self._take_id()
         start = self._tokens[self._at].offset
         entries: list[FieldEntry] = []
         while self._kind not in ("}", ","):
-            optional = self._accept("?")
+            optional = self._take_if("?")
             before = len(self.issues)
-            name = self._field(start)
+            name = self._parse_field(start)
             issue_count = len(self.issues)
-            colon = self._expect(":", "':'")
-            entries.append(FieldEntry(self._new_id(), colon.offset, name.text, self._expression(), optional))
+            colon = self._take(":", "':'")
+            entries.append(FieldEntry(self._take_id(), colon.offset, name.text, self._parse_expression(), optional))
             if issue_count > before:
                 del self.issues[issue_count:]
-            if not self._accept(","):
+            if not self._take_if(","):
                 break
         else:
             if not entries:
-                self._accept(",")
+                self._take_if(",")
         self._end_list("}", brace, "a field name" if entries else "")
         depth = max((entry.value.depth for entry in entries), default=0)
         return StructLiteral(number, brace.offset, dot + ".".join(names), tuple(entries), depth=depth)
 
-    def _macro_or_call(
+    def _make_macro_or_call(
         self, number: int, offset: int, function: str, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
         """Return the expansion of a macro call, or the call; an argument that the macro rejects is an issue.
@@ -588,19 +588,19 @@ class _Parser:
         `offset` is in code points. Mirrors `expandMacro` of cel-go's `parser/parser.go`.
         """
         member = target is not None
-        expand = self._extra(function, len(arguments), member=member) if self._more else None
-        expand = expand or macros.macro(function, len(arguments), self._features, member=member)
+        expand = self._find_extra_macro(function, len(arguments), member=member) if self._more else None
+        expand = expand or macros.find_macro(function, len(arguments), self._features, member=member)
         if expand is not None:
-            return self._expanded(expand, number, offset, target, arguments)
-        return self._call(number, offset, function, arguments, target, counted=target is not None)
+            return self._expand(expand, number, offset, target, arguments)
+        return self._make_call(number, offset, function, arguments, target, counted=target is not None)
 
-    def _extra(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
+    def _find_extra_macro(self, function: str, size: int, *, member: bool) -> macros.Expand | None:
         return self._more.get((function, size, member)) or self._more.get((function, macros.ANY_NUMBER, member))
 
-    def _expanded(
+    def _expand(
         self, expand: macros.Expand, number: int, offset: int, target: Node | None, arguments: tuple[Node, ...]
     ) -> Node:
-        writer = macros.Writer(self._new_id, offset, self._version)
+        writer = macros.NodeWriter(self._take_id, offset, self._version)
         operands = arguments if target is None else (target, *arguments)
         try:
             node = expand(writer, target or arguments[0], arguments)
@@ -610,7 +610,7 @@ class _Parser:
         node.depth = max(operand.depth for operand in operands) + (target is not None)
         return node
 
-    def _call(
+    def _make_call(
         self,
         number: int,
         offset: int,
@@ -626,11 +626,11 @@ class _Parser:
             depth = max(depth, target.depth)
         return Call(number, offset, function, arguments, target, depth + counted)
 
-    def _new_id(self) -> int:
-        """Return a number that no node of this tree has. Raises TooLarge if the tree has too many nodes."""
+    def _take_id(self) -> int:
+        """Return a number that no node of this tree has. Raises ExpressionTooLarge if the tree has too many nodes."""
         self._last_id += 1
         if self._last_id > LARGEST:
-            raise TooLarge(f"an expression expands to more than {LARGEST:,} nodes")
+            raise ExpressionTooLarge(f"an expression expands to more than {LARGEST:,} nodes")
         return self._last_id
 
     def _enter(self, rule: str) -> None:
@@ -648,27 +648,27 @@ class _Parser:
         """Leave a rule; upstream leaves it once more for each link, and its count never falls below zero."""
         self._open[rule] = max(self._open[rule] - 1 - links, 0)
 
-    def _next(self) -> Token:
+    def _take_token(self) -> Token:
         token = self._tokens[self._at]
         self._at += 1
         self._kind = self._tokens[self._at].kind if self._at < len(self._tokens) else END
         return token
 
-    def _ahead(self, distance: int) -> str:
+    def _look_ahead(self, distance: int) -> str:
         at = self._at + distance
         return self._tokens[at].kind if at < len(self._tokens) else END
 
-    def _accept(self, kind: str) -> bool:
+    def _take_if(self, kind: str) -> bool:
         if self._kind != kind:
             return False
-        self._next()
+        self._take_token()
         return True
 
-    def _expect(self, kind: str, expected: str, opening: Token | None = None) -> Token:
+    def _take(self, kind: str, expected: str, opening: Token | None = None) -> Token:
         """Return the next token, of this kind; `expected` names what fits, `opening` is the bracket that the token closes."""
         if self._kind != kind:
-            raise self._unexpected(expected, opening)
-        return self._next()
+            raise self._make_unexpected(expected, opening)
+        return self._take_token()
 
     def _end_list(self, sign: str, opening: Token, item: str) -> None:
         """Read the closing bracket of a list, a map or a message; `item` names an item that may follow a comma."""
@@ -676,9 +676,9 @@ class _Parser:
             expected = f"an operator, ',' or '{sign}'"
         else:
             expected = f"{item} or '{sign}'" if item else f"'{sign}'"
-        self._expect(sign, expected, opening)
+        self._take(sign, expected, opening)
 
-    def _unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
+    def _make_unexpected(self, expected: str, opening: Token | None = None) -> InvalidSyntax:
         """Return the error of the next token, after the first one of those that did not end the parse."""
         source = Source(self._text)
-        return InvalidSyntax(*self.issues[:1], unexpected(source, self._tokens, self._at, expected, opening))
+        return InvalidSyntax(*self.issues[:1], explain_unexpected(source, self._tokens, self._at, expected, opening))

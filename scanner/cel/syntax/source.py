@@ -17,7 +17,7 @@ MOST_ERRORS = 100
 NOWHERE = -1
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """A line, from 1, and a column in code points, from 0; `(-1, -1)` is nowhere."""
 
     line: int
@@ -41,12 +41,12 @@ class Source:
         self.text = text
         self._starts = [0, *(at + 1 for at, character in enumerate(text) if character == "\n")]
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> TextPosition:
         """Return the line and column of an offset in code points; `NOWHERE` has a place of its own."""
         if offset == NOWHERE:
-            return Place(-1, -1)
+            return TextPosition(-1, -1)
         line = bisect_right(self._starts, offset)
-        return Place(line, offset - self._starts[line - 1])
+        return TextPosition(line, offset - self._starts[line - 1])
 
     def line(self, number: int) -> str | None:
         """Return the text of a line without its end, or None when there is no such line; lines count from 1."""
@@ -69,7 +69,7 @@ class Source:
             lines.append(f"{len(issues) - MOST_ERRORS} more errors were truncated")
         return "\n".join(lines)
 
-    def _describe(self, place: Place, message: str) -> str:
+    def _describe(self, place: TextPosition, message: str) -> str:
         headline = f"ERROR: <input>:{place.line}:{place.column + 1}: {message}"
         line = self.line(place.line)
         if not self.text or line is None or len(line.encode("utf-8", "surrogatepass")) > LONGEST_EXCERPT:

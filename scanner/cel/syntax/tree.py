@@ -73,7 +73,7 @@ class ListLiteral:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class MapEntry:
     """`key: value` of a map literal."""
 
     id: int
@@ -89,7 +89,7 @@ class MapLiteral:
 
     id: int
     offset: int
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
     depth: int = 0
 
 

@@ -41,27 +41,27 @@ _UNARY, _WHOLE = 7, 8
 
 def unparse(node: Node) -> str:
     """Return the CEL text of a node on one line; a macro has its source form."""
-    return _text(node, 0)
+    return _write_within(node, 0)
 
 
-def _text(node: Node, within: int) -> str:
-    text, binding = _written(node)
+def _write_within(node: Node, within: int) -> str:
+    text, binding = _write(node)
     return f"({text})" if binding < within else text
 
 
-def _written(node: Node) -> tuple[str, int]:
+def _write(node: Node) -> tuple[str, int]:
     """Return the text of a node and its precedence."""
     match node:
         case Literal(value=value):
-            return _literal(value), _WHOLE
+            return _write_literal(value), _WHOLE
         case Identifier(name=name):
             return name, _WHOLE
         case Select(operand=operand, field=field, test=True):
-            return f"has({_text(operand, _WHOLE)}.{field})", _WHOLE
+            return f"has({_write_within(operand, _WHOLE)}.{field})", _WHOLE
         case Select(operand=operand, field=field):
-            return f"{_text(operand, _WHOLE)}.{field}", _WHOLE
+            return f"{_write_within(operand, _WHOLE)}.{field}", _WHOLE
         case Call():
-            return _call(node)
+            return _write_call(node)
         case ListLiteral(elements=elements, optional=optional):
             marked = (f"{'?' * (at in optional)}{unparse(element)}" for at, element in enumerate(elements))
             return f"[{', '.join(marked)}]", _WHOLE
@@ -69,64 +69,64 @@ def _written(node: Node) -> tuple[str, int]:
             pairs = (f"{'?' * entry.optional}{unparse(entry.key)}: {unparse(entry.value)}" for entry in entries)
             return f"{{{', '.join(pairs)}}}", _WHOLE
         case StructLiteral(type_name=name, entries=fields):
-            given = (f"{'?' * entry.optional}{entry.name}: {unparse(entry.value)}" for entry in fields)
-            return f"{name}{{{', '.join(given)}}}", _WHOLE
+            texts = (f"{'?' * entry.optional}{entry.name}: {unparse(entry.value)}" for entry in fields)
+            return f"{name}{{{', '.join(texts)}}}", _WHOLE
         case Comprehension():
-            return _macro(node), _WHOLE
+            return _write_macro(node), _WHOLE
         case _:
             assert_never(node)
 
 
-def _call(node: Call) -> tuple[str, int]:
+def _write_call(node: Call) -> tuple[str, int]:
     match node.function, node.arguments:
         case "_?_:_", (condition, yes, no):
-            mapped = _mapped_optional(condition, yes)
+            mapped = _write_optional_map(condition, yes)
             if mapped:
                 return mapped, _WHOLE
-            return f"{_text(condition, 2)} ? {_text(yes, 2)} : {_text(no, 1)}", 1
+            return f"{_write_within(condition, 2)} ? {_write_within(yes, 2)} : {_write_within(no, 1)}", 1
         case "!_" | "-_" as function, (operand,):
-            return _unary(function[0], operand), _UNARY
+            return _write_unary(function[0], operand), _UNARY
         case "_[_]", (container, key):
-            return f"{_text(container, _WHOLE)}[{unparse(key)}]", _WHOLE
+            return f"{_write_within(container, _WHOLE)}[{unparse(key)}]", _WHOLE
         case "_[?_]", (container, key):
-            return f"{_text(container, _WHOLE)}[?{unparse(key)}]", _WHOLE
+            return f"{_write_within(container, _WHOLE)}[?{unparse(key)}]", _WHOLE
         case "_?._", (container, Literal(value=str() as field)):
-            return f"{_text(container, _WHOLE)}.?{field}", _WHOLE
+            return f"{_write_within(container, _WHOLE)}.?{field}", _WHOLE
         case function, (left, right) if function in _BINARY:
             binding = _BINARY[function]
             sign = "in" if function == "@in" else function.strip("_")
-            return f"{_text(left, binding)} {sign} {_text(right, binding + 1)}", binding
+            return f"{_write_within(left, binding)} {sign} {_write_within(right, binding + 1)}", binding
         case function, arguments:
-            given = ", ".join(map(unparse, arguments))
-            receiver = "" if node.target is None else f"{_text(node.target, _WHOLE)}."
-            return f"{receiver}{function}({given})", _WHOLE
+            texts = ", ".join(map(unparse, arguments))
+            receiver = "" if node.target is None else f"{_write_within(node.target, _WHOLE)}."
+            return f"{receiver}{function}({texts})", _WHOLE
 
 
-def _unary(sign: str, operand: Node) -> str:
+def _write_unary(sign: str, operand: Node) -> str:
     """Return a sign and its operand; the grammar drops two signs in a row."""
-    text = _text(operand, _UNARY)
+    text = _write_within(operand, _UNARY)
     return f"{sign}({text})" if text.startswith(sign) else f"{sign}{text}"
 
 
-def _mapped_optional(condition: Node, yes: Node) -> str:
+def _write_optional_map(condition: Node, yes: Node) -> str:
     """Return the source form of `optMap` and `optFlatMap`, and nothing for any other conditional."""
     match condition, yes:
         case Call(function="hasValue", target=receiver), Call(
             function="optional.of", arguments=(Comprehension(fold="bind") as bound,)
         ) if receiver is not None:
-            return f"{_text(receiver, _WHOLE)}.optMap({bound.accumulator}, {unparse(bound.result)})"
+            return f"{_write_within(receiver, _WHOLE)}.optMap({bound.accumulator}, {unparse(bound.result)})"
         case Call(function="hasValue", target=receiver), Comprehension(fold="bind") as bound if receiver is not None:
-            return f"{_text(receiver, _WHOLE)}.optFlatMap({bound.accumulator}, {unparse(bound.result)})"
+            return f"{_write_within(receiver, _WHOLE)}.optFlatMap({bound.accumulator}, {unparse(bound.result)})"
         case _:
             return ""
 
 
-def _macro(node: Comprehension) -> str:
+def _write_macro(node: Comprehension) -> str:
     match node:
         case Comprehension(
             fold="bind", result=Call(function="@sortByAssociatedKeys", arguments=(Comprehension() as keys,))
         ):
-            return f"{_text(node.start, _WHOLE)}.sortBy({keys.variable}, {unparse(keys.body or keys)})"
+            return f"{_write_within(node.start, _WHOLE)}.sortBy({keys.variable}, {unparse(keys.body or keys)})"
         case _:
             pass
     if node.fold == "bind":
@@ -135,10 +135,10 @@ def _macro(node: Comprehension) -> str:
     parts = [unparse(part) for part in (node.predicate, node.body) if part is not None]
     if node.fold == "filter":
         parts = parts[:1]
-    return f"{_text(node.range, _WHOLE)}.{node.fold}({', '.join([*names, *parts])})"
+    return f"{_write_within(node.range, _WHOLE)}.{node.fold}({', '.join([*names, *parts])})"
 
 
-def _literal(value: Value) -> str:
+def _write_literal(value: Value) -> str:
     match value:
         case None:
             return "null"
@@ -147,14 +147,14 @@ def _literal(value: Value) -> str:
         case UInt():
             return f"{int(value)}u"
         case str():
-            return _quoted(value)
+            return _quote(value)
         case bytes():
             return "b'" + "".join(f"\\x{byte:02x}" for byte in value) + "'"
         case _:
             return str(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote with apostrophes, as policies mostly do."""
     inner = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
     return f"'{inner}'"

@@ -51,7 +51,7 @@ def substitute(substitution: Substitution, type_: Type, *, free_to_dyn: bool = F
     return type_ if all(map(is_, parameters, type_.parameters)) else Type(type_.family, type_.name, parameters)
 
 
-def most_general(left: Type, right: Type) -> Type:
+def choose_more_general(left: Type, right: Type) -> Type:
     """Return the more general of two types that fit each other; the left one where neither is."""
     return left if _is_no_more_specific(left, right) else right
 
@@ -99,7 +99,7 @@ def _bind(trial: _Trial, type_: Type, free: Type) -> tuple[bool, bool]:
         return True, True
     if not _assignable(trial, type_, bound):
         return False, True
-    general = most_general(type_, bound)
+    general = choose_more_general(type_, bound)
     if _is_free_of(trial, free, general):
         trial.added[free] = general
     return True, True

@@ -114,17 +114,17 @@ def is_untyped(type_: Type) -> bool:
     return type_ == UNTYPED or any(map(is_untyped, type_.parameters))
 
 
-def of_nothing(type_: Type) -> Type:
+def empty_type(type_: Type) -> Type:
     """Return a type with untyped parameters: lists and maps as releases before 1.34 type their values."""
     return replace(type_, parameters=(UNTYPED,) * len(type_.parameters))
 
 
-def as_first_named(type_: Type) -> Type:
+def name_optionals_as_before(type_: Type) -> Type:
     """Return a type in which optionals have their first name, `optional`, as releases before 1.31 print it."""
     if not type_.parameters:
         return Type(type_.family, "optional") if type_ == OPTIONAL else type_
     name = "optional" if type_.name == OPTIONAL.name else type_.name
-    return Type(type_.family, name, tuple(map(as_first_named, type_.parameters)))
+    return Type(type_.family, name, tuple(map(name_optionals_as_before, type_.parameters)))
 
 
 def type_of_type(denoted: Type) -> Type:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.equality import find_key, has_no_key
-from scanner.cel.values.runtime import go_type, no_overload, printed
+from scanner.cel.values.runtime import go_type, make_no_overload, print_value
 from scanner.cel.values.values import (
     INT_MAX,
     INT_MIN,
@@ -19,14 +19,14 @@ from scanner.cel.values.values import (
     Value,
     type_of,
 )
-from scanner.cel.values.wrapped_values import wrapped
+from scanner.cel.values.wrapped_values import is_wrapped
 
 _KEYS = frozenset({str, int, UInt, bool, float})
 
 
-def no_such_key(key: Value) -> EvaluationError:
+def make_no_such_key(key: Value) -> EvaluationError:
     """Return the error of a key that a map does not have."""
-    return EvaluationError(f"no such key: {printed(key)}")
+    return EvaluationError(f"no such key: {print_value(key)}")
 
 
 def index(container: Value, key: Value) -> Value:
@@ -35,8 +35,8 @@ def index(container: Value, key: Value) -> Value:
     if item is not None:
         return item[0]
     if type(container) is list:
-        raise EvaluationError(f"index out of bounds: {printed(key)}")
-    raise no_such_key(key)
+        raise EvaluationError(f"index out of bounds: {print_value(key)}")
+    raise make_no_such_key(key)
 
 
 def look_up(container: Value, key: Value) -> tuple[Value] | None:
@@ -49,11 +49,11 @@ def look_up(container: Value, key: Value) -> tuple[Value] | None:
         at = list_index(key)
         if not 0 <= at < len(container):
             return None
-        if type(key) is not int and wrapped(container):
+        if type(key) is not int and is_wrapped(container):
             raise EvaluationError(f"unsupported index type: {go_type(key)}")
         return (container[at],)
     if isinstance(container, Lazy):
-        return _entry(container, key)
+        return _find_entry(container, key)
     if type(container) is Struct:
         return container.find(key)
     if type(container) is Message:
@@ -72,9 +72,9 @@ def probe(container: Value, key: Value) -> tuple[Value] | None:
     return None if type(container) is Message and key not in container.fields else item
 
 
-def _entry(variables: Lazy, key: Value) -> tuple[Value] | None:
+def _find_entry(variables: Lazy, key: Value) -> tuple[Value] | None:
     if type(key) is not str:
-        raise no_overload()
+        raise make_no_overload()
     return variables.find(key)
 
 
@@ -94,11 +94,11 @@ def list_index(key: Value) -> int:
     if type(key) is float:
         if key.is_integer() and INT_MIN < key < INT_MAX:
             return int(key)
-        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+        raise EvaluationError(f"unsupported index value {print_value(key)} in list")
     if type(key) is UInt:
         if key <= INT_MAX:
             return int(key)
-        raise EvaluationError(f"unsupported index value {printed(key)} in list")
+        raise EvaluationError(f"unsupported index value {print_value(key)} in list")
     raise EvaluationError(f"unsupported index type '{type_of(key).name}' in list")
 
 
@@ -111,7 +111,7 @@ def has(container: Value, field: str) -> bool:
     return probe(container, field) is not None
 
 
-def elements(container: Value) -> list[Value]:
+def list_elements(container: Value) -> list[Value]:
     """Return the elements of a list, or the keys of a map, for a comprehension of one variable.
 
     Raises EvaluationError if it is neither a list nor a map.
@@ -121,11 +121,11 @@ def elements(container: Value) -> list[Value]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container)
     if isinstance(container, Lazy):
-        return [_value_or_error(container, name) for name in container.names()]
+        return [_read_value_or_error(container, name) for name in container.names()]
     raise EvaluationError(f"got '{go_type(container)}', expected iterable type")
 
 
-def _value_or_error(variables: Lazy, name: Value) -> Value:
+def _read_value_or_error(variables: Lazy, name: Value) -> Value:
     """Return the value of a variable, or its error, which is raised when it is read."""
     try:
         return index(variables, name)
@@ -143,5 +143,5 @@ def pairs(container: Value) -> list[tuple[Value, Value]]:
     if type(container) is dict or type(container) is KeyedMap:
         return list(container.items())
     if isinstance(container, Lazy):
-        return [(value, _value_or_error(container, value)) for value in elements(container)]
+        return [(value, _read_value_or_error(container, value)) for value in list_elements(container)]
     raise EvaluationError(f"unsupported comprehension range type: {go_type(container)}")

@@ -9,7 +9,7 @@ import math
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values import list_kinds
-from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND, Operand, no_overload
+from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND, Operand, make_no_overload
 from scanner.cel.values.values import (
     INT_MAX,
     INT_MIN,
@@ -21,21 +21,21 @@ from scanner.cel.values.values import (
 )
 
 
-def checked(number: int) -> int:
+def check_int(number: int) -> int:
     """Return an int that fits 64 bits. Raises EvaluationError if it does not fit."""
     if INT_MIN <= number <= INT_MAX:
         return number
     raise EvaluationError("integer overflow")
 
 
-def checked_unsigned(number: int) -> UInt:
+def check_uint(number: int) -> UInt:
     """Return a number as an uint of 64 bits. Raises EvaluationError if it does not fit."""
     if 0 <= number <= UINT_MAX:
         return UInt(number)
     raise EvaluationError("unsigned integer overflow")
 
 
-def moment(nanoseconds: int, offset: int) -> Timestamp:
+def make_timestamp(nanoseconds: int, offset: int) -> Timestamp:
     """Return the timestamp of nanoseconds since 1970; `offset` is in seconds east of UTC.
 
     Raises EvaluationError outside of the years 1 to 9999.
@@ -53,20 +53,20 @@ def add(left: Operand, right: Operand) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left + right)
+            return check_int(left + right)
         if kind is str or kind is float or kind is bytes:
             return left + right
         if kind is list:
-            return list_kinds.joined(left, right)
+            return list_kinds.join_lists(left, right)
         if kind is UInt:
-            return checked_unsigned(int(left) + int(right))
+            return check_uint(int(left) + int(right))
         if kind is Duration:
-            return Duration(checked(left.nanoseconds + right.nanoseconds))
+            return Duration(check_int(left.nanoseconds + right.nanoseconds))
     elif type(left) is Timestamp and type(right) is Duration:
-        return moment(left.nanoseconds + right.nanoseconds, left.offset)
+        return make_timestamp(left.nanoseconds + right.nanoseconds, left.offset)
     elif type(left) is Duration and type(right) is Timestamp:
-        return moment(left.nanoseconds + right.nanoseconds, right.offset)
-    raise no_overload()
+        return make_timestamp(left.nanoseconds + right.nanoseconds, right.offset)
+    raise make_no_overload()
 
 
 def subtract(left: Operand, right: Operand) -> Value:
@@ -77,16 +77,16 @@ def subtract(left: Operand, right: Operand) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left - right)
+            return check_int(left - right)
         if kind is float:
             return left - right
         if kind is UInt:
-            return checked_unsigned(int(left) - int(right))
+            return check_uint(int(left) - int(right))
         if kind is Duration or kind is Timestamp:
-            return Duration(checked(left.nanoseconds - right.nanoseconds))
+            return Duration(check_int(left.nanoseconds - right.nanoseconds))
     elif type(left) is Timestamp and type(right) is Duration:
-        return moment(left.nanoseconds + checked(-right.nanoseconds), left.offset)
-    raise no_overload()
+        return make_timestamp(left.nanoseconds + check_int(-right.nanoseconds), left.offset)
+    raise make_no_overload()
 
 
 def multiply(left: Operand, right: Operand) -> Value:
@@ -97,12 +97,12 @@ def multiply(left: Operand, right: Operand) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
-            return checked(left * right)
+            return check_int(left * right)
         if kind is float:
             return left * right
         if kind is UInt:
-            return checked_unsigned(int(left) * int(right))
-    raise no_overload()
+            return check_uint(int(left) * int(right))
+    raise make_no_overload()
 
 
 def divide(left: Operand, right: Operand) -> Value:
@@ -113,13 +113,13 @@ def divide(left: Operand, right: Operand) -> Value:
     if type(left) is float and type(right) is float:
         return _divide_doubles(left, right)
     if type(left) is not type(right) or type(left) not in (int, UInt):
-        raise no_overload()
+        raise make_no_overload()
     if right == 0:
         raise EvaluationError("division by zero")
     quotient: int = abs(left) // abs(right)
     if type(left) is UInt:
         return UInt(quotient)
-    return checked(quotient if (left < 0) == (right < 0) else -quotient)
+    return check_int(quotient if (left < 0) == (right < 0) else -quotient)
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -136,7 +136,7 @@ def remainder(left: Operand, right: Operand) -> Value:
     Raises EvaluationError for operands of other types, a divisor of 0, and a result that does not fit.
     """
     if type(left) is not type(right) or type(left) not in (int, UInt):
-        raise no_overload()
+        raise make_no_overload()
     if right == 0:
         raise EvaluationError("modulus by zero")
     rest: int = abs(left) % abs(right)
@@ -153,9 +153,9 @@ def negate(operand: Operand) -> Value:
     Raises EvaluationError for an operand of another type, and if the result does not fit its type.
     """
     if type(operand) is int:
-        return checked(-operand)
+        return check_int(-operand)
     if type(operand) is float:
         return -operand
     if type(operand) is Duration:
-        return Duration(checked(-operand.nanoseconds))
-    raise no_overload()
+        return Duration(check_int(-operand.nanoseconds))
+    raise make_no_overload()

@@ -11,9 +11,9 @@ import re
 from scanner.cel.errors import EvaluationError
 from scanner.cel.types.type_system import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 from scanner.cel.values import times
-from scanner.cel.values.arithmetic import checked, checked_unsigned
+from scanner.cel.values.arithmetic import check_int, check_uint
 from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
-from scanner.cel.values.text import converted_double, fixed_double, whole
+from scanner.cel.values.text import parse_whole, write_converted, write_fixed
 from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -26,7 +26,7 @@ _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-
 _NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
 
 
-def failed(value: Value, target: Type) -> EvaluationError:
+def make_conversion_error(value: Value, target: Type) -> EvaluationError:
     """Return the error of a value whose type allows the conversion and whose content does not."""
     return EvaluationError(f"type conversion error from '{type_of(value).name}' to '{target.name}'")
 
@@ -39,7 +39,7 @@ def to_bool(value: Value) -> Value:
         return True
     if value in _FALSE:
         return False
-    raise failed(value, BOOL)
+    raise make_conversion_error(value, BOOL)
 
 
 def to_bytes(value: Value) -> Value:
@@ -55,20 +55,20 @@ def to_int(value: Value) -> Value:
     if type(value) is int:
         return value
     if type(value) is UInt:
-        return checked(int(value))
+        return check_int(int(value))
     if type(value) is float:
-        return _int_of_double(value)
+        return _convert_double_to_int(value)
     if type(value) is Timestamp:
-        return times.in_64_bits(value.nanoseconds // SECOND)
+        return times.wrap_to_64_bits(value.nanoseconds // SECOND)
     if type(value) is Duration:
         return value.nanoseconds
-    number = _whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
+    number = _parse_whole(value) if type(value) is str and _INT.match(value) else INT_MAX + 1
     if INT_MIN <= number <= INT_MAX:
         return number
-    raise failed(value, INT)
+    raise make_conversion_error(value, INT)
 
 
-def _int_of_double(value: float) -> int:
+def _convert_double_to_int(value: float) -> int:
     if math.isnan(value) or not float(INT_MIN) < value < float(INT_MAX):
         raise EvaluationError("integer overflow")
     return int(value)
@@ -82,20 +82,20 @@ def to_uint(value: Value) -> Value:
     if type(value) is UInt:
         return value
     if type(value) is int:
-        return checked_unsigned(value)
+        return check_uint(value)
     if type(value) is float:
         if math.isnan(value) or not 0 <= value < float(UINT_MAX):
             raise EvaluationError("unsigned integer overflow")
         return UInt(int(value))
-    number = _whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
+    number = _parse_whole(value) if type(value) is str and _UINT.match(value) else UINT_MAX + 1
     if number <= UINT_MAX:
         return UInt(number)
-    raise failed(value, UINT)
+    raise make_conversion_error(value, UINT)
 
 
-def _whole(digits: str) -> int:
+def _parse_whole(digits: str) -> int:
     """Return the number of a sign and any number of digits, most of which may be zeros."""
-    number = whole(digits.lstrip("+-"))
+    number = parse_whole(digits.lstrip("+-"))
     return -number if digits.startswith("-") else number
 
 
@@ -107,23 +107,23 @@ def to_double(value: Value) -> Value:
         return float(value)
     number = _parse_double(value) if type(value) is str else None
     if number is None:
-        raise failed(value, DOUBLE)
+        raise make_conversion_error(value, DOUBLE)
     return number
 
 
 def _parse_double(text: str) -> float | None:
     if text.lower() == "nan":
         return math.nan
-    named = _NAMED.match(text)
-    if named:
-        return -math.inf if named.group(1) == "-" else math.inf
+    special = _NAMED.match(text)
+    if special:
+        return -math.inf if special.group(1) == "-" else math.inf
     if _HEXADECIMAL.match(text):
-        return _hexadecimal(text)
+        return _parse_hexadecimal(text)
     number = float(text) if _DECIMAL.match(text) else math.inf
     return None if math.isinf(number) else number
 
 
-def _hexadecimal(text: str) -> float | None:
+def _parse_hexadecimal(text: str) -> float | None:
     """Return the number, or None beyond the range, which Go rejects."""
     try:
         return float.fromhex(text)
@@ -140,28 +140,28 @@ def to_string(value: Value) -> Value:
     if type(value) is int or type(value) is UInt:
         return str(int(value))
     if type(value) is float:
-        return converted_double(value)
+        return write_converted(value)
     if type(value) is bytes:
-        return _text_of_bytes(value)
+        return _convert_bytes_to_text(value)
     if type(value) is Timestamp:
-        return times.printed(value)
+        return times.print_timestamp(value)
     if type(value) is Duration:
-        return duration_text(value)
-    raise failed(value, Type("primitive", "string"))
+        return write_duration(value)
+    raise make_conversion_error(value, Type("primitive", "string"))
 
 
-def _text_of_bytes(value: bytes) -> str:
+def _convert_bytes_to_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-def duration_text(value: Duration) -> str:
+def write_duration(value: Duration) -> str:
     """Return a duration as a decimal number of seconds and an s; in doubles, as Go computes it."""
     whole, rest = divmod(abs(value.nanoseconds), SECOND)
     seconds = whole + rest / 1e9
-    return f"{fixed_double(-seconds if value.nanoseconds < 0 else seconds)}s"
+    return f"{write_fixed(-seconds if value.nanoseconds < 0 else seconds)}s"
 
 
 def to_duration(value: Value) -> Value:
@@ -170,7 +170,7 @@ def to_duration(value: Value) -> Value:
         return value
     nanoseconds = times.parse_duration(value) if type(value) is str else None
     if nanoseconds is None:
-        raise failed(value, DURATION)
+        raise make_conversion_error(value, DURATION)
     return Duration(nanoseconds)
 
 
@@ -187,7 +187,7 @@ def to_timestamp(value: Value) -> Value:
         return Timestamp(value * SECOND)
     moment = times.parse_timestamp(value) if type(value) is str else None
     if moment is None:
-        raise failed(value, TIMESTAMP)
+        raise make_conversion_error(value, TIMESTAMP)
     if not FIRST_SECOND <= moment.nanoseconds // SECOND <= LAST_SECOND:
         raise EvaluationError("timestamp overflow")
     return moment

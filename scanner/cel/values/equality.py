@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.types.type_system import Type
-from scanner.cel.values.runtime import Operand, go_type, no_overload
+from scanner.cel.values.runtime import Operand, go_type, make_no_overload
 from scanner.cel.values.values import (
     INT_MAX,
     INT_MIN,
@@ -25,7 +25,7 @@ from scanner.cel.values.values import (
     Value,
     map_key,
 )
-from scanner.cel.values.wrapped_values import is_structure, same_structures, wrapped
+from scanner.cel.values.wrapped_values import are_same_structures, is_structure, is_wrapped
 
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({str, bool, bytes})
@@ -36,6 +36,7 @@ def equal(left: Value, right: Value) -> bool:
 
     Raises EvaluationError where the left one is of Kubernetes' own types, or wrapped, and the right one of another type.
     """
+    # Null comes first: a comparison with null is no error, even for Kubernetes' own types.
     if left is None or right is None:
         return left is right
     kind = type(left)
@@ -60,8 +61,8 @@ def _equal_unlike(left: Value, right: Value) -> bool:
     """Compare values of different classes: maps have two classes, and opaque types raise."""
     if type(left) in (dict, KeyedMap) and type(right) in (dict, KeyedMap):
         return equal_maps(left, right)
-    if isinstance(left, Opaque) or (type(left) in (dict, list) and wrapped(left)):
-        raise no_overload()
+    if isinstance(left, Opaque) or (type(left) in (dict, list) and is_wrapped(left)):
+        raise make_no_overload()
     return False
 
 
@@ -69,7 +70,7 @@ def _equal_alike(left: Operand, right: Operand) -> bool:
     """Compare values of one class that is neither plain nor a number."""
     if type(left) is list and type(right) is list:
         return len(left) == len(right) and _equal_elements(
-            left, right, _surely_equal if wrapped(left) else _not_unequal
+            left, right, _is_surely_equal if is_wrapped(left) else _is_not_unequal
         )
     if type(left) in (dict, KeyedMap):
         return equal_maps(left, right)
@@ -134,11 +135,11 @@ def _equal_elements(left: list[Value], right: list[Value], same: Callable[[Value
 def _equal_inside(left: Value, right: Value) -> bool:
     """Compare the contents of two optionals; here null is no exception for opaque types."""
     if right is None and isinstance(left, Opaque):
-        raise no_overload()
+        raise make_no_overload()
     return equal(left, right)
 
 
-def _not_unequal(left: Value, right: Value) -> bool:
+def _is_not_unequal(left: Value, right: Value) -> bool:
     """Compare elements; upstream takes an error between two elements for no difference."""
     try:
         return equal(left, right)
@@ -148,11 +149,11 @@ def _not_unequal(left: Value, right: Value) -> bool:
 
 def equal_maps(left: Operand, right: Operand) -> bool:
     """Return whether two maps of either shape are equal; wrapped maps are stricter, and structures have their own equality."""
-    same = _not_unequal
-    if wrapped(left):
+    same = _is_not_unequal
+    if is_wrapped(left):
         if is_structure(left) and is_structure(right):
-            return same_structures(left, right)
-        same = equal if is_structure(left) else _surely_equal
+            return are_same_structures(left, right)
+        same = equal if is_structure(left) else _is_surely_equal
     if len(left) != len(right):
         return False
     for key, value in left.items():
@@ -193,7 +194,7 @@ def order(left: Operand, right: Operand) -> int:
             return int(left.nanoseconds > right.nanoseconds) - int(left.nanoseconds < right.nanoseconds)
     elif kind in _NUMBERS and type(right) in _NUMBERS:
         return _order_doubles(left, right)
-    raise no_overload()
+    raise make_no_overload()
 
 
 def _order_doubles(left: Operand, right: Operand) -> int:
@@ -229,10 +230,10 @@ def contains(container: Value, element: Value) -> bool:
     if type(container) is dict:
         return element in container if type(element) is str else has_no_key(container, element)
     if type(container) is list:
-        return any(_surely_equal(element, candidate) for candidate in container)
+        return any(_is_surely_equal(element, candidate) for candidate in container)
     if type(container) is KeyedMap:
         return container.find(element) is not None
-    raise no_overload()
+    raise make_no_overload()
 
 
 def is_key(key: Value, container: Value) -> bool:
@@ -247,12 +248,12 @@ def is_key(key: Value, container: Value) -> bool:
 
 def has_no_key(container: Value, key: Value) -> bool:
     """Return False for a key that is no text. Raises EvaluationError for a wrapped map, which accepts no such key."""
-    if wrapped(container):
+    if is_wrapped(container):
         raise EvaluationError(f"unsupported map key type: {go_type(key)}")
     return False
 
 
-def _surely_equal(left: Value, right: Value) -> bool:
+def _is_surely_equal(left: Value, right: Value) -> bool:
     """Compare for membership; an error is no match."""
     try:
         return equal(left, right)

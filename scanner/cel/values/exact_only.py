@@ -30,7 +30,7 @@ EXACT_ONLY = ExactOnly()
 
 
 @contextmanager
-def closures_alone() -> Iterator[None]:
+def force_closures() -> Iterator[None]:
     """Evaluate, inside the block, by the closures alone."""
     EXACT_ONLY.add(1)
     try:

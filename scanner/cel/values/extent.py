@@ -33,7 +33,7 @@ class SizeBound(NamedTuple):
         """The maximum size of the value, or of any part of it, in entries or code points."""
         return 1.0 + self.elements + self.characters
 
-    def pooled(self) -> SizeBound:
+    def pool(self) -> SizeBound:
         """Return the extent that the parts of this value have together, when each of them is visited in turn."""
         return SizeBound(self.elements, self.characters, self.elements)
 
@@ -41,20 +41,20 @@ class SizeBound(NamedTuple):
         """Return the extent of something so many times as large; no number exceeds `UNKNOWN`."""
         return SizeBound(*(min(number * factor, UNKNOWN) for number in self))
 
-    def rounded(self) -> SizeBound:
+    def round_up(self) -> SizeBound:
         """Return the smallest extent of powers of two that is no smaller, so that similar documents have the same extent."""
-        return SizeBound(*(_rounded(number) for number in self))
+        return SizeBound(*(_round_up(number) for number in self))
 
 
 NOTHING = SizeBound()
 BOUNDLESS = SizeBound(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-def _rounded(number: float) -> float:
+def _round_up(number: float) -> float:
     return min(float(1 << (ceil(number) - 1).bit_length()), UNKNOWN) if number > 1 else number
 
 
-def together(extents: Iterable[SizeBound], *, entries: int = 0) -> SizeBound:
+def combine_extents(extents: Iterable[SizeBound], *, entries: int = 0) -> SizeBound:
     """Return the extent of a value that may hold all of these, in so many entries of its own."""
     parts = [*extents]
     return SizeBound(
@@ -68,7 +68,7 @@ _LONGEST_SCALAR = 48
 """As many characters as a number or a time has at most, once it is text."""
 
 
-def converted(extent: SizeBound, values: int) -> SizeBound:
+def add_conversion(extent: SizeBound, values: int) -> SizeBound:
     """Return the extent of a protobuf message's conversion of so many values of this extent."""
     characters = 2 * extent.characters + _LONGEST_SCALAR * (extent.elements + values)
     return SizeBound(extent.elements + extent.characters, characters, extent.widest + extent.characters)
@@ -78,7 +78,7 @@ LARGEST_SIZE = 26
 """The size of documents that are larger than any that a scan can hold."""
 
 
-def size_of_document(document: object) -> int:
+def measure_document(document: object) -> int:
     """Return the number of binary digits in the length of a document's JSON, which counts bytes; 0 for none.
 
     It is more than `LARGEST_SIZE` for a value that is not JSON.
@@ -91,13 +91,13 @@ def size_of_document(document: object) -> int:
         return LARGEST_SIZE + 1
 
 
-def extent_of_size(size: int) -> SizeBound:
-    """Return the maximum extent of a document of this size (`size_of_document`); an entry takes two characters."""
+def bound_extent(size: int) -> SizeBound:
+    """Return the maximum extent of a document of this size (`measure_document`); an entry takes two characters."""
     length = float(1 << size)
     return SizeBound(length / 2, length, length / 2)
 
 
-def extent_of_document(document: object) -> SizeBound:
+def find_document_extent(document: object) -> SizeBound:
     """Return the extent of a document's JSON; entries are counted by its punctuation, also inside strings.
 
     It is `BOUNDLESS` for a value that is not JSON.
@@ -110,7 +110,7 @@ def extent_of_document(document: object) -> SizeBound:
     return SizeBound(entries, float(len(text)), entries)
 
 
-def entries_at(document: object, path: Iterable[str]) -> int:
+def count_entries(document: object, path: Iterable[str]) -> int:
     """Return the number of entries of the list or map that a path of fields leads to; 0 where there is neither."""
     for field in path:
         if type(document) is not dict:
@@ -119,7 +119,7 @@ def entries_at(document: object, path: Iterable[str]) -> int:
     return len(document) if type(document) is list or type(document) is dict else 0
 
 
-def widest_of(document: object) -> float:
+def find_widest(document: object) -> float:
     """Return the number of entries of the largest list or map in a document."""
     widest = 0
     stack = [document]
@@ -134,12 +134,12 @@ def widest_of(document: object) -> float:
     return float(widest)
 
 
-def extent_of(value: Value) -> SizeBound:
+def find_extent(value: Value) -> SizeBound:
     """Return the extent of a constant."""
     if type(value) is str or type(value) is bytes:
         return SizeBound(0.0, float(len(value)))
     if type(value) is list:
-        return together(map(extent_of, value), entries=len(value))
+        return combine_extents(map(find_extent, value), entries=len(value))
     if type(value) is dict or type(value) is KeyedMap:
-        return together((extent_of(side) for pair in value.items() for side in pair), entries=len(value))
+        return combine_extents((find_extent(side) for pair in value.items() for side in pair), entries=len(value))
     return NOTHING

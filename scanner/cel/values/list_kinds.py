@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from scanner.cel.values.exact_only import closures_alone
+from scanner.cel.values.exact_only import force_closures
 
 if TYPE_CHECKING:
     from scanner.cel.values.values import Value
@@ -42,37 +42,37 @@ class ListKinds:
 
     def of(self, value: object) -> ListKind | None:
         """Return the origin of a list or map; None for any other value, and for a list whose origin makes no difference."""
-        kept = self._made.get(id(value))
-        return kept[1] if kept else None
+        record = self._made.get(id(value))
+        return record[1] if record else None
 
 
 _CURRENT: ContextVar[ListKinds | None] = ContextVar("list_kinds", default=None)
 
 
 @contextmanager
-def recording_lists() -> Iterator[ListKinds]:
+def record_lists_anew() -> Iterator[ListKinds]:
     """Record the origins of lists inside the block, in a new record; only the closures evaluate there."""
     kinds = ListKinds()
     token = _CURRENT.set(kinds)
     try:
-        with closures_alone():
+        with force_closures():
             yield kinds
     finally:
         _CURRENT.reset(token)
 
 
 @contextmanager
-def recorded() -> Iterator[ListKinds]:
+def record_lists() -> Iterator[ListKinds]:
     """Record the origins of lists inside the block, in the active record if there is one."""
     current = _CURRENT.get()
     if current is not None:
         yield current
         return
-    with recording_lists() as kinds:
+    with record_lists_anew() as kinds:
         yield kinds
 
 
-def joined(left: list[Value], right: list[Value]) -> list[Value]:
+def join_lists(left: list[Value], right: list[Value]) -> list[Value]:
     """Return `left + right`; a list joined with an empty list stays the same."""
     kinds = _CURRENT.get()
     if kinds is None:
@@ -84,14 +84,14 @@ def joined(left: list[Value], right: list[Value]) -> list[Value]:
     return whole
 
 
-def texts(values: list[Value]) -> list[Value]:
+def make_text_list(values: list[Value]) -> list[Value]:
     """Return a list of texts that a function made, and record it: Go's type of it is `[]string`."""
     if kinds := _CURRENT.get():
         kinds.add(values, ListKind.SPLIT)
     return values
 
 
-def of_message(value: Value) -> Value:
+def record_message(value: Value) -> Value:
     """Return the value of a message of protobuf, with all the lists and maps inside recorded."""
     kinds = _CURRENT.get()
     stack = [value] if kinds else []

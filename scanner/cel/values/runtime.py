@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.types.type_system import Type
-from scanner.cel.values.text import converted_double
+from scanner.cel.values.text import write_converted
 from scanner.cel.values.values import (
     Duration,
     KeyedMap,
@@ -24,7 +24,7 @@ from scanner.cel.values.values import (
     UInt,
     Value,
 )
-from scanner.cel.values.wrapped_values import go_name
+from scanner.cel.values.wrapped_values import find_go_name
 
 SECOND = 10**9
 FIRST_SECOND = -62_135_596_800
@@ -53,17 +53,17 @@ _GO_TYPES = {
 }
 
 
-def no_overload() -> EvaluationError:
+def make_no_overload() -> EvaluationError:
     """Return the error of an operand of the wrong type, `no such overload`."""
     return EvaluationError("no such overload")
 
 
-def printed(value: Value) -> str:
+def print_value(value: Value) -> str:
     """Return the text of a value as Go's `%v` prints it inside error texts."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is float:
-        return converted_double(value)
+        return write_converted(value)
     if type(value) is int or type(value) is UInt:
         return str(int(value))
     if type(value) is str:
@@ -73,22 +73,22 @@ def printed(value: Value) -> str:
     if type(value) is bytes:
         return f"[{' '.join(map(str, value))}]"
     if type(value) is list:
-        return f"[{', '.join([printed(element) for element in value])}]"
+        return f"[{', '.join([print_value(element) for element in value])}]"
     if type(value) is dict or type(value) is KeyedMap:
-        return "{" + ", ".join([f"{printed(key)}: {printed(item)}" for key, item in value.items()]) + "}"
+        return "{" + ", ".join([f"{print_value(key)}: {print_value(item)}" for key, item in value.items()]) + "}"
     if type(value) is Optional:
-        return f"optional({printed(value.value)})" if value.present else "optional.none()"
+        return f"optional({print_value(value.value)})" if value.present else "optional.none()"
     return str(value)
 
 
-def rewrapped(value: Value) -> Value:
+def rewrap_value(value: Value) -> Value:
     """Return a value after upstream has unwrapped it to a Go value and wrapped it again.
 
     Plain values survive it; a nested optional loses a level, a type becomes its name, and a value that cannot be wrapped again
     becomes an error that shows when the value is used.
     """
     if type(value) is Optional:
-        return rewrapped(value.value) if value.present else None
+        return rewrap_value(value.value) if value.present else None
     if type(value) is Type:
         return value.name
     native = getattr(type(value), "GO_NATIVE", None)
@@ -99,4 +99,4 @@ def rewrapped(value: Value) -> Value:
 
 def go_type(value: Value) -> str:
     """Return upstream's Go type of a value, such as `types.Int`, which some error texts show."""
-    return value.go_type() if isinstance(value, Opaque) else go_name(value) or _GO_TYPES[type(value)]
+    return value.go_type() if isinstance(value, Opaque) else find_go_name(value) or _GO_TYPES[type(value)]

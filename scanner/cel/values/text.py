@@ -18,52 +18,52 @@ _EASY_DIGITS = 1000
 _DIGITS_PER_BIT = math.log10(2)
 
 
-def whole(digits: str) -> int:
+def parse_whole(digits: str) -> int:
     """Return the number of decimal digits of any length; Python's own conversion has a limit."""
     if len(digits) <= _EASY_DIGITS:
         return int(digits or "0")
     middle = len(digits) // 2
     tail: int = 10 ** (len(digits) - middle)
-    return whole(digits[:middle]) * tail + whole(digits[middle:])
+    return parse_whole(digits[:middle]) * tail + parse_whole(digits[middle:])
 
 
-def length(number: int) -> int:
+def count_digits(number: int) -> int:
     """Return how many decimal digits a positive number has."""
     guess = max(int(number.bit_length() * _DIGITS_PER_BIT), 1)
     least: int = 10**guess
     return guess + (number >= least)
 
 
-def converted_double(value: float) -> str:
+def write_converted(value: float) -> str:
     """Return a double as `string()` and error texts do, with an exponent from 1e+06 on: Go's `%g`."""
-    return _general(value, _CONVERSION_THRESHOLD)
+    return _write_general(value, _CONVERSION_THRESHOLD)
 
 
-def printed_double(value: float) -> str:
+def write_printed(value: float) -> str:
     """Return a double as Go's JSON does, with an exponent from 1e21 on."""
-    return _general(value, _STRING_THRESHOLD)
+    return _write_general(value, _STRING_THRESHOLD)
 
 
-def _general(value: float, threshold: int) -> str:
-    special = _special(value)
+def _write_general(value: float, threshold: int) -> str:
+    special = _write_special(value)
     if special is not None:
         return special
-    sign, digits, exponent = _digits(value)
+    sign, digits, exponent = _split_digits(value)
     if not _SMALLEST_EXPONENT <= exponent < threshold:
-        return f"{sign}{_scientific(digits, exponent)}"
-    return f"{sign}{_positional(digits, exponent)}"
+        return f"{sign}{_write_scientific(digits, exponent)}"
+    return f"{sign}{_write_positional(digits, exponent)}"
 
 
-def fixed_double(value: float) -> str:
+def write_fixed(value: float) -> str:
     """Return the shortest digits without an exponent, as `strconv.FormatFloat(v, 'f', -1, 64)`."""
-    special = _special(value)
+    special = _write_special(value)
     if special is not None:
         return special
-    sign, digits, exponent = _digits(value)
-    return f"{sign}{_positional(digits, exponent)}"
+    sign, digits, exponent = _split_digits(value)
+    return f"{sign}{_write_positional(digits, exponent)}"
 
 
-def _special(value: float) -> str | None:
+def _write_special(value: float) -> str | None:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -71,7 +71,7 @@ def _special(value: float) -> str | None:
     return None
 
 
-def _digits(value: float) -> tuple[str, str, int]:
+def _split_digits(value: float) -> tuple[str, str, int]:
     """Return sign, shortest digits and the power of ten of the first digit."""
     text = repr(value)
     sign = "-" if text.startswith("-") else ""
@@ -84,12 +84,12 @@ def _digits(value: float) -> tuple[str, str, int]:
     return (sign, significant, exponent) if significant else (sign, "0", 0)
 
 
-def _scientific(digits: str, exponent: int) -> str:
+def _write_scientific(digits: str, exponent: int) -> str:
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
     return f"{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
-def _positional(digits: str, exponent: int) -> str:
+def _write_positional(digits: str, exponent: int) -> str:
     if exponent < 0:
         return f"0.{'0' * (-exponent - 1)}{digits}"
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")
@@ -115,12 +115,12 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Python's surrogates for bytes that are not UTF-8."""
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as Go's `%q` prints it."""
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     escape = _ESCAPES.get(character)
     if escape is not None:
         return escape

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
-from scanner.cel.values.text import quoted
-from scanner.cel.values.text import whole as whole_number
+from scanner.cel.values.text import parse_whole as whole_number
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def parse_duration(text: str) -> int | None:
         match = _DURATION.match(rest, position)
         if match is None or not (match.group(1) or match.group(2)):
             return None
-        total += _nanoseconds(match.group(1) or "0", match.group(2) or "", _UNITS[match.group(3)])
+        total += _count_nanoseconds(match.group(1) or "0", match.group(2) or "", _UNITS[match.group(3)])
         position = match.end()
     return sign * total if rest and INT_MIN <= sign * total <= INT_MAX else None
 
 
-def _nanoseconds(whole: str, fraction: str, unit: int) -> int:
+def _count_nanoseconds(whole: str, fraction: str, unit: int) -> int:
     """Return a number of units.
 
     Go scales the fraction in floating point and drops fractions of a nanosecond; of the fraction it reads as many digits as fit
@@ -88,17 +88,17 @@ def parse_timestamp(text: str) -> Timestamp | None:
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(match.group(group)) for group in range(1, 7))
-    seconds = _seconds(year, month, day, (hour, minute, second))
+    seconds = _count_seconds(year, month, day, (hour, minute, second))
     if seconds is None:
         return None
-    offset = _zone_offset(match)
+    offset = _read_zone_offset(match)
     if offset is None:
         return None
     fraction = (match.group(7) or ".")[1:10].ljust(9, "0")
     return Timestamp((seconds - offset) * SECOND + int(fraction), offset)
 
 
-def _zone_offset(match: re.Match[str]) -> int | None:
+def _read_zone_offset(match: re.Match[str]) -> int | None:
     if match.group(8) == "Z":
         return 0
     hours, minutes = int(match.group(10)), int(match.group(11))
@@ -108,7 +108,7 @@ def _zone_offset(match: re.Match[str]) -> int | None:
     return -seconds if match.group(9) == "-" else seconds
 
 
-def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> int | None:
+def _count_seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> int | None:
     """Return seconds since 1970 of a date of the proleptic calendar; the year 0, which Python lacks, is a leap year."""
     shift = 400 if year == 0 else 0
     try:
@@ -119,27 +119,27 @@ def _seconds(year: int, month: int, day: int, clock: tuple[int, int, int]) -> in
     return since.days * _DAY + since.seconds - (_CENTURIES * _DAY if shift else 0)
 
 
-def printed(moment: Timestamp) -> str:
+def print_timestamp(moment: Timestamp) -> str:
     """Return RFC 3339 text with as many digits of the second as needed, in the zone the timestamp was given in."""
     seconds, rest = divmod(moment.nanoseconds, SECOND)
-    shifted, years = _within_python(seconds + moment.offset)
+    shifted, years = _shift_into_python(seconds + moment.offset)
     local = _EPOCH + datetime.timedelta(seconds=shifted)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{_year_text(local.year - years)}{local:-%m-%dT%H:%M:%S}{fraction}{_zone_text(moment.offset)}"
+    return f"{_write_year(local.year - years)}{local:-%m-%dT%H:%M:%S}{fraction}{_write_zone(moment.offset)}"
 
 
-def _year_text(year: int) -> str:
+def _write_year(year: int) -> str:
     return f"{'-' if year < 0 else ''}{abs(year):04d}"
 
 
-def _zone_text(offset: int) -> str:
+def _write_zone(offset: int) -> str:
     if offset == 0:
         return "Z"
     minutes = abs(offset) // 60
     return f"{'-' if offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def part(moment: Value, name: str, zone: Value) -> int:
+def get_part(moment: Value, name: str, zone: Value) -> int:
     """Return a part of a timestamp in a zone: `name` is a key of `_PARTS`, `year` or `milliseconds`.
 
     A zone is `[+-]HH:MM` or a name of the time zone database. Raises EvaluationError if there is no such zone.
@@ -147,15 +147,15 @@ def part(moment: Value, name: str, zone: Value) -> int:
     if not isinstance(moment, Timestamp) or not isinstance(zone, str):
         raise EvaluationError("no such overload")
     if name == "milliseconds":
-        _offset_at(zone, moment)
+        _find_offset(zone, moment)
         return moment.nanoseconds % SECOND // 10**6
-    seconds = moment.nanoseconds // SECOND + _offset_at(zone, moment)
-    shifted, years = _within_python(seconds)
+    seconds = moment.nanoseconds // SECOND + _find_offset(zone, moment)
+    shifted, years = _shift_into_python(seconds)
     local = _EPOCH + datetime.timedelta(seconds=shifted)
     return local.year - years if name == "year" else _PARTS[name](local)
 
 
-def _within_python(seconds: int) -> tuple[int, int]:
+def _shift_into_python(seconds: int) -> tuple[int, int]:
     """Return seconds moved by so many years that a zone cannot push them out of the years 1 to 9999.
 
     The calendar and its days of the week repeat every 400 years. Go counts the seconds since a year long gone, in 64 bits.
@@ -168,14 +168,14 @@ def _within_python(seconds: int) -> tuple[int, int]:
     return seconds - times * _CENTURIES * _DAY, -400 * times
 
 
-def in_64_bits(seconds: int) -> int:
+def wrap_to_64_bits(seconds: int) -> int:
     """Return a number of seconds as Go's int64 holds it: it wraps around."""
     return (seconds - INT_MIN) % 2**64 + INT_MIN
 
 
-def unix_moment(seconds: int, nanoseconds: int) -> Timestamp:
+def make_unix_time(seconds: int, nanoseconds: int) -> Timestamp:
     """Return the moment of so many seconds since 1970, and nanoseconds; Go counts seconds from the year 1 on, in 64 bits."""
-    return Timestamp((in_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
+    return Timestamp((wrap_to_64_bits(seconds - FIRST_SECOND) + FIRST_SECOND) * SECOND + nanoseconds)
 
 
 _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
@@ -190,35 +190,35 @@ _PARTS: dict[str, Callable[[datetime.datetime], int]] = {
 }
 
 
-def _offset_at(zone: str, moment: Timestamp) -> int:
+def _find_offset(zone: str, moment: Timestamp) -> int:
     """Return seconds east of UTC: of `[+-]HH:MM`, or of a named zone at that moment."""
     if ":" in zone:
-        return _fixed_offset(zone)
+        return _parse_offset(zone)
     if zone in ("", "UTC"):
         return 0
-    seconds, _ = _within_python(moment.nanoseconds // SECOND)
-    local = datetime.datetime.fromtimestamp(seconds, tz=_zone(zone))
+    seconds, _ = _shift_into_python(moment.nanoseconds // SECOND)
+    local = datetime.datetime.fromtimestamp(seconds, tz=_load_zone(zone))
     shift = local.utcoffset()
     return 0 if shift is None else int(shift.total_seconds())
 
 
-def _fixed_offset(zone: str) -> int:
+def _parse_offset(zone: str) -> int:
     hours, _, minutes = zone.partition(":")
-    east = _number(hours) * 60
-    return (east - _number(minutes) if zone.startswith("-") else east + _number(minutes)) * 60
+    east = _parse_number(hours) * 60
+    return (east - _parse_number(minutes) if zone.startswith("-") else east + _parse_number(minutes)) * 60
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
     number = whole_number(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
     if not INT_MIN <= number <= INT_MAX:
-        raise EvaluationError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+        raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: value out of range")
     return number
 
 
 @cache
-def _zone(name: str) -> datetime.tzinfo:
+def _load_zone(name: str) -> datetime.tzinfo:
     """Return a zone of the database; `Local` is that of the API server, which runs in UTC."""
     if name == "Local":
         return datetime.UTC
@@ -230,7 +230,7 @@ def _zone(name: str) -> datetime.tzinfo:
         raise EvaluationError(f"unknown time zone {name}") from None
 
 
-def whole_units(span: Value, unit: int) -> int:
+def count_whole_units(span: Value, unit: int) -> int:
     """Return a duration in whole units of `unit` nanoseconds, truncated towards zero.
 
     Raises EvaluationError for a value that is not a duration.

@@ -176,11 +176,11 @@ class Lazy(Opaque):
 
     def read(self, name: str) -> Value:
         """Return the value of an entry and keep it in `entries`. Raises KeyError for an unknown name, and what `find` raises."""
-        found = self.find(name)
-        if found is None:
+        value = self.find(name)
+        if value is None:
             raise KeyError(name)
-        self.entries[name] = found[0]
-        return found[0]
+        self.entries[name] = value[0]
+        return value[0]
 
 
 class Struct:
@@ -253,21 +253,23 @@ def map_key(key: Value) -> Hashable:
     if isinstance(key, Opaque):
         return key.map_key()
     if isinstance(key, bytes):
-        raise unhashable("types.Bytes")
-    return (kind, _identity(key))
+        raise make_unhashable("types.Bytes")
+    return (kind, _make_identity(key))
 
 
-def _identity(key: Value) -> Hashable:
+def _make_identity(key: Value) -> Hashable:
     if isinstance(key, Type):
         return key.name
+    # Go's time has a pointer to its zone, so that only moments in UTC are equal keys.
     if isinstance(key, Duration) or (isinstance(key, Timestamp) and key.offset == 0):
         return key.nanoseconds
+    # NaN equals no key, itself included.
     if isinstance(key, float) and math.isnan(key):
         return object()
     return key if key is None or isinstance(key, bool | UInt | float) else id(key)
 
 
-def unhashable(go_type: str) -> EvaluationStopped:
+def make_unhashable(go_type: str) -> EvaluationStopped:
     """Return the error that ends an evaluation when a value of this Go type is a key of a map or of a lookup."""
     return EvaluationStopped(f"internal error: runtime error: hash of unhashable type {go_type}")
 
@@ -297,7 +299,7 @@ class KeyedMap:
         self._entries[map_key(key)] = (key, value)
         return True
 
-    def simplest(self) -> AnyMap:
+    def simplify(self) -> AnyMap:
         """Return the same map; it is a dict when all its keys are strings."""
         return make_map([*self._entries.values()])
 
@@ -305,23 +307,23 @@ class KeyedMap:
         """Return the key and value of an entry, or None; numbers find equal ints and uints of other types."""
         if not self._entries:
             return None
-        for candidate in _spellings(key):
+        for candidate in _list_spellings(key):
             pair = self._entries.get(candidate)
             if pair is not None:
                 return pair
         return None
 
 
-def _spellings(key: Value) -> tuple[Hashable, ...]:
+def _list_spellings(key: Value) -> tuple[Hashable, ...]:
     """Return the keys that a lookup tries, its own first."""
-    own = map_key(key)
+    own_key = map_key(key)
     if type(key) is float and key.is_integer():
-        return own, int(key), (UInt, int(key))
+        return own_key, int(key), (UInt, int(key))
     if type(key) is int:
-        return own, (UInt, key)
+        return own_key, (UInt, key)
     if type(key) is UInt:
-        return own, int(key)
-    return (own,)
+        return own_key, int(key)
+    return (own_key,)
 
 
 AnyMap: TypeAlias = "dict[str, Value] | KeyedMap"
@@ -337,7 +339,7 @@ def make_map(entries: list[tuple[Value, Value]]) -> AnyMap:
     return KeyedMap(entries)
 
 
-def without(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
+def drop_key(entries: list[tuple[Value, Value]], key: Value) -> list[tuple[Value, Value]]:
     """Return the entries without those under a key: an absent optional entry removes earlier ones."""
     removed = map_key(key)
     return [pair for pair in entries if map_key(pair[0]) != removed]

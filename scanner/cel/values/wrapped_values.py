@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from scanner.cel.values.exact_only import closures_alone
+from scanner.cel.values.exact_only import force_closures
 
 if TYPE_CHECKING:
     from scanner.cel.values.values import Value
@@ -40,20 +40,20 @@ _STRUCTURES: ContextVar[Structures | None] = ContextVar("structures", default=No
 
 
 @contextmanager
-def wrapping(is_wrapped: IsWrapped, structures: Structures | None = None) -> Iterator[None]:
+def wrap_values(is_wrapped: IsWrapped, structures: Structures | None = None) -> Iterator[None]:
     """Evaluate, inside the block, as if these values were wrapped."""
     token, other = _CURRENT.set(is_wrapped), _STRUCTURES.set(structures)
     try:
-        with closures_alone():
+        with force_closures():
             yield
     finally:
         _CURRENT.reset(token)
         _STRUCTURES.reset(other)
 
 
-def go_name(value: Value) -> str:
+def find_go_name(value: Value) -> str:
     """Return the Go type of upstream's wrapper of a value; empty for a value without a wrapper."""
-    if type(value) not in (dict, list) or not wrapped(value):
+    if type(value) not in (dict, list) or not is_wrapped(value):
         return ""
     kind = "List" if type(value) is list else "Struct" if is_structure(value) else "Map"
     return f"*common.reflectSchemalessTyped{kind}"
@@ -65,13 +65,13 @@ def is_structure(value: Value) -> bool:
     return structures is not None and structures.is_structure(value)
 
 
-def same_structures(left: Value, right: Value) -> bool:
+def are_same_structures(left: Value, right: Value) -> bool:
     """Return whether two wrapped structures are equal; False where no evaluation with structures is active."""
     structures = _STRUCTURES.get()
     return structures is not None and structures.same(left, right)
 
 
-def wrapped(value: Value) -> bool:
+def is_wrapped(value: Value) -> bool:
     """Return whether a value is wrapped in the active evaluation."""
     is_wrapped = _CURRENT.get()
     return is_wrapped is not None and is_wrapped(value)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from scanner.cli.commands import report, runs, scan, serve
-from scanner.config.current import current
-from scanner.config.flags import Flag, flags_of, key_of, plain
+from scanner.config.current import use_configuration
+from scanner.config.flags import Flag, list_flags, make_key, make_plain
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.config.setting import Form, Setting
+    from scanner.config.setting import Setting, ValueType
 
 DEFINERS: Final[Mapping[str, Callable[..., None]]] = {
     "scan": scan.command,
@@ -34,67 +34,70 @@ _CHOICES: Final = re.compile(r"<(.+)>")
 
 
 @cache
-def defining_flags() -> Mapping[str, Mapping[str, Flag]]:
+def list_defining_flags() -> Mapping[str, Mapping[str, Flag]]:
     """The flags that define settings, by their long names and the names of the commands."""
     flags: dict[str, dict[str, Flag]] = {}
     for name, command in DEFINERS.items():
-        for flag in flags_of(command):
+        for flag in list_flags(command):
             if flag.is_option:
                 flags.setdefault(flag.name, {})[name] = flag
     return flags
 
 
-def key_of_flag(flag: Flag) -> str:
+def find_key(flag: Flag) -> str:
     """The key from which a flag of any command takes its value; empty for a flag that is no setting.
 
     A flag of another command is a setting if it has the definition that `scan`, `report` or `serve` has, and not only its name.
     """
     if flag.name in SCHEDULE:
         return SCHEDULE[flag.name]
-    definitions = tuple(defining_flags().get(flag.name, {}).values()) if flag.is_option else ()
+    definitions = tuple(list_defining_flags().get(flag.name, {}).values()) if flag.is_option else ()
     shared = flag.name in _EVERYWHERE or any(flag.info is each.info for each in definitions)
-    return key_of(flag.name) if definitions and shared else ""
+    return make_key(flag.name) if definitions and shared else ""
 
 
 @cache
-def settings() -> tuple[Setting, ...]:
+def list_settings() -> tuple[Setting, ...]:
     """Every setting: those of `scan`, of `report`, of `serve`, and the schedule."""
     of_flags = [
-        _setting(next(iter(flags.values())), key_of(name), tuple(flags)) for name, flags in defining_flags().items()
+        _make_setting(next(iter(flags.values())), make_key(name), tuple(flags))
+        for name, flags in list_defining_flags().items()
     ]
     schedule = [
-        _setting(flag, SCHEDULE[flag.name], ("runs",)) for flag in flags_of(runs.command) if flag.name in SCHEDULE
+        _make_setting(flag, SCHEDULE[flag.name], ("runs",))
+        for flag in list_flags(runs.command)
+        if flag.name in SCHEDULE
     ]
     return (*of_flags, *schedule)
 
 
-def _setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
+def _make_setting(flag: Flag, key: str, commands: tuple[str, ...]) -> Setting:
     from scanner.config.setting import Setting
 
     info = flag.info
     return Setting(
         key=key,
         flag=flag.name,
-        form=_form(flag),
+        form=_find_form(flag),
         many=flag.many,
-        choices=_choices(flag),
+        choices=_list_choices(flag),
         least=info.min,
         most=info.max,
-        default=plain(flag.default) or None if flag.type is str or flag.many else plain(flag.default),
+        default=make_plain(flag.default) or None if flag.type is str or flag.many else make_plain(flag.default),
         metavar=info.metavar or "",
         help=info.help or "",
         commands=commands,
-        check=_checks().get(info.metavar or ""),
+        check=_list_checks().get(info.metavar or ""),
     )
 
 
-def _form(flag: Flag) -> Form:
-    from scanner.config.setting import Form
+def _find_form(flag: Flag) -> ValueType:
+    from scanner.config.setting import ValueType
 
-    return {bool: Form.BOOLEAN, int: Form.INTEGER, float: Form.NUMBER}.get(flag.type, Form.STRING)
+    return {bool: ValueType.BOOLEAN, int: ValueType.INTEGER, float: ValueType.NUMBER}.get(flag.type, ValueType.STRING)
 
 
-def _choices(flag: Flag) -> tuple[str, ...]:
+def _list_choices(flag: Flag) -> tuple[str, ...]:
     """The values that a flag accepts: members of its enumeration, or those that its metavar lists."""
     from enum import StrEnum
 
@@ -104,17 +107,25 @@ def _choices(flag: Flag) -> tuple[str, ...]:
     return tuple(listed[1].split("|")) if listed else ()
 
 
-def _checks() -> Mapping[str, Callable[[str, str], object]]:
+def _list_checks() -> Mapping[str, Callable[[str, str], object]]:
     """The checks of texts, by the metavar of the flag; each raises UsageError for a text that the flag rejects."""
-    from scanner.config.values import end_of, kubernetes_version, namespace_label, seconds, time_zone
+    from scanner.config.values import (
+        parse_end,
+        parse_kubernetes_version,
+        parse_kyverno_version,
+        parse_namespace_label,
+        parse_seconds,
+        parse_time_zone,
+    )
     from scanner.web.requests.listen import address_of
 
     return {
-        "DURATION": lambda text, name: seconds(text, f"{name}:"),
-        "DATE": lambda text, name: end_of(text, f"{name}:"),
-        "VERSION": lambda text, name: kubernetes_version(text, f"{name}:"),
-        "NS=KEY=VALUE": lambda text, name: namespace_label(text, f"{name}:"),
-        "ZONE": lambda text, name: time_zone(text, f"{name}:"),
+        "DURATION": lambda text, name: parse_seconds(text, f"{name}:"),
+        "DATE": lambda text, name: parse_end(text, f"{name}:"),
+        "RELEASE": lambda text, name: parse_kyverno_version(text, f"{name}:"),
+        "VERSION": lambda text, name: parse_kubernetes_version(text, f"{name}:"),
+        "NS=KEY=VALUE": lambda text, name: parse_namespace_label(text, f"{name}:"),
+        "ZONE": lambda text, name: parse_time_zone(text, f"{name}:"),
         "SCHEDULE": _check_schedule,
         "LABELS": _check_selector,
         "HOST:PORT": lambda text, name: address_of(text, f"{name}:"),
@@ -124,18 +135,18 @@ def _checks() -> Mapping[str, Callable[[str, str], object]]:
 def _check_schedule(text: str, name: str) -> None:
     from zoneinfo import ZoneInfo
 
-    from scanner.model.schedule import schedule_of
+    from scanner.model.schedule import parse_schedule
 
-    _named(name, lambda: schedule_of(text, ZoneInfo("Etc/UTC")))
+    _name_errors(name, lambda: parse_schedule(text, ZoneInfo("Etc/UTC")))
 
 
 def _check_selector(text: str, name: str) -> None:
     from scanner.cluster.labels import parse_selector
 
-    _named(name, lambda: parse_selector(text))
+    _name_errors(name, lambda: parse_selector(text))
 
 
-def _named(name: str, parse: Callable[[], object]) -> None:
+def _name_errors(name: str, parse: Callable[[], object]) -> None:
     """Put a name before the message of a parser. Raises UsageError."""
     from scanner.errors import UsageError
 
@@ -166,18 +177,18 @@ def configure(application: typer.Typer) -> None:
     """Configure every command of an application and of its groups."""
     for command in application.registered_commands:
         if command.callback is not None:
-            command.callback = configured(command.callback)
+            command.callback = configure_command(command.callback)
     for group in application.registered_groups:
         if group.typer_instance is not None:
             configure(group.typer_instance)
 
 
-def configured(command: Command) -> Command:
+def configure_command(command: Command) -> Command:
     """A command with the flag `--config`; the same command if none of its flags is a setting."""
     signature = inspect.signature(command, eval_str=True)
-    flags = flags_of(command)
+    flags = list_flags(command)
     own_context = next((name for name, each in signature.parameters.items() if each.annotation is typer.Context), None)
-    if _CONFIG in signature.parameters or not any(map(key_of_flag, flags)):
+    if _CONFIG in signature.parameters or not any(map(find_key, flags)):
         return command
 
     @wraps(command)
@@ -186,26 +197,29 @@ def configured(command: Command) -> Command:
         from scanner.config.sources import Sources
 
         context: typer.Context = values[own_context] if own_context else values.pop(_CONTEXT)
-        configuration = read(settings(), str(values.pop(_CONFIG) or ""), os.environ)
-        sources = Sources(flags, _typed(context, values), key_of_flag, configuration=configuration)
+        configuration = read(list_settings(), str(values.pop(_CONFIG) or ""), os.environ)
+        sources = Sources(flags, _collect_typed(context, values), find_key, configuration=configuration)
         try:
-            with current(configuration, sources.used()):
-                command(**(values | sources.values()))
+            with use_configuration(configuration, sources.list_used()):
+                command(**(values | sources.collect_values()))
         except UsageError as error:
-            raise sources.placed(error) from error
+            raise sources.add_places(error) from error
 
-    added = [*([] if own_context else [_keyword(_CONTEXT, typer.Context)]), _keyword(_CONFIG, ConfigOption, None)]
+    added = [
+        *([] if own_context else [_make_keyword(_CONTEXT, typer.Context)]),
+        _make_keyword(_CONFIG, ConfigOption, None),
+    ]
     run.__signature__ = inspect.Signature([*signature.parameters.values(), *added])  # type: ignore[attr-defined]
     # typer would evaluate the annotations of the command a second time.
     run.__annotations__ = {}
     return run
 
 
-def _keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+def _make_keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _typed(context: typer.Context, values: Mapping[str, object]) -> dict[str, object]:
+def _collect_typed(context: typer.Context, values: Mapping[str, object]) -> dict[str, object]:
     """The values of the flags that the user typed, by parameter."""
     sources = {name: context.get_parameter_source(name) for name in values}
     return {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.commands.catalog import DEFINERS, ConfigOption, key_of_flag, settings
-from scanner.cli.terminal.stdout import Form, FormOption
+from scanner.cli.commands.catalog import DEFINERS, ConfigOption, find_key, list_settings
+from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _FILE: Final = Path("assay.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _ConfigurationRow:
     """A key with its value as it may be shown. A setting of reports has neither variable nor flag; a value may be None."""
 
     key: str
@@ -65,14 +65,14 @@ def _root() -> None:
 def view(
     config: ConfigOption = None,
     given: Annotated[bool, typer.Option("--given", help="Only values of the file and of variables.")] = False,
-    output: FormOption = Form.TABLE,
+    output: FormOption = OutputForm.TABLE,
 ) -> None:
     """Print the value of every setting, and its source. Values that can be secret are withheld."""
     from scanner.config.configuration import read
 
-    configuration = read(settings(), str(config or ""), os.environ)
-    rows = _rows(configuration, given=given)
-    if output is Form.JSON:
+    configuration = read(list_settings(), str(config or ""), os.environ)
+    rows = _list_rows(configuration, given=given)
+    if output is OutputForm.JSON:
         _print_json(configuration, rows)
     else:
         _print_table(configuration, rows)
@@ -82,16 +82,16 @@ def view(
 def check(config: ConfigOption = None) -> None:
     """Check the file and the variables, and print every error."""
     from scanner.cli.terminal.stdout import text
-    from scanner.config.configuration import errors, read
+    from scanner.config.configuration import list_errors, read
 
-    found = list(errors(settings(), str(config or ""), os.environ))
+    found = list(list_errors(list_settings(), str(config or ""), os.environ))
     if not found:
-        configuration = read(settings(), str(config or ""), os.environ)
-        found = list(_conflicts(configuration))
+        configuration = read(list_settings(), str(config or ""), os.environ)
+        found = list(_find_conflicts(configuration))
     if found:
         sys.stderr.writelines(f"assay: {error}\n" for error in found)
         raise typer.Exit(UsageError.exit_code)
-    given = sum(1 for _ in configuration.given())
+    given = sum(1 for _ in configuration.list_given())
     place = configuration.path or "There is no file"
     text([f"{place}: no error. {given} of {len(configuration.values)} keys of flags have a value."])
 
@@ -102,9 +102,9 @@ def init(
 ) -> None:
     """Write a file with every key, its default and its help, as comments to begin with."""
     from scanner.cli.terminal.stdout import text
-    from scanner.config.example import example, schema_path
+    from scanner.config.example import find_schema, write_example
 
-    _write(path, example(settings(), schema_path().as_uri()))
+    _write(path, write_example(list_settings(), find_schema().as_uri()))
     text([f"{path} has every key as a comment. Remove the # of those to set, then run: assay config check"])
 
 
@@ -119,39 +119,41 @@ def _write(path: Path, content: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _conflicts(configuration: Configuration) -> Iterator[UsageError]:
+def _find_conflicts(configuration: Configuration) -> Iterator[UsageError]:
     """The errors that a command without flags would have: values that exclude each other, or need another one."""
-    from scanner.config.flags import flags_of
+    from scanner.config.flags import list_flags
     from scanner.config.sources import Sources
 
     seen: set[str] = set()
     for command in DEFINERS.values():
         try:
-            Sources(flags_of(command), {}, key_of_flag, configuration=configuration)
+            Sources(list_flags(command), {}, find_key, configuration=configuration)
         except UsageError as error:
             if str(error) not in seen:
                 seen.add(str(error))
                 yield error
 
 
-def _rows(configuration: Configuration, *, given: bool) -> Iterator[_Row]:
+def _list_rows(configuration: Configuration, *, given: bool) -> Iterator[_ConfigurationRow]:
     """Every value, or those that are given: of the settings that follow from flags, and of the settings of reports."""
-    from scanner.config.configuration import shown_value
-    from scanner.config.masking import shown_document
+    from scanner.config.configuration import mask_value
+    from scanner.config.masking import mask_document
     from scanner.config.unflagged import UNFLAGGED_KEYS
 
-    for value in configuration.given() if given else configuration.values.values():
+    for value in configuration.list_given() if given else configuration.values.values():
         setting = value.setting
-        yield _Row(setting.key, setting.variable, setting.flag, shown_value(value), value.source.name, value.place)
+        yield _ConfigurationRow(
+            setting.key, setting.variable, setting.flag, mask_value(value), value.source.name, value.place
+        )
     for each in UNFLAGGED_KEYS:
         if each.key in configuration.unflagged_values:
             written, place = configuration.unflagged_values[each.key]
-            yield _Row(each.key, "", "", shown_document(written, each.key), "FILE", str(place))
+            yield _ConfigurationRow(each.key, "", "", mask_document(written, each.key), "FILE", str(place))
         elif not given:
-            yield _Row(each.key, "", "", each.default, "DEFAULT", "")
+            yield _ConfigurationRow(each.key, "", "", each.default, "DEFAULT", "")
 
 
-def _print_table(configuration: Configuration, rows: Iterable[_Row]) -> None:
+def _print_table(configuration: Configuration, rows: Iterable[_ConfigurationRow]) -> None:
     from scanner.cli.terminal.stdout import table, text
 
     # The value comes last: it may be long, and nothing is as wide as the longest value.
@@ -160,7 +162,7 @@ def _print_table(configuration: Configuration, rows: Iterable[_Row]) -> None:
         text(["", f"File {configuration.path}, {configuration.digest}"])
 
 
-def _print_json(configuration: Configuration, rows: Iterable[_Row]) -> None:
+def _print_json(configuration: Configuration, rows: Iterable[_ConfigurationRow]) -> None:
     import orjson
 
     from scanner.cli.terminal.stdout import standard_output

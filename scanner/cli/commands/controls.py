@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.report_formats import ControlsOption
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
-from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan
+from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,23 +35,23 @@ class Output(StrEnum):
     CSV = "csv"
 
 
+@with_flag_groups
 def command(
     scan: ScanOption = LAST,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
-    at: AtOption = "",
-    controls: ControlsOption = None,
-    waivers: WaiversOption = None,
+    *,
+    posture_flags: PostureFlags,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """List the controls of mappings, and what a stored scan shows about each of them."""
     from scanner.report.document.document import document_of
 
-    posture = Posture(settings(controls or ()), waivers, at=at)
+    posture = posture_flags.posture()
     if not posture.settings.frameworks:
         raise UsageError("there is no control mapping: name a file or folder with --controls PATH")
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         document = document_of(record, posture.of(store, record), posture.day)
     match output:
         case Output.TABLE:
@@ -77,21 +76,21 @@ def _print_table(document: Document) -> None:
     from scanner.cli.terminal.stdout import visible
     from scanner.report.document.sentences import control_notes, controls_line
 
-    table(_HEAD, (_cells(document, framework, control) for framework, control in _controls(document)))
+    table(_HEAD, (_make_cells(document, framework, control) for framework, control in _list_controls(document)))
     for framework in document.controls:
         sys.stderr.write(visible(f"assay: {framework.heading}: {controls_line(framework)}") + "\n")
-    for _, control in _controls(document):
+    for _, control in _list_controls(document):
         for note in control_notes(control):
             sys.stderr.write(visible(f"assay: {control.id}: {note}") + "\n")
 
 
-def _controls(document: Document) -> Iterator[tuple[FrameworkSection, ControlSection]]:
+def _list_controls(document: Document) -> Iterator[tuple[FrameworkSection, ControlSection]]:
     for framework in document.controls:
         for control in framework.controls:
             yield framework, control
 
 
-def _cells(document: Document, framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
+def _make_cells(document: Document, framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
     from scanner.report.document.sentences import control_score
     from scanner.report.text.titles import CONTROL_STATES
 
@@ -112,10 +111,10 @@ def _print_csv(document: Document) -> None:
     from scanner.report.formats import csv
 
     with standard_output() as out:
-        csv.write(out, _COLUMNS, (_columns(*each) for each in _controls(document)))
+        csv.write(out, _COLUMNS, (_make_columns(*each) for each in _list_controls(document)))
 
 
-def _columns(framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
+def _make_columns(framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:
     score = control.score
     return (
         framework.name,

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.completion import clusters
-from scanner.cli.flags.database import DbOption, reader_at
-from scanner.cli.terminal.stdout import Form, FormOption, standard_output, table, text
-from scanner.config.current import database_address
+from scanner.cli.flags.completion import complete_clusters
+from scanner.cli.flags.database import DbOption, open_reader_at
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text
+from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from scanner.store.rows.sizes import Stats
-    from scanner.store.upkeep.integrity import Problem
-    from scanner.store.upkeep.retention_plan import Rule
+    from scanner.store.upkeep.integrity import DatabaseProblem
+    from scanner.store.upkeep.retention_plan import RetentionRule
 
 _UNIT = 1024
 _CHECK_EPILOG = (
@@ -45,17 +45,17 @@ def upgrade(
     from scanner.store import upgrade as run
     from scanner.store.database.address import address_of
 
-    url = database_address(db)
+    url = get_database_address(db)
     upgraded = run(url, backup=not no_backup)
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
-    sys.stderr.write(f"The database {place.shown} {result} the schema of this version.\n")
+    sys.stderr.write(f"The database {place.text} {result} the schema of this version.\n")
     if upgraded.backup:
         sys.stderr.write(
             f"A copy from before the upgrade is {upgraded.backup}. "
             "To go back: install the earlier version of Assay, end all scans, and run: "
-            f"rm -f {quote(f'{place.shown}-wal')} {quote(f'{place.shown}-shm')} && "
-            f"mv {quote(str(upgraded.backup))} {quote(place.shown)}\n"
+            f"rm -f {quote(f'{place.text}-wal')} {quote(f'{place.text}-shm')} && "
+            f"mv {quote(str(upgraded.backup))} {quote(place.text)}\n"
         )
     elif upgraded.migrated and not place.path:
         sys.stderr.write("To go back: install the earlier version of Assay, and restore the dump of pg_dump.\n")
@@ -87,20 +87,24 @@ def prune(
     ] = False,
 ) -> None:
     """Delete the bodies of old scans: their reports, objects and evidence."""
+    from scanner.store import plan_prune
     from scanner.store import prune as run
-    from scanner.store import would_prune
 
-    rule = _rule(keep_days, keep_monthly)
+    rule = _make_rule(keep_days, keep_monthly)
     if dry_run:
-        planned = would_prune(database_address(db), rule)
+        planned = plan_prune(get_database_address(db), rule)
         if planned.scans:
             rows = ((s.id, s.cluster.name, f"{s.started_at:%Y-%m-%d %H:%M:%SZ}", s.state.value) for s in planned.scans)
             table(("SCAN", "CLUSTER", "STARTED", "STATE"), rows)
-        size = "" if planned.bytes is None else f", about {_size(planned.bytes)}"
-        text([f"Would prune {_plural(len(planned.scans), 'scan')}: {_plural(planned.rows, 'row')}{size}."])
+        size = "" if planned.bytes is None else f", about {_format_size(planned.bytes)}"
+        text([f"Would prune {_count_noun(len(planned.scans), 'scan')}: {_count_noun(planned.rows, 'row')}{size}."])
         return
-    pruned = run(database_address(db), rule)
-    text([f"Pruned {_plural(pruned.scans, 'scan')}: {_plural(pruned.rows, 'row')}{_freed(pruned.bytes)}."])
+    pruned = run(get_database_address(db), rule)
+    text(
+        [
+            f"Pruned {_count_noun(pruned.scans, 'scan')}: {_count_noun(pruned.rows, 'row')}{_describe_freed(pruned.bytes)}."
+        ]
+    )
     if not pruned.finished:
         sys.stderr.write(
             "Texts to which no row refers any more are left, because scans began or ended all the time. "
@@ -118,7 +122,7 @@ def rename_cluster(
     old: Annotated[
         str,
         typer.Argument(
-            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=clusters
+            metavar="OLD", help="Name, UID or path of the cluster, or its identity.", autocompletion=complete_clusters
         ),
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Name that later scans pass as --cluster-name.")],
@@ -129,11 +133,11 @@ def rename_cluster(
 
     from scanner.store.upkeep.renaming import rename_cluster as run
 
-    renamed = run(database_address(db), old, new, datetime.now(UTC))
+    renamed = run(get_database_address(db), old, new, datetime.now(UTC))
     if not renamed.changed:
         text([f"The history is named {renamed.name} already: nothing changed."])
         return
-    scans = _plural(renamed.scans, "scan")
+    scans = _count_noun(renamed.scans, "scan")
     text(
         [
             f"Renamed the history of {renamed.before} to {renamed.name}: {scans}.",
@@ -157,7 +161,7 @@ def check(
     """Check the database: the file, references, intervals of history, digests, and the sums of what scans wrote."""
     from scanner.store.upkeep.integrity import check_database
 
-    _print_problems(check_database(database_address(db), all_words=every_word))
+    _print_problems(check_database(get_database_address(db), all_words=every_word))
 
 
 @application.command(short_help="Make the index of the search anew.")
@@ -165,21 +169,21 @@ def reindex(db: DbOption = "") -> None:
     """Make the index of the search anew, after `assay db check` found that the index differs from the database."""
     from scanner.store.upkeep.maintenance import reindex as run
 
-    run(database_address(db))
+    run(get_database_address(db))
     text(["Made the index of the search anew."])
 
 
 @application.command(short_help="Print the size of the database.")
-def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
+def stats(db: DbOption = "", output: FormOption = OutputForm.TABLE) -> None:
     """Print the size of the database: rows and bytes of each table, scans of each cluster."""
-    with reader_at(db) as store:
+    with open_reader_at(db) as store:
         sizes = store.stats()
-    if output is Form.JSON:
+    if output is OutputForm.JSON:
         _print_json(sizes)
         return
     table(
         ("TABLE", "ROWS", "SIZE"),
-        ((row.name, f"{row.rows:,}", "" if row.bytes is None else _size(row.bytes)) for row in sizes.tables),
+        ((row.name, f"{row.rows:,}", "" if row.bytes is None else _format_size(row.bytes)) for row in sizes.tables),
     )
     text([""])
     table(
@@ -189,8 +193,8 @@ def stats(db: DbOption = "", output: FormOption = Form.TABLE) -> None:
             for row in sizes.clusters
         ),
     )
-    free = "" if sizes.free is None else f", {_size(sizes.free)} of them free"
-    text(["", f"{_size(sizes.bytes)}{free}; {_size(sizes.per_day)} for each day."])
+    free = "" if sizes.free is None else f", {_format_size(sizes.free)} of them free"
+    text(["", f"{_format_size(sizes.bytes)}{free}; {_format_size(sizes.per_day)} for each day."])
 
 
 @application.command()
@@ -198,8 +202,8 @@ def vacuum(db: DbOption = "") -> None:
     """Give free space back to the disk, as after a prune. SQLite needs as much free space as the database has."""
     from scanner.store.upkeep.maintenance import vacuum as run
 
-    vacuumed = run(database_address(db))
-    text([f"The database has {_size(vacuumed.after)}; it had {_size(vacuumed.before)}."])
+    vacuumed = run(get_database_address(db))
+    text([f"The database has {_format_size(vacuumed.after)}; it had {_format_size(vacuumed.before)}."])
 
 
 @application.command()
@@ -210,30 +214,30 @@ def backup(
     """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
     from scanner.store.upkeep.maintenance import backup as run
 
-    run(database_address(db), copy)
+    run(get_database_address(db), copy)
     text([f"The copy of the database is {copy}."])
 
 
-def _rule(days: int | None, months: int) -> Rule:
-    from scanner.store.upkeep.retention_plan import Rule
+def _make_rule(days: int | None, months: int) -> RetentionRule:
+    from scanner.store.upkeep.retention_plan import RetentionRule
 
     if days is None:
         raise UsageError("--keep-days is missing. Pass the number of days whose scans stay, such as --keep-days 90.")
-    return Rule(days, months)
+    return RetentionRule(days, months)
 
 
-def _print_problems(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[DatabaseProblem]) -> None:
     if not problems:
         text(["The database has no problem."])
         return
     text(f"{problem.where}: {problem.what}. {problem.remedy}" for problem in problems)
-    raise StoreError(f"the database has {_plural(len(problems), 'problem')}; see above for what to do")
+    raise StoreError(f"the database has {_count_noun(len(problems), 'problem')}; see above for what to do")
 
 
-def _freed(freed: int | None) -> str:
+def _describe_freed(freed: int | None) -> str:
     if freed is None:
         return ". PostgreSQL uses their space for later rows"
-    return f", {_size(freed)} for later scans. `assay db vacuum` gives them back to the disk" if freed else ""
+    return f", {_format_size(freed)} for later scans. `assay db vacuum` gives them back to the disk" if freed else ""
 
 
 def _print_json(sizes: Stats) -> None:
@@ -250,11 +254,11 @@ def _print_json(sizes: Stats) -> None:
         out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def _plural(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _size(number: int) -> str:
+def _format_size(number: int) -> str:
     """A number of bytes as text: `812 bytes`, `4.2 MiB`."""
     size = float(number)
     for unit in ("bytes", "KiB", "MiB", "GiB"):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from scanner.cli.flags.completion import scans
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.completion import complete_scans
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
 from scanner.cli.flags.stored_scan import LAST, SCAN_HELP, name_chosen_cluster
 from scanner.cli.flags.waivers import Posture
 from scanner.cli.terminal.stdout import text
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +45,14 @@ def command(
             metavar="[A]",
             help=f"Earlier scan; alone, the later one. {SCAN_HELP}",
             show_default=False,
-            autocompletion=scans,
+            autocompletion=complete_scans,
         ),
     ] = "",
     second: Annotated[
-        str, typer.Argument(metavar="[B]", help=f"Later scan. {SCAN_HELP}", show_default=False, autocompletion=scans)
+        str,
+        typer.Argument(
+            metavar="[B]", help=f"Later scan. {SCAN_HELP}", show_default=False, autocompletion=complete_scans
+        ),
     ] = "",
     limit: Annotated[
         int,
@@ -65,12 +68,12 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Print what changed between two stored scans, by cause: problems, numbers of findings, and the text of rules."""
-    with reader_at(db) as store:
-        diff = store.diff(*_scans(store, first, second, cluster_name))
-        text(_lines(diff, output, limit or None, _severity(store, diff), _waivers(store, diff)))
+    with open_reader_at(db) as store:
+        diff = store.compare_scans(*_choose_scans(store, first, second, cluster_name))
+        text(_render(diff, output, limit or None, _find_severities(store, diff), _compare_waivers(store, diff)))
 
 
-def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
+def _choose_scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tuple[str, str]:
     """The ids of the scans to compare, the earlier one first. Raises UsageError."""
     if not first or any(each.startswith(LAST) for each in (first, second)):
         cluster = store.cluster(cluster_name or None)
@@ -78,33 +81,33 @@ def _scans(store: SqlReader, first: str, second: str, cluster_name: str) -> tupl
             name_chosen_cluster(store, cluster.name)
         cluster_name = cluster.identity
         if not first:
-            return store.newest_scans_to_compare(cluster)
+            return store.find_newest_scans_to_compare(cluster)
     named = store.find_scan(first, cluster_name or None).id
     if not second:
-        return store.earlier_scan_to_compare(named), named
+        return store.find_earlier_scan_to_compare(named), named
     return named, store.find_scan(second, cluster_name or None).id
 
 
-def _severity(store: SqlReader, diff: ScanDiff) -> SeverityOf:
+def _find_severities(store: SqlReader, diff: ScanDiff) -> SeverityOf:
     """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
-    from scanner.posture.severity import describe, described
+    from scanner.posture.severity import describe, describe_by_annotations
 
-    overrides = settings().descriptions
-    used = (each.policy for scan in (diff.before, diff.now) for each in store.record(scan.id).policies)
+    overrides = get_settings().descriptions
+    used = (each.policy for scan in (diff.before, diff.now) for each in store.read_scan(scan.id).policies)
     severities = {policy.key: describe(policy, overrides).severity for policy in used}
-    return lambda policy: severities.get(policy) or described(policy, {}, overrides).severity
+    return lambda policy: severities.get(policy) or describe_by_annotations(policy, {}, overrides).severity
 
 
-def _waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
+def _compare_waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:
     """The problems that the stored waivers cover in one of both scans only."""
     from scanner.posture.waivers.waiving import waiver_changes
 
-    before, now = (store.record(scan.id) for scan in (diff.before, diff.now))
-    posture = Posture(settings())
+    before, now = (store.read_scan(scan.id) for scan in (diff.before, diff.now))
+    posture = Posture(get_settings())
     return waiver_changes(before, now, posture.triage(store, before).waived, posture.triage(store, now).waived)
 
 
-def _lines(
+def _render(
     diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf, waivers: WaiverChanges
 ) -> Iterator[str]:
     from scanner.report.diff import json, markdown, table

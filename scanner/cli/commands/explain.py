@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.completion import subjects
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.screen import screen_of
-from scanner.cli.flags.stored_scan import LAST, ScanOption, stored_scan
+from scanner.cli.flags.completion import complete_subjects
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
+from scanner.cli.flags.screen import make_screen
+from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan
 from scanner.cli.flags.waivers import Posture
 from scanner.cli.terminal.stdout import Code
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from scanner.cel import Program
     from scanner.cli.terminal.explanation import Part
     from scanner.model.policy import Binding, Policy, Validation
-    from scanner.model.release import Minor
     from scanner.model.scans.scan import PolicyRecord
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.report.text.screen import Screen
@@ -41,7 +40,7 @@ def command(
         typer.Argument(
             metavar="POLICY|PROBLEM|FINDING|KIND/NAME|NAMESPACE/NAME",
             help="Name of a policy, id of a problem or id of a finding, or the beginning of one; or a workload or object, such as Deployment/web or shop/web.",
-            autocompletion=subjects,
+            autocompletion=complete_subjects,
         ),
     ],
     namespace: Annotated[
@@ -67,8 +66,8 @@ def command(
     """Explain a policy and its findings, a problem or a finding, or list the problems of a workload or object."""
     from scanner.cli.terminal import explanation
 
-    with reader_at(db) as store:
-        screen = screen_of(arguments, db)
+    with open_reader_at(db) as store:
+        screen = make_screen(arguments, db)
         explaining = _Explaining(store, screen, scan, cluster_name, python=python)
         explanation.show(explaining.parts(subject, namespace), screen)
 
@@ -86,13 +85,13 @@ class _Explaining:
 
     def parts(self, subject: str, namespace: str) -> Iterable[Part]:
         """The explanation of a subject. Raises UsageError."""
-        from scanner.cli.commands.explain_problems import problem
+        from scanner.cli.commands.explain_problems import explain_problem
 
         match = _ID.fullmatch(subject)
         if match and match["problem"] and not (self.python or namespace):
             self._reject_scan()
-            return problem(self.store.problem(subject, self.cluster or None), self.screen)
-        record = stored_scan(self.store, self.scan, self.cluster)
+            return explain_problem(self.store.find_problem(subject, self.cluster or None), self.screen)
+        record = find_stored_scan(self.store, self.scan, self.cluster)
         if namespace:
             return self._workload(subject, namespace, record)
         exact = tuple(used for used in record.policies if used.policy.name == subject)
@@ -100,14 +99,14 @@ class _Explaining:
             return self._policies(exact, record)
         if match and not self.python:
             return self._finding_or_policy(subject, record)
-        begun = _begun(subject, record)
+        begun = _find_by_beginning(subject, record)
         if "/" in subject and not begun and not self.python:
             return self._workload(subject, namespace, record)
         if begun:
-            return self._policies(_only(subject, begun), record)
+            return self._policies(_choose_only(subject, begun), record)
         if self.python:
             raise UsageError(f"{subject!r} is no policy of the scan: --python needs the name of a policy")
-        raise UsageError(_unknown(subject, record))
+        raise UsageError(_describe_unknown(subject, record))
 
     def _reject_scan(self) -> None:
         if self.scan != LAST:
@@ -118,133 +117,135 @@ class _Explaining:
 
         if self.python:
             raise UsageError("--python needs the name of a policy, which has no namespace: leave -n out")
-        triage = Posture(settings()).triage(self.store, record)
+        triage = Posture(get_settings()).triage(self.store, record)
         return WorkloadExplanation(record, triage, self.screen, self.cluster).parts(subject, namespace)
 
     def _policies(self, used: Sequence[PolicyRecord], record: StoredScan) -> Iterator[Part]:
         """The explanation of the policies of one name: policies of several languages can share it."""
         if self.python:
-            rules = record.scan.cluster.release.rules
-            return (Code(line) for policy_record in used for line in _python(policy_record.policy, rules))
-        return (part for policy_record in used for part in _policy(policy_record, record, self.screen))
+            return (Code(line) for policy_record in used for line in _print_python(policy_record.policy, record))
+        return (part for policy_record in used for part in _explain_policy(policy_record, record, self.screen))
 
     def _finding_or_policy(self, subject: str, record: StoredScan) -> Iterable[Part]:
         """Digits that are the beginning of an id, of the name of a policy, or of both. Raises UsageError unless of one."""
-        from scanner.cli.commands.explain_problems import finding
+        from scanner.cli.commands.explain_problems import explain_finding
 
-        begun = _begun(subject, record)
+        begun = _find_by_beginning(subject, record)
         try:
-            explained = self.store.finding(subject)
+            explained = self.store.find_finding(subject)
         except NotFound as error:
             if begun:
-                return self._policies(_only(subject, begun), record)
-            raise UsageError(f"{error}{_alike(subject, record)}") from error
+                return self._policies(_choose_only(subject, begun), record)
+            raise UsageError(f"{error}{_suggest_alike(subject, record)}") from error
         if begun:
-            policies = _some(_names(begun))
+            policies = _join_names(_list_names(begun))
             raise UsageError(
                 f"{subject!r} is ambiguous: it begins finding {explained.stored.id} and {policies}. Type more of it."
             )
         self._reject_scan()
-        return finding(explained)
+        return explain_finding(explained)
 
 
-def _begun(subject: str, record: StoredScan) -> tuple[PolicyRecord, ...]:
+def _find_by_beginning(subject: str, record: StoredScan) -> tuple[PolicyRecord, ...]:
     """The policies whose names begin with a text."""
     return tuple(used for used in record.policies if subject and used.policy.name.startswith(subject))
 
 
-def _only(subject: str, begun: Sequence[PolicyRecord]) -> Sequence[PolicyRecord]:
+def _choose_only(subject: str, begun: Sequence[PolicyRecord]) -> Sequence[PolicyRecord]:
     """The policies, if they have one name. Raises UsageError with the names if there are several."""
-    names = _names(begun)
+    names = _list_names(begun)
     if len(names) > 1:
-        raise UsageError(f"Policy {subject!r} is ambiguous: {_some(names)}. Type more of the name.")
+        raise UsageError(f"Policy {subject!r} is ambiguous: {_join_names(names)}. Type more of the name.")
     return begun
 
 
-def _names(used: Iterable[PolicyRecord]) -> list[str]:
+def _list_names(used: Iterable[PolicyRecord]) -> list[str]:
     return sorted({each.policy.name for each in used})
 
 
-def _alike(subject: str, record: StoredScan) -> str:
+def _suggest_alike(subject: str, record: StoredScan) -> str:
     """The policy with the most similar name as a question, or an empty string."""
     from scanner.model.nearest import did_you_mean
 
-    return did_you_mean(subject, _names(record.policies))
+    return did_you_mean(subject, _list_names(record.policies))
 
 
-def _unknown(subject: str, record: StoredScan) -> str:
+def _describe_unknown(subject: str, record: StoredScan) -> str:
     """The message for a subject that is neither a policy nor an id, with the most similar policy."""
-    policies = _alike(subject, record) or f" The policies are: {_some(_names(record.policies))}."
+    policies = _suggest_alike(subject, record) or f" The policies are: {_join_names(_list_names(record.policies))}."
     return (
         f"{subject!r} is neither a policy of the scan nor the id of a finding or problem.{policies} "
         "For a workload or object, write KIND/NAME or NAMESPACE/NAME."
     )
 
 
-def _some(names: Sequence[str]) -> str:
-    from scanner.report.text.numbers import listed
+def _join_names(names: Sequence[str]) -> str:
+    from scanner.report.text.numbers import join_texts
 
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{listed(names[:_SHOWN])}{more}" if names else "none"
+    return f"{join_texts(names[:_SHOWN])}{more}" if names else "none"
 
 
-def _policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
-    from scanner.cli.commands.explain_problems import description_of, expression
+def _explain_policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
+    from scanner.cli.commands.explain_problems import describe_policy, indent_expression
     from scanner.report.text.numbers import plural
 
     policy = policy_record.policy
     yield f"{policy.language} {policy.name}  (from {policy.source}, failurePolicy {policy.failure_policy})"
-    yield from description_of(policy)
+    yield from describe_policy(policy)
     yield ""
-    yield from _matching(policy)
+    yield from _explain_matching(policy)
     for condition in policy.match_conditions:
-        yield from expression(f"match condition {condition.name}:", condition.expression)
+        yield from indent_expression(f"match condition {condition.name}:", condition.expression)
     for variable in policy.variables:
-        yield from expression(f"variables.{variable.name} =", variable.expression)
+        yield from indent_expression(f"variables.{variable.name} =", variable.expression)
     for index, validation in enumerate(policy.validations):
-        yield from _validation(index, validation)
+        yield from _explain_validation(index, validation)
     for annotation in policy.audit_annotations:
-        yield from expression(f"audit annotation {annotation.key} =", annotation.value_expression)
+        yield from indent_expression(f"audit annotation {annotation.key} =", annotation.value_expression)
     for index, mutation in enumerate(policy.mutations):
-        yield from expression(f"mutation {index} ({mutation.patch_type}):", mutation.expression)
+        yield from indent_expression(f"mutation {index} ({mutation.patch_type}):", mutation.expression)
     yield ""
-    yield from _auditability(policy_record)
-    yield from _bindings(policy_record)
+    yield from _explain_auditability(policy_record)
+    yield from _list_bindings(policy_record)
     yield from (f"Health: {health.detail}" for health in record.health if health.policy_key == policy.key)
     findings = sum(number for bucket, number in record.census().items() if bucket.policy == policy.key)
-    yield from _requester(policy_record, record)
+    yield from _explain_requester(policy_record, record)
     yield f"In scan {record.scan.id} it matched {plural(policy_record.matched, 'object')} and has {plural(findings, 'finding')}{':' if findings else '.'}"
-    yield from _findings(policy, record, findings, screen)
+    yield from _list_findings(policy, record, findings, screen)
 
 
-def _findings(policy: Policy, record: StoredScan, total: int, screen: Screen) -> Iterator[Part]:
+def _list_findings(policy: Policy, record: StoredScan, total: int, screen: Screen) -> Iterator[Part]:
     """The first findings of a policy, in the order of the report."""
-    from scanner.cli.commands.explain_problems import line
+    from scanner.cli.commands.explain_problems import summarize_finding
     from scanner.report.text.printing import Command, command_line
 
     own = (stored for stored in record.findings() if stored.finding.policy_key == policy.key) if total else iter(())
-    yield from (f"    {line(stored)}" for stored in islice(own, _SHOWN))
+    yield from (f"    {summarize_finding(stored)}" for stored in islice(own, _SHOWN))
     if total > _SHOWN:
         yield f"    and {total - _SHOWN:,} more"
         command = f"findings --policy {quote(policy.name)} --limit 0 --scan {record.scan.id}"
         yield Command(command_line(screen, command), "all findings of the policy")
 
 
-def _python(policy: Policy, rules: Minor) -> Iterator[str]:
+def _print_python(policy: Policy, record: StoredScan) -> Iterator[str]:
     """The Python that evaluates most objects; where it raises, the exact evaluator decides."""
-    from scanner.policies.language import compiled
+    from scanner.policies.kyverno.family import KyvernoOptions
+    from scanner.policies.language import compile_policy, with_options
 
-    for place, compiled_expression in compiled(policy, rules).expressions():
+    rules = record.scan.cluster.release.rules
+    languages = with_options(KyvernoOptions(version=record.method.kyverno_release if record.method else ""))
+    for place, compiled_expression in compile_policy(policy, rules, languages).expressions():
         yield f"# {place}"
         yield from (f"#     {line}" for line in compiled_expression.text.strip().splitlines())
         if compiled_expression.program:
-            yield from _outlined(compiled_expression.program)
+            yield from _outline(compiled_expression.program)
         else:
             yield from (f"# {line}" for line in f"does not compile: {compiled_expression.fault}".splitlines())
         yield ""
 
 
-def _outlined(program: Program) -> Iterator[str]:
+def _outline(program: Program) -> Iterator[str]:
     from scanner.cel import outline
     from scanner.report.text.safe_text import cut
 
@@ -256,7 +257,7 @@ def _outlined(program: Program) -> Iterator[str]:
     yield from program.python().splitlines() or ["# only the exact evaluator evaluates this"]
 
 
-def _requester(policy_record: PolicyRecord, record: StoredScan) -> Iterator[str]:
+def _explain_requester(policy_record: PolicyRecord, record: StoredScan) -> Iterator[str]:
     """The number of outcomes that depend on the user of the simulated requests."""
     depend = sum(n for key, n in record.tallies.items() if key.requester and key.policy_key == policy_record.policy.key)
     if depend:
@@ -264,7 +265,7 @@ def _requester(policy_record: PolicyRecord, record: StoredScan) -> Iterator[str]
         yield f"{depend} of its outcomes depend on the user: they hold for {user} and may differ for other users."
 
 
-def _matching(policy: Policy) -> Iterator[str]:
+def _explain_matching(policy: Policy) -> Iterator[str]:
     for rule in policy.match.rules if policy.match else ():
         groups = ", ".join(group or "core" for group in rule.api_groups)
         yield f"matches {', '.join(rule.resources)} of {groups}/{', '.join(rule.api_versions)} for {', '.join(rule.operations)}"
@@ -272,17 +273,17 @@ def _matching(policy: Policy) -> Iterator[str]:
         yield f"params are {policy.param_kind.kind} objects of {policy.param_kind.api_version}"
 
 
-def _validation(index: int, validation: Validation) -> Iterator[str]:
-    from scanner.cli.commands.explain_problems import expression
+def _explain_validation(index: int, validation: Validation) -> Iterator[str]:
+    from scanner.cli.commands.explain_problems import indent_expression
 
-    yield from expression(f"validation {index} requires", validation.expression)
+    yield from indent_expression(f"validation {index} requires", validation.expression)
     if validation.message:
         yield f"  message: {validation.message.strip()}"
     if validation.message_expression:
-        yield from expression("  message expression:", validation.message_expression)
+        yield from indent_expression("  message expression:", validation.message_expression)
 
 
-def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
+def _explain_auditability(policy_record: PolicyRecord) -> Iterator[str]:
     """The extent to which an audit can predict admission, and the meaning of each auditability class."""
     from scanner.report.text import numbers, titles
 
@@ -290,17 +291,17 @@ def _auditability(policy_record: PolicyRecord) -> Iterator[str]:
     yield f"Auditability: {titles.auditability(reading.classes)}{f': {reading.reason}' if reading.reason else ''}"
     for auditability in reading.classes:
         checks = [titles.check_title(reads.check) for reads in reading.checks if auditability in reads.classes]
-        where = f"{numbers.listed(checks)}: " if checks else ""
+        where = f"{numbers.join_texts(checks)}: " if checks else ""
         yield f"  {where}{titles.AUDITABILITY_MEANINGS[auditability]}"
 
 
-def _bindings(policy_record: PolicyRecord) -> Iterator[str]:
+def _list_bindings(policy_record: PolicyRecord) -> Iterator[str]:
     if not policy_record.bindings:
         yield f"Not bound. Preview the policy with: assay scan --assume-bound {policy_record.policy.name}"
-    yield from (_binding(binding) for binding in policy_record.bindings)
+    yield from (_describe_binding(binding) for binding in policy_record.bindings)
 
 
-def _binding(binding: Binding) -> str:
+def _describe_binding(binding: Binding) -> str:
     from scanner.report.text.names import param_ref
 
     assumed = " (added by --assume-bound)" if binding.assumed else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
 
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
 from scanner.model.reading import Auditability
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE")
 
 
-class Named(NamedTuple):
+class NamedSubject(NamedTuple):
     """A workload or an object; `kind` with its group. The namespace is empty for a cluster-scoped one."""
 
     group: str
@@ -49,7 +49,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSubject:
     """The subject that a user named: a name, and a kind, a namespace or both. `kinds` is None for any kind, `namespace` for any namespace."""
 
     text: str
@@ -57,7 +57,7 @@ class Wanted:
     kinds: frozenset[GroupKind] | None = None
     namespace: str | None = None
 
-    def is_about(self, named: Named) -> bool:
+    def is_about(self, named: NamedSubject) -> bool:
         """Return whether this is the workload or object that the user named."""
         return (
             named.name == self.name
@@ -83,15 +83,15 @@ class WorkloadExplanation:
             raise UsageError(self._unknown(wanted, subject))
         yield from self._listed(found)
 
-    def _wanted(self, subject: str, namespace: str) -> Wanted:
+    def _wanted(self, subject: str, namespace: str) -> WantedSubject:
         """Return the subject that the user named: a kind that the cluster serves comes before a namespace of that name. Raises UsageError."""
         first, slash, name = subject.rpartition("/")
         if not name or (slash and not first) or "/" in first:
             raise UsageError(f"{subject!r} names no object: write KIND/NAME, NAMESPACE/NAME, or NAME with -n NAMESPACE")
         if not slash:
-            return Wanted(subject, name, namespace=namespace)
+            return WantedSubject(subject, name, namespace=namespace)
         if kinds := self._kinds.get(first.lower()):
-            return Wanted(subject, name, frozenset(kinds), namespace or None)
+            return WantedSubject(subject, name, frozenset(kinds), namespace or None)
         if namespace:
             from scanner.model.nearest import did_you_mean
 
@@ -99,7 +99,7 @@ class WorkloadExplanation:
                 f"{subject!r}: the cluster serves no kind {first!r}.{did_you_mean(first, sorted(self._kind_names))} "
                 f"For an object of any kind, run: {self._explain(name, namespace)}"
             )
-        return Wanted(subject, name, namespace=first)
+        return WantedSubject(subject, name, namespace=first)
 
     @cached_property
     def _kinds(self) -> Mapping[str, set[GroupKind]]:
@@ -114,30 +114,30 @@ class WorkloadExplanation:
         listed = ((coverage.api_version, coverage.kind) for coverage in self._record.coverage)
         others = ((uncovered.api_version, uncovered.kind) for uncovered in self._record.uncovered)
         for api_version, name in (*listed, *others):
-            group = _group(api_version)
+            group = _get_group(api_version)
             kinds[name.lower()].add((group, name))
             kinds[f"{name}.{group}".lower()].add((group, name))
         return kinds
 
-    def _problems(self, wanted: Wanted) -> dict[Named, list[ProblemFinding]]:
+    def _problems(self, wanted: WantedSubject) -> dict[NamedSubject, list[ProblemFinding]]:
         """The findings of each workload or object that the user named, those of a problem together; previews come last."""
         from scanner.model.scans.scan import ProblemFinding
 
-        found: defaultdict[Named, list[ProblemFinding]] = defaultdict(list)
-        for each in self._record.by_problem():
-            if named := _named(wanted, each.stored):
+        found: defaultdict[NamedSubject, list[ProblemFinding]] = defaultdict(list)
+        for each in self._record.findings_by_problem():
+            if named := _find_named(wanted, each.stored):
                 found[named].append(each)
         for stored in self._record.findings():
-            if stored.status == "preview" and (named := _named(wanted, stored)):
+            if stored.status == "preview" and (named := _find_named(wanted, stored)):
                 found[named].append(ProblemFinding(stored, checked=True, episode="new"))
         return dict(found)
 
-    def _evaluated(self, wanted: Wanted) -> list[Named]:
+    def _evaluated(self, wanted: WantedSubject) -> list[NamedSubject]:
         """The objects and workloads that the user named, of those that the scan evaluated."""
-        named = {place for each in self._record.population() for place in _places(each) if wanted.is_about(place)}
+        named = {place for each in self._record.population() for place in _find_places(each) if wanted.is_about(place)}
         return sorted(named)
 
-    def _listed(self, found: Mapping[Named, Sequence[ProblemFinding]]) -> Iterator[Part]:
+    def _listed(self, found: Mapping[NamedSubject, Sequence[ProblemFinding]]) -> Iterator[Part]:
         from scanner.cli.terminal.explanation import Table
         from scanner.report.text.numbers import plural
         from scanner.report.text.printing import Command
@@ -178,7 +178,13 @@ class WorkloadExplanation:
     def _order(self, worst: WorstProblem) -> tuple[object, ...]:
         problem = worst.problem
         severity = self._triage.severity((problem.language, problem.policy))
-        return problem.status == "resolved", not problem.denies, severity.rank, problem.opened_at, problem.id
+        return (
+            problem.status == "resolved",
+            not problem.denies,
+            severity.rank,
+            problem.opened_at,
+            problem.id,
+        )
 
     def _cells(self, worst: WorstProblem) -> tuple[str, ...]:
         from scanner.report.formats.worst_table import effect
@@ -188,15 +194,21 @@ class WorkloadExplanation:
         title = self._triage.description(finding.policy_key).title
         meaning = title if title != finding.policy else message_of(finding)
         severity = self._triage.severity((problem.language, problem.policy))
-        status = _status(worst)
+        status = _describe_status(worst)
         would_be = "" if problem.status == "resolved" else effect(worst)
-        return problem.id, would_be, status, str(severity), f"{finding.policy}: {' '.join(meaning.split())}"
+        return (
+            problem.id,
+            would_be,
+            status,
+            str(severity),
+            f"{finding.policy}: {' '.join(meaning.split())}",
+        )
 
-    def _unknown(self, wanted: Wanted, subject: str) -> str:
+    def _unknown(self, wanted: WantedSubject, subject: str) -> str:
         """The message for a name that no object of the scan has, with what the user may have meant."""
         from scanner.model.nearest import did_you_mean
 
-        objects = [place for each in self._record.population() for place in _places(each)]
+        objects = [place for each in self._record.population() for place in _find_places(each)]
         namespaces = {place.namespace for place in objects}
         if wanted.namespace is not None and wanted.namespace not in namespaces:
             return (
@@ -248,7 +260,7 @@ class WorkloadExplanation:
         return command_line(self._screen, join(["explain", subject, *of_namespace, *of_cluster]))
 
 
-def _status(worst: WorstProblem) -> str:
+def _describe_status(worst: WorstProblem) -> str:
     problem: Problem = worst.problem
     if worst.example.status == "preview":
         return "preview"
@@ -257,24 +269,24 @@ def _status(worst: WorstProblem) -> str:
     return f"{problem.status}, waived" if problem.waiver else problem.status
 
 
-def _named(wanted: Wanted, stored: StoredFinding) -> Named | None:
+def _find_named(wanted: WantedSubject, stored: StoredFinding) -> NamedSubject | None:
     """The workload of a finding, or its object, whichever the user named."""
     finding = stored.finding
-    itself = Named(_group(finding.api_version), finding.kind, finding.namespace, finding.name)
-    candidates = (_of_workload(stored.workload), itself) if stored.workload else (itself,)
+    itself = NamedSubject(_get_group(finding.api_version), finding.kind, finding.namespace, finding.name)
+    candidates = (_name_workload(stored.workload), itself) if stored.workload else (itself,)
     return next(filter(wanted.is_about, candidates), None)
 
 
-def _places(recorded: RecordedObject) -> tuple[Named, Named]:
-    itself = Named(_group(recorded.api_version), recorded.kind, recorded.namespace, recorded.name)
-    return _of_workload(recorded.workload), itself
+def _find_places(recorded: RecordedObject) -> tuple[NamedSubject, NamedSubject]:
+    itself = NamedSubject(_get_group(recorded.api_version), recorded.kind, recorded.namespace, recorded.name)
+    return _name_workload(recorded.workload), itself
 
 
-def _of_workload(workload: Workload) -> Named:
-    return Named(_group(workload.api_version), workload.kind, workload.namespace, workload.name)
+def _name_workload(workload: Workload) -> NamedSubject:
+    return NamedSubject(_get_group(workload.api_version), workload.kind, workload.namespace, workload.name)
 
 
-def _group(api_version: str) -> str:
+def _get_group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
@@ -283,7 +295,7 @@ def _group(api_version: str) -> str:
 _LONGEST: Final = 120
 
 
-def problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
+def explain_problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
     """A problem: one of its findings, and the list of all of them."""
     from scanner.report.text.numbers import plural
     from scanner.report.text.printing import Command, command_line
@@ -293,46 +305,46 @@ def problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Part]:
     numbers += [f"{explained.resolved:,} resolved"] if explained.resolved else []
     numbers += [plural(explained.alone, "preview or outdated finding")] if explained.alone else []
     yield f"Problem {explained.id}: {', '.join(numbers)} of one check and one workload"
-    yield from finding(example, of_problem=True)
+    yield from explain_finding(example, of_problem=True)
     others = explained.findings[1:]
     if others:
         yield ""
         yield "Other findings of this problem:"
-        yield from (f"    {line(each.stored)}" for each in others)
+        yield from (f"    {summarize_finding(each.stored)}" for each in others)
     if hidden := explained.open + explained.resolved + explained.alone - len(explained.findings):
         yield f"    and {hidden:,} more"
         command = f"findings {explained.id} --limit 0 --scan {example.scan.id}"
         yield Command(command_line(screen, command), "all findings of the problem")
 
 
-def line(stored: StoredFinding) -> str:
+def summarize_finding(stored: StoredFinding) -> str:
     """A finding on one line."""
     from scanner.report.text.names import object_name
     from scanner.report.text.titles import message_of
 
     reason = " ".join(message_of(stored.finding).split())
     shown = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
-    return f"{stored.id}  {_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {shown}"
+    return f"{stored.id}  {_describe_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {shown}"
 
 
-def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
+def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
     """A finding with its evidence, the effect on a request, and its history."""
     from scanner.posture.owners import Owners
     from scanner.report.text.evidence import lines_with_excerpt
     from scanner.report.text.names import object_name, owner_title, param_name, workload_name
 
-    stored, posture = explained.stored, settings()
+    stored, posture = explained.stored, get_settings()
     found = stored.finding
     yield f"Finding {stored.id}: {found.api_version} {found.kind} {object_name(found)}"
     if workload := workload_name(stored):
         yield f"Workload {workload}"
     unknown = "" if stored.kept else " (an older version stored no labels of the object)"
     yield f"Owner {owner_title(Owners(posture.owners)(stored.kept))}{unknown}"
-    yield f"Policy {found.policy}, binding {found.binding}, {_check(stored)}"
+    yield f"Policy {found.policy}, binding {found.binding}, {_describe_check(stored)}"
     if found.param_name:
         yield f"Param {param_name(found.param_namespace, found.param_name)}"
     if explained.policy is not None:
-        yield from description_of(explained.policy)
+        yield from describe_policy(explained.policy)
     yield ""
     match found.outcome:
         case Violated(message=message, reason=reason, code=code):
@@ -344,27 +356,27 @@ def finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterato
             yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
-    yield from expression("Check:", found.check.expression or "(configuration of the policy or binding)")
+    yield from indent_expression("Check:", found.check.expression or "(configuration of the policy or binding)")
     if found.evidence:
         yield "Evidence:"
         yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
     yield ""
     effect = "refused" if found.denies else "admitted"
     yield f"This object would be {effect} on {found.operation} (actions: {', '.join(found.actions)})."
-    yield from _limits(explained)
+    yield from _explain_limits(explained)
     if stored.status == "preview":
-        yield f"Preview of {_stamp(stored.last_seen)}: the policy is not bound, and the finding has no history."
+        yield f"Preview of {_format_time(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return
     if stored.status == "outdated":
-        yield f"Outdated in the scan of {_stamp(stored.last_seen)}: a scan that began later shows that it is not open."
+        yield f"Outdated in the scan of {_format_time(stored.last_seen)}: a scan that began later shows that it is not open."
         return
-    yield f"First seen {_stamp(stored.first_seen)}, last seen {_stamp(stored.last_seen)}, now {_state(stored)}."
-    yield from _events(explained)
+    yield f"First seen {_format_time(stored.first_seen)}, last seen {_format_time(stored.last_seen)}, now {_describe_state(stored)}."
+    yield from _list_events(explained)
     if stored.problem and not of_problem:
         yield f"It belongs to the problem {stored.problem}: this check and the workload of the object."
 
 
-def _events(explained: ExplainedFinding) -> Iterator[str]:
+def _list_events(explained: ExplainedFinding) -> Iterator[str]:
     """The changes of the finding by scans, with their causes."""
     from scanner.report.text import titles
 
@@ -373,44 +385,44 @@ def _events(explained: ExplainedFinding) -> Iterator[str]:
             f"continues finding {event.continues}" if event.continues else titles.EVENTS.get(event.event, event.event)
         )
         why = f": {titles.cause_text(event.cause)}" if event.cause else ""
-        yield f"    {_stamp(event.at)}  {name}{why}"
+        yield f"    {_format_time(event.at)}  {name}{why}"
 
 
-def _state(stored: StoredFinding) -> str:
+def _describe_state(stored: StoredFinding) -> str:
     """The status, with the time and the reason of a resolution."""
     from scanner.report.text import titles
 
     reason = titles.RESOLUTIONS.get(stored.resolution, "")
-    when = f" {_stamp(stored.resolved_at)}" if stored.resolved_at else ""
+    when = f" {_format_time(stored.resolved_at)}" if stored.resolved_at else ""
     moved = f", see {stored.moved_to}" if stored.moved_to else ""
     return f"{stored.status}{when}{f': {reason}' if reason else ''}{moved}"
 
 
-def _limits(explained: ExplainedFinding) -> Iterator[str]:
+def _explain_limits(explained: ExplainedFinding) -> Iterator[str]:
     """The extent to which the finding predicts admission, for a check that is not fully auditable."""
     from scanner.report.text import titles
 
     user = explained.scan.requester.username or "the user that scanned"
-    for auditability in explained.reading.of(explained.stored.finding.check):
+    for auditability in explained.reading.classes_of(explained.stored.finding.check):
         simulated = f" (here: {user})" if auditability is Auditability.REQUESTER else ""
         yield f"The check {titles.AUDITABILITY[auditability]}{simulated}: {titles.AUDITABILITY_MEANINGS[auditability]}"
 
 
-def _stamp(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}Z"
 
 
-def _check(stored: StoredFinding) -> str:
+def _describe_check(stored: StoredFinding) -> str:
     check = stored.finding.check
     indexed = check.kind in (CheckKind.VALIDATION, CheckKind.AUDIT_ANNOTATION, CheckKind.MUTATION)
     return f"{check.kind.value} {check.index}" if indexed else check.kind.value
 
 
-def description_of(policy: Policy) -> Iterator[str]:
+def describe_policy(policy: Policy) -> Iterator[str]:
     """The severity of a policy, and the texts that its author or the configuration gave."""
     from scanner.posture.severity import describe
 
-    description = describe(policy, settings().descriptions)
+    description = describe(policy, get_settings().descriptions)
     category = f", category {description.category}" if description.category else ""
     yield f"Severity {description.severity}{category}"
     if description.unknown_severity:
@@ -422,7 +434,7 @@ def description_of(policy: Policy) -> Iterator[str]:
             yield f"{title.capitalize()}: {' '.join(text.split())}"
 
 
-def expression(title: str, text: str) -> Iterator[str]:
+def indent_expression(title: str, text: str) -> Iterator[str]:
     """A title, and an expression with its lines indented."""
     yield title
     yield from (f"    {line}" for line in text.strip().splitlines())

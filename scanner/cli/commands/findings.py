@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, TypeVar, assert_nev
 
 import typer
 
-from scanner.cli.flags.completion import ids as finding_ids
-from scanner.cli.flags.completion import policies as policy_names
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.report_formats import ControlsOption
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
-from scanner.cli.flags.waivers import Posture, WaiversOption
+from scanner.cli.flags.completion import complete_ids as finding_ids
+from scanner.cli.flags.completion import complete_policies as policy_names
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan, reject_unknown_names
+from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import standard_output, table
-from scanner.config.current import settings
 from scanner.errors import UsageError
-from scanner.model.list_fields import Action, Sort, Status
+from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ class Output(StrEnum):
     CSV = "csv"
 
 
+@with_flag_groups
 def command(
     ids: Annotated[
         list[str] | None,
@@ -99,7 +99,7 @@ def command(
         ),
     ] = None,
     statuses: Annotated[
-        list[Status] | None,
+        list[FindingStatus] | None,
         typer.Option(
             "--status",
             metavar="STATUS",
@@ -111,7 +111,7 @@ def command(
         ),
     ] = None,
     actions: Annotated[
-        list[Action] | None,
+        list[ActionFilter] | None,
         typer.Option(
             "--action",
             help=(
@@ -138,16 +138,15 @@ def command(
         typer.Option("--min-severity", help="Only policies of this severity or a worse one.", show_default=False),
     ] = None,
     sort: Annotated[
-        Sort | None,
+        SortOrder | None,
         typer.Option("--sort", help="Order of the list. Default: by policy, namespace and name.", show_default=False),
     ] = None,
     problems: Annotated[
         bool, typer.Option("--problems", help="Print problems instead: one line for a check and a workload.")
     ] = False,
     scan: ScanOption = LAST,
-    at: AtOption = "",
-    controls: ControlsOption = None,
-    waivers: WaiversOption = None,
+    *,
+    posture_flags: PostureFlags,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Lines to print; 0 prints all.")] = 100,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     db: DbOption = "",
@@ -165,15 +164,16 @@ def command(
         owner=tuple(owners or ()),
         severity=tuple(severities or ()),
         action=tuple(action.value for action in actions or ()),
-        status=tuple(status.value for status in statuses or ()) or (() if begins else (Status.UNRESOLVED.value,)),
-        workload=tuple(map(_workload, workloads or ())),
+        status=tuple(status.value for status in statuses or ())
+        or (() if begins else (FindingStatus.UNRESOLVED.value,)),
+        workload=tuple(map(_check_workload, workloads or ())),
         kind=tuple(kinds or ()),
         min_severity=min_severity,
         sort=sort.value if sort else "",
     )
-    posture = Posture(settings(controls or ()), waivers, at=at)
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+    posture = posture_flags.posture()
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         triage = posture.triage(store, record)
         titles = [triage.description(used.policy.key).title for used in record.policies]
         reject_unknown_names(record, policies=wanted.policy, namespaces=wanted.namespace, titles=titles)
@@ -184,7 +184,7 @@ def command(
             _print_findings(record, chosen, output, limit)
 
 
-def _workload(text: str) -> str:
+def _check_workload(text: str) -> str:
     kind, mark, name = text.partition(" " if " " in text else "/")
     if not (kind and mark and name):
         raise UsageError(f"--workload {text}: write KIND/NAME, such as Deployment/web, or 'KIND NAMESPACE/NAME'")

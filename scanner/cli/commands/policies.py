@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, stored_scan
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
+from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, find_stored_scan
 from scanner.cli.terminal.stdout import table
-from scanner.config.current import settings
+from scanner.config.current import get_settings
 from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def command(
     from scanner.posture.severity import describe
     from scanner.report.text.titles import auditability
 
-    posture = settings()
+    posture = get_settings()
 
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, at)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, at)
     if not record.policies:
         sys.stderr.write(f"{_NO_POLICIES}\n")
         return
@@ -68,19 +68,19 @@ def command(
                 str(description.severity),
                 auditability(policy_record.reading.classes),
                 policy_record.policy.failure_policy,
-                ", ".join(map(_binding, policy_record.bindings)) or "none: never evaluated",
-                _matched(policy_record),
+                ", ".join(map(_describe_binding, policy_record.bindings)) or "none: never evaluated",
+                _count_matched(policy_record),
                 policy_record.policy.source,
                 description.category,
                 description.title,
             )
-            for policy_record, description in _ordered(described, sort)
+            for policy_record, description in _sort_policies(described, sort)
             if min_severity is None or description.severity.at_least(min_severity)
         ),
     )
 
 
-def _ordered(
+def _sort_policies(
     described: list[tuple[PolicyRecord, Description]], sort: PolicyOrder
 ) -> list[tuple[PolicyRecord, Description]]:
     match sort:
@@ -94,10 +94,10 @@ def _ordered(
             assert_never(never)
 
 
-def _binding(binding: Binding) -> str:
+def _describe_binding(binding: Binding) -> str:
     actions = f" ({'+'.join(binding.actions)})" if binding.actions else ""
     return f"{binding.name}{actions}"
 
 
-def _matched(policy_record: PolicyRecord) -> str:
+def _count_matched(policy_record: PolicyRecord) -> str:
     return str(policy_record.matched) if policy_record.bindings else "-"

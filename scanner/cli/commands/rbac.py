@@ -7,26 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.connection import AsGroupsOption, AsOption, Connection, ContextOption, KubeconfigOption
-from scanner.cli.flags.rights import RightsScope, grant_command
-from scanner.cli.flags.scope import (
-    FilesOption,
-    FiltersOption,
-    NamespacesOption,
-    NoClusterPoliciesOption,
-    SkipKindsOption,
-    kyverno_configuration,
-    scope_of,
-)
-from scanner.cli.flags.waivers import WaiversNamespaceOption
-from scanner.cli.terminal.program import program
-from scanner.cli.terminal.stdout import Form, FormOption
-from scanner.model.missing_right import missing_right
+from scanner.cli.flags.connection import Connection
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.kyverno import read_kyverno_configuration
+from scanner.cli.flags.rights import RightsScope, make_grant_command
+from scanner.cli.flags.scope import make_scope
+from scanner.cli.terminal.program import find_program
+from scanner.cli.terminal.stdout import FormOption, OutputForm
+from scanner.config.values import parse_kyverno_version
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
-    from scanner.rbac import Need, Needs
+    from scanner.rbac import Permission, RequiredPermissions
+    from scanner.scan.options import Options
 
 _INCOMPLETE = 3
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
@@ -43,50 +38,35 @@ def _root() -> None:
 
 
 @application.command(epilog=_EPILOG)
+@with_flag_groups
 def check(
-    namespaces: NamespacesOption = None,
-    skip_kinds: SkipKindsOption = None,
-    files: FilesOption = None,
-    no_cluster_policies: NoClusterPoliciesOption = False,
-    kyverno_filters: FiltersOption = None,
-    waivers_namespace: WaiversNamespaceOption = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
-    output: FormOption = Form.TABLE,
+    *,
+    scope: RightsScope,
+    connection: Connection,
+    output: FormOption = OutputForm.TABLE,
 ) -> None:
     """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
-    connection = _connection(kubeconfig, context, as_user, as_groups)
-    scope = RightsScope.of(
-        namespaces,
-        skip_kinds,
-        files,
-        kyverno_filters,
-        cluster_policies=not no_cluster_policies,
-        waivers_namespace=waivers_namespace,
-    )
+    from scanner.rbac import list_permissions
+
+    options = _read_options(scope)
     cluster = connection.cluster()
-    needs = _needs(cluster, scope)
+    needs = list_permissions(cluster, options, scope.waivers_namespace)
     answered = [(need, cluster.allows(need)) for need in needs.rights]
     missing = [need for need, allowed in answered if not allowed and not need.optional]
-    if output is Form.JSON:
+    if output is OutputForm.JSON:
         _print_json(answered, needs, complete=not missing)
     else:
         _print_table(answered, needs)
         if missing:
-            _print_remedy(program(), scope, connection, cluster)
+            _print_remedy(find_program(), scope, connection, cluster)
     raise typer.Exit(_INCOMPLETE if missing else 0)
 
 
 @application.command()
+@with_flag_groups
 def generate(
-    namespaces: NamespacesOption = None,
-    skip_kinds: SkipKindsOption = None,
-    files: FilesOption = None,
-    no_cluster_policies: NoClusterPoliciesOption = False,
-    kyverno_filters: FiltersOption = None,
-    waivers_namespace: WaiversNamespaceOption = "",
+    *,
+    scope: RightsScope,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the roles.")] = "assay",
     subject: Annotated[
         str,
@@ -97,74 +77,64 @@ def generate(
             show_default=False,
         ),
     ] = "",
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
+    connection: Connection,
 ) -> None:
     """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
     import yaml
 
     from scanner.cli.terminal.stdout import text
-    from scanner.cluster.live.rights import roles
+    from scanner.cluster.live.rights import make_roles
+    from scanner.rbac import list_permissions
 
-    connection = _connection(kubeconfig, context, as_user, as_groups)
-    scope = RightsScope.of(
-        namespaces,
-        skip_kinds,
-        files,
-        kyverno_filters,
-        cluster_policies=not no_cluster_policies,
-        waivers_namespace=waivers_namespace,
-    )
-    cluster = connection.cluster()
-    needs = _needs(cluster, scope)
-    written = yaml.safe_dump_all(roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
+    options = _read_options(scope)
+    needs = list_permissions(connection.cluster(), options, scope.waivers_namespace)
+    written = yaml.safe_dump_all(make_roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
-    _warn(needs)
+    _print_gaps(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
 
 
-def _connection(kubeconfig: str, context: str, as_user: str, as_groups: list[str] | None) -> Connection:
-    return Connection(kubeconfig=kubeconfig, context=context, as_user=as_user, as_groups=tuple(as_groups or ()))
-
-
-def _needs(cluster: LiveCluster, rights: RightsScope) -> Needs:
+def _read_options(rights: RightsScope) -> Options:
+    """The options of the scan. Raises UsageError."""
     from scanner.cli.scanning.inputs import read_policy_files
     from scanner.policies.kyverno.family import KyvernoOptions
     from scanner.policies.language import with_options
-    from scanner.rbac import needs
     from scanner.scan.options import Options
 
-    scope = scope_of(namespaces=[*rights.namespaces], skip_kinds=[*rights.skip_kinds])
-    given = read_policy_files([*rights.files])
-    kyverno = KyvernoOptions(configuration=kyverno_configuration([*rights.kyverno_filters]))
-    options = Options(
-        scope,
-        given.manifests,
-        cluster_policies=rights.cluster_policies,
-        derived_policies=rights.cluster_policies,
-        languages=with_options(kyverno),
-        definitions=given.kinds,
+    scope = make_scope(namespaces=rights.namespaces, skip_kinds=rights.skip_kinds)
+    policy_files = read_policy_files(rights.files)
+    kyverno = KyvernoOptions(
+        configuration=read_kyverno_configuration(rights.kyverno_filters),
+        version=parse_kyverno_version(rights.kyverno_version),
     )
-    return needs(cluster, options, rights.waivers_namespace)
+    return Options(
+        scope,
+        policy_files.manifests,
+        cluster_policies=not rights.no_cluster_policies,
+        derived_policies=not rights.no_cluster_policies,
+        languages=with_options(kyverno),
+        definitions=policy_files.kinds,
+    )
 
 
-def _print_table(answered: list[tuple[Need, bool]], needs: Needs) -> None:
+def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermissions) -> None:
     from scanner.cli.terminal.stdout import sentences, table
 
     table(
         ("ALLOWED", "VERB", "RESOURCE", "WHERE", "NEEDED FOR"),
-        ((_word(need, allowed), need.verb, _resource(need), _where(need), need.why) for need, allowed in answered),
+        (
+            (_describe_answer(need, allowed), need.verb, _name_resource(need), _name_place(need), need.why)
+            for need, allowed in answered
+        ),
     )
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     sentences(
         [
-            f"{_permissions(len(missing))} missing: a scan would be incomplete"
+            f"{_count_permissions(len(missing))} missing: a scan would be incomplete"
             if missing
             else "All required permissions are granted",
-            *_notes(need for need, allowed in answered if not allowed and need.optional),
-            *([_UNKNOWN] if any(missing_right(gap.why) for gap in needs.gaps) else []),
+            *_explain_optional(need for need, allowed in answered if not allowed and need.optional),
+            *([_UNKNOWN] if any(parse_missing_right(gap.why) for gap in needs.gaps) else []),
         ]
     )
 
@@ -177,26 +147,26 @@ def _print_remedy(command: str, scope: RightsScope, connection: Connection, clus
 
     username = cluster.requester().username
     if username not in ("", ANONYMOUS):
-        grant = grant_command(command, scope, connection, username)
+        grant = make_grant_command(command, scope, connection, username)
         purpose = "grant every right that the scan needs, as an administrator of the cluster"
         show([Command(grant, purpose)], Screen())
 
 
-def _permissions(number: int) -> str:
+def _count_permissions(number: int) -> str:
     return f"{number} permission is" if number == 1 else f"{number} permissions are"
 
 
-def _notes(missing: Iterable[Need]) -> Iterator[str]:
+def _explain_optional(missing: Iterable[Permission]) -> Iterator[str]:
     """The effects of missing optional permissions, a sentence for each."""
     resources: dict[tuple[str, str], list[str]] = {}
     for need in missing:
         if need.without:
-            resources.setdefault((need.without, need.verb), []).append(_resource(need))
+            resources.setdefault((need.without, need.verb), []).append(_name_resource(need))
     for (without, verb), names in resources.items():
         yield f"Note: without `{verb}` on {', '.join(dict.fromkeys(names))}, {without}"
 
 
-def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bool) -> None:
+def _print_json(answered: list[tuple[Permission, bool]], needs: RequiredPermissions, *, complete: bool) -> None:
     import orjson
 
     from scanner.cli.terminal.stdout import text
@@ -217,23 +187,23 @@ def _print_json(answered: list[tuple[Need, bool]], needs: Needs, *, complete: bo
     text([orjson.dumps({"complete": complete, "rights": rights, "gaps": gaps}).decode()])
 
 
-def _warn(needs: Needs) -> None:
+def _print_gaps(needs: RequiredPermissions) -> None:
     for gap in needs.gaps:
         typer.echo(f"{gap.where}: {gap.why}", err=True)
 
 
-def _word(need: Need, allowed: bool) -> str:
+def _describe_answer(need: Permission, allowed: bool) -> str:
     return "yes" if allowed else "no (optional)" if need.optional else "NO"
 
 
-def _resource(need: Need) -> str:
+def _name_resource(need: Permission) -> str:
     if need.url:
         return need.url
     resource = f"{need.resource}.{need.group}" if need.group else need.resource
     return f"{resource}/{need.name}" if need.name else resource
 
 
-def _where(need: Need) -> str:
+def _name_place(need: Permission) -> str:
     if need.url:
         return "the API server"
     return f"namespace {need.namespace}" if need.namespace else "all namespaces"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.completion import clusters as cluster_names
-from scanner.cli.flags.database import DbOption, reader_at
-from scanner.cli.terminal.stdout import Form, FormOption, text
+from scanner.cli.flags.completion import complete_clusters as cluster_names
+from scanner.cli.flags.database import DbOption, open_reader_at
+from scanner.cli.terminal.stdout import FormOption, OutputForm, text
 from scanner.config.current import UTC_ZONE
-from scanner.config.values import beginning_of, seconds
-from scanner.config.values import time_zone as zone_of
+from scanner.config.values import parse_beginning, parse_seconds
+from scanner.config.values import parse_time_zone as zone_of
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,74 +94,76 @@ def command(
             show_default=False,
         ),
     ] = None,
-    output: FormOption = Form.TABLE,
+    output: FormOption = OutputForm.TABLE,
     db: DbOption = "",
 ) -> None:
     """List runs of `assay scan` with their states, compare them with a schedule, or print the completeness sheet of a run."""
     if run is not None:
-        with reader_at(db) as store:
-            sheet = _sheet(store, run)
+        with open_reader_at(db) as store:
+            sheet = _make_sheet(store, run)
         _print_sheet(sheet, output)
         return
     zone = zone_of(time_zone or UTC_ZONE)
-    start = beginning_of(since, "--since") if since else None
-    allowed = timedelta(seconds=seconds(tolerance or "10m", "--tolerance") or 0)
-    with reader_at(db) as store:
+    start = parse_beginning(since, "--since") if since else None
+    allowed = timedelta(seconds=parse_seconds(tolerance or "10m", "--tolerance") or 0)
+    with open_reader_at(db) as store:
         if expect:
-            document = _register(store, expect, zone, start, allowed, cluster_name)
+            document = _compare_with_schedule(store, expect, zone, start, allowed, cluster_name)
         else:
-            document = _list(store, start, cluster_name)
+            document = _list_runs(store, start, cluster_name)
     if not document.entries:
         sys.stderr.write("The database has no runs in this period. Run: assay scan\n")
     _print_register(document, output, limit)
 
 
-def _list(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
+def _list_runs(store: SqlReader, since: datetime | None, cluster_name: str) -> RegisterDocument:
     """The runs as recorded."""
-    from scanner.report.runs.document import recorded_runs
+    from scanner.report.runs.document import list_recorded_runs
 
-    return recorded_runs(store.runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name)
+    return list_recorded_runs(
+        store.list_runs(cluster=cluster_name or None, since=since), since, datetime.now(UTC), cluster_name
+    )
 
 
-def _register(
+def _compare_with_schedule(
     store: SqlReader, expect: str, zone: ZoneInfo, since: datetime | None, tolerance: timedelta, cluster_name: str
 ) -> RegisterDocument:
     """The runs beside the times of a schedule. Raises UsageError for runs of several clusters."""
-    from scanner.report.runs.document import Expectation, Period, expected_runs
+    from scanner.report.runs.document import RegisterPeriod, RunExpectation, list_expected_runs
 
-    expectation = Expectation(expect, zone.key, tolerance)
+    expectation = RunExpectation(expect, zone.key, tolerance)
     _ = expectation.times  # an invalid schedule is reported before anything about runs
-    clusters = store.clusters_of_runs()
+    clusters = store.list_clusters_of_runs()
     if not cluster_name and len(clusters) > 1:
         raise UsageError(
             f"--expect needs --cluster-name: the database has runs of {', '.join(clusters)}, and a schedule expects runs of one"
         )
-    runs = store.runs(cluster=cluster_name or None, since=since)
-    period = Period(since, store.first_run(cluster_name or None))
-    return expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
+    runs = store.list_runs(cluster=cluster_name or None, since=since)
+    period = RegisterPeriod(since, store.find_first_run(cluster_name or None))
+    return list_expected_runs(runs, expectation, period, datetime.now(UTC), cluster_name)
 
 
-def _sheet(store: SqlReader, number: int) -> RunSheet:
+def _make_sheet(store: SqlReader, number: int) -> RunSheet:
     """The sheet of a run, with the record of its scan if that has ended."""
     from scanner.report.runs.document import has_ended, sheet_of
 
-    details = store.run(number)
-    record = store.record(details.run.scan) if has_ended(details) else None
+    details = store.find_run(number)
+    record = store.read_scan(details.run.scan) if has_ended(details) else None
     return sheet_of(details, record, store.object_counts(details.run.scan))
 
 
-def _print_register(document: RegisterDocument, output: Form, limit: int | None) -> None:
+def _print_register(document: RegisterDocument, output: OutputForm, limit: int | None) -> None:
     from dataclasses import replace
 
     from scanner.report.runs import json, tables
 
-    if output is Form.JSON:
-        text(json.register_lines(replace(document, shown=limit)))
+    if output is OutputForm.JSON:
+        text(json.register_lines(replace(document, limit=limit)))
     elif document.entries:
-        text(tables.register_lines(replace(document, shown=limit or _SHOWN)))
+        text(tables.register_lines(replace(document, limit=limit or _SHOWN)))
 
 
-def _print_sheet(sheet: RunSheet, output: Form) -> None:
+def _print_sheet(sheet: RunSheet, output: OutputForm) -> None:
     from scanner.report.runs import json, tables
 
-    text(json.sheet_lines(sheet) if output is Form.JSON else tables.sheet_lines(sheet))
+    text(json.sheet_lines(sheet) if output is OutputForm.JSON else tables.sheet_lines(sheet))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from scanner.cli.flags.database import DbOption, reader_at
+from scanner.cli.flags.database import DbOption, open_reader_at
 from scanner.cli.terminal.stdout import table
 
 
@@ -16,9 +16,9 @@ def command(
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Number of scans to list.")] = 20,
 ) -> None:
     """List the stored scans, newest first."""
-    with reader_at(db) as store:
+    with open_reader_at(db) as store:
         scans = store.scans(limit)
-        pruned = store.pruned(scans)
+        pruned = store.find_pruned_scans(scans)
     if not scans:
         sys.stderr.write("The database has no scans. Run: assay scan\n")
         return

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.access import (
-    AssertionAudienceOption,
-    AssertionHeaderOption,
-    AssertionIssuerOption,
-    AssertionKeysOption,
-    OidcClientIdOption,
-    OidcClientSecretFileOption,
-    OidcGroupOption,
-    OidcGroupsClaimOption,
-    OidcIssuerOption,
-    OidcScopeOption,
-    assertion_of,
-    expired,
-    hosts_of,
-    oidc_of,
-    public_url_of,
-    reject_open,
-    reject_unusable_sign_in,
-    session_key_of,
-)
-from scanner.cli.flags.connection import FleetOption
+from scanner.cli.flags.access import AccessFlags, list_expired
 from scanner.cli.flags.database import DbOption
+from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
+from scanner.cli.flags.fleet import FleetOption
 from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.terminal.stderr import LogFormat, LogFormatOption, log, use
-from scanner.config.current import access_tokens, database_address, expectations, settings
+from scanner.config.current import get_database_address, get_expectations, get_settings
 from scanner.errors import AssayError
 
 if TYPE_CHECKING:
     from scanner.web.access.settings import AccessSettings
-    from scanner.web.server.server import Output, ServerSettings
+    from scanner.web.server.server import ServerOutput, ServerSettings
 
 EPILOG: Final = (
     "The configuration lists tokens under `tokens`: see `assay token create`. "
@@ -47,128 +30,80 @@ EPILOG: Final = (
 LISTEN: Final = "127.0.0.1:8080"
 _EXTRA: Final = ("anyio", "authlib", "cachetools", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn")
 """The packages of the extra `serve`."""
-_ACCESS: Final = "Access"
 
 
-ListenOption = Annotated[
-    str,
-    typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 chooses a free one."),
-]
-PublicUrlOption = Annotated[
-    str,
-    typer.Option(
-        "--public-url",
-        metavar="URL",
-        help="Address that browsers use, such as https://assay.example.com. Requests by other names are refused.",
-        show_default=False,
-    ),
-]
-MetricsListenOption = Annotated[
-    str,
-    typer.Option(
-        "--metrics-listen",
-        metavar="HOST:PORT",
-        help="Another address, at which /metrics needs no authentication.",
-        show_default=False,
-    ),
-]
-TlsCertOption = Annotated[
-    Path | None,
-    typer.Option("--tls-cert", metavar="PATH", help="Certificate chain (PEM) for TLS.", show_default=False),
-]
-TlsKeyOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--tls-key",
-        metavar="PATH",
-        help="Private key (PEM) of the certificate, if it is not in its file.",
-        show_default=False,
-    ),
-]
-InsecureNoAuthOption = Annotated[
-    bool,
-    typer.Option(
-        "--insecure-no-auth",
-        help="Listen on any address without authentication: everyone who reaches it reads everything.",
-        rich_help_panel=_ACCESS,
-    ),
-]
-SessionKeyFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--session-key-file",
-        metavar="PATH",
-        help="File with the key that signs sessions, for several processes. Default: a new key, which ends with the process.",
-        rich_help_panel=_ACCESS,
-        show_default=False,
-    ),
-]
-SessionTimeOption = Annotated[
-    str,
-    typer.Option(
-        "--session-time",
-        metavar="DURATION",
-        help="Time after which a user must sign in again.",
-        rich_help_panel=_ACCESS,
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class ListenFlags(FlagGroup):
+    """The addresses of the server, and its certificate."""
+
+    listen: Annotated[
+        str,
+        typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on; port 0 chooses a free one."),
+    ] = LISTEN
+    public_url: Annotated[
+        str,
+        typer.Option(
+            "--public-url",
+            metavar="URL",
+            help="Address that browsers use, such as https://assay.example.com. Requests by other names are refused.",
+            show_default=False,
+        ),
+    ] = ""
+    metrics_listen: Annotated[
+        str,
+        typer.Option(
+            "--metrics-listen",
+            metavar="HOST:PORT",
+            help="Another address, at which /metrics needs no authentication.",
+            show_default=False,
+        ),
+    ] = ""
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="PATH", help="Certificate chain (PEM) for TLS.", show_default=False),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-key",
+            metavar="PATH",
+            help="Private key (PEM) of the certificate, if it is not in its file.",
+            show_default=False,
+        ),
+    ] = None
+
+    def server(self, access: AccessFlags) -> ServerSettings:
+        """The settings of the server. Raises UsageError."""
+        from scanner.web.requests.listen import address_of
+        from scanner.web.server.server import ServerSettings
+
+        place = address_of(self.listen, "--listen")
+        settings = access.settings(self.public_url, place)
+        metrics = address_of(self.metrics_listen, "--metrics-listen") if self.metrics_listen else None
+        return ServerSettings(place, settings, metrics, self.tls_cert, self.tls_key)
 
 
+@with_flag_groups
 def command(
-    listen: ListenOption = LISTEN,
-    public_url: PublicUrlOption = "",
-    metrics_listen: MetricsListenOption = "",
-    tls_cert: TlsCertOption = None,
-    tls_key: TlsKeyOption = None,
+    *,
+    listen: ListenFlags,
     fleet: FleetOption = None,
-    controls: ControlsOption = None,
+    controls: ControlsOption = (),
     db: DbOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
-    *,
-    insecure_no_auth: InsecureNoAuthOption = False,
-    session_key_file: SessionKeyFileOption = None,
-    session_time: SessionTimeOption = "8h",
-    oidc_issuer: OidcIssuerOption = "",
-    oidc_client_id: OidcClientIdOption = "",
-    oidc_client_secret_file: OidcClientSecretFileOption = None,
-    oidc_group: OidcGroupOption = None,
-    oidc_groups_claim: OidcGroupsClaimOption = "groups",
-    oidc_scope: OidcScopeOption = None,
-    assertion_header: AssertionHeaderOption = "",
-    assertion_keys: AssertionKeysOption = "",
-    assertion_issuer: AssertionIssuerOption = "",
-    assertion_audience: AssertionAudienceOption = "",
+    access: AccessFlags,
 ) -> None:
     """Serve the stored scans as pages that can only be read.
 
     Standard output has the access log, a JSON object for each request.
     """
     _reject_missing_packages()
-    from scanner.web.access.settings import AccessSettings
-    from scanner.web.requests.listen import address_of
-    from scanner.web.server.server import Content, ServerSettings, serve
+    from scanner.web.server.server import ServerContent, serve
 
     use(log_format)
-    place = address_of(listen, "--listen")
-    named = public_url_of(public_url)
-    access = AccessSettings(
-        public_url=named,
-        session_key=session_key_of(session_key_file),
-        hosts=hosts_of(named, place),
-        tokens=access_tokens(),
-        oidc=oidc_of(
-            oidc_issuer, oidc_client_id, oidc_client_secret_file, oidc_group or [], oidc_groups_claim, oidc_scope
-        ),
-        assertion=assertion_of(assertion_header, assertion_keys, assertion_issuer, assertion_audience),
-        session_seconds=_session_seconds(session_time),
-    )
-    reject_open(access, place, insecure=insecure_no_auth)
-    reject_unusable_sign_in(access, place)
-    server = ServerSettings(
-        place, access, address_of(metrics_listen, "--metrics-listen") if metrics_listen else None, tls_cert, tls_key
-    )
-    content = Content(database_address(db), settings(controls or ()), expectations(fleet))
-    serve(content, server, _output(server, content.url))
+    server = listen.server(access)
+    content = ServerContent(get_database_address(db), get_settings(controls), get_expectations(fleet))
+    serve(content, server, _make_output(server, content.url))
 
 
 def _reject_missing_packages() -> None:
@@ -183,52 +118,43 @@ def _reject_missing_packages() -> None:
         )
 
 
-def _session_seconds(text: str) -> int:
-    from scanner.config.values import seconds
-    from scanner.errors import UsageError
-
-    time = seconds(text, "--session-time")
-    if time is None or time < 1:
-        raise UsageError(f"--session-time {text}: a session needs an end: write a time such as 8h")
-    return int(time)
-
-
-def _output(server: ServerSettings, db: str) -> Output:
+def _make_output(server: ServerSettings, db: str) -> ServerOutput:
     """Events on stderr, and the access log on standard output."""
     from scanner.store.database.address import address_of
-    from scanner.web.server.server import Output
+    from scanner.web.server.server import ServerOutput
 
     def events(level: str, message: str, fields: Mapping[str, str | int]) -> None:
         shown = "".join(f" ({name} {value})" for name, value in fields.items())
-        log(sys.stderr, f"assay: {message}{'' if log_is_json() else shown}", fields, level=level)
+        log(sys.stderr, f"assay: {message}{'' if is_log_json() else shown}", fields, level=level)
 
     def started(pages: str, metrics: str) -> None:
-        for warning in _warnings(server):
+        for warning in _list_warnings(server):
             log(sys.stderr, f"assay: {warning}", {}, level="warning")
-        shown = address_of(db).shown
-        log(sys.stderr, f"Serving {shown} at {pages}, {_reading(server.access)}", {"address": pages})
+        shown = address_of(db).text
+        log(sys.stderr, f"Serving {shown} at {pages}, {_describe_access(server.access)}", {"address": pages})
         if metrics:
             log(sys.stderr, f"Serving metrics at {metrics}/metrics, without authentication", {"address": metrics})
 
-    return Output(sys.stdout, events, started)
+    return ServerOutput(sys.stdout, events, started)
 
 
-def log_is_json() -> bool:
+def is_log_json() -> bool:
     """Return whether the messages on stderr are JSON objects, which have fields of their own."""
     from scanner.cli.terminal.stderr import JsonLines
 
     return isinstance(sys.stderr, JsonLines)
 
 
-def _reading(access: AccessSettings) -> str:
+def _describe_access(access: AccessSettings) -> str:
     """The readers, in words."""
     methods = list(access.methods())
     return f"with authentication by {', '.join(methods)}" if methods else "without authentication"
 
 
-def _warnings(server: ServerSettings) -> list[str]:
+def _list_warnings(server: ServerSettings) -> list[str]:
     warnings = [
-        f"the token {name} has expired (last valid on {day})" for name, day in expired(server.access.tokens).items()
+        f"the token {name} has expired (last valid on {day})"
+        for name, day in list_expired(server.access.tokens).items()
     ]
     if not server.access.authenticates and not server.listen.is_loopback:
         warnings.append(

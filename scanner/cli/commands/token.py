@@ -34,8 +34,8 @@ def create(
     from scanner.cli.terminal.stdout import standard_output
 
     _reject_wrong(name)
-    day = _day(expires)
-    token, digest = _made()
+    day = _read_day(expires)
+    token, digest = _make_token()
     with standard_output() as out:
         out.write(f"{token}\n")
     entry = {"name": name, "sha256": digest, **({"expires": day.isoformat()} if day else {})}
@@ -55,7 +55,7 @@ def _reject_wrong(name: str) -> None:
         raise UsageError(f"NAME {name}: use at most 64 letters, digits, dots, dashes and underscores")
 
 
-def _day(text: str) -> date | None:
+def _read_day(text: str) -> date | None:
     """The day of a flag; None without it. Raises UsageError."""
     from datetime import date
 
@@ -65,7 +65,7 @@ def _day(text: str) -> date | None:
         raise UsageError(f"--expires {text}: write a date such as 2027-03-31") from error
 
 
-def _made() -> tuple[str, str]:
+def _make_token() -> tuple[str, str]:
     """A new token and its digest."""
     from scanner.web.access.tokens import digest_of, new_token
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from scanner.cli.flags.completion import clusters, policies
-from scanner.cli.flags.database import DbOption, reader_at
+from scanner.cli.flags.completion import complete_clusters, complete_policies
+from scanner.cli.flags.database import DbOption, open_reader_at
 from scanner.cli.flags.stored_scan import name_chosen_cluster
 from scanner.cli.terminal.stdout import standard_output, table, text, visible
 from scanner.errors import UsageError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scanner.posture.history.daily import Day, TimeToFix
     from scanner.store import SqlReader
-    from scanner.store.read.trends import Trend, TrendOfDays, TrendOfPolicies
+    from scanner.store.read.trends import StoredTrend, TrendOfDays, TrendOfPolicies
 
     Show: TypeAlias = Callable[[], None]
 
@@ -75,7 +75,7 @@ class TrendForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class TrendPeriod:
     """The days of a trend, both included."""
 
     first: date
@@ -94,7 +94,7 @@ def command(
             metavar="NAME",
             help="Policy, or a pattern such as 'require-*'.",
             show_default=False,
-            autocompletion=policies,
+            autocompletion=complete_policies,
         ),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, metavar="N", help="Number of days, today included.")] = 90,
@@ -110,7 +110,7 @@ def command(
             metavar="NAME",
             help="Name, UID or path of the cluster. Default: the cluster of the newest scan.",
             show_default=False,
-            autocompletion=clusters,
+            autocompletion=complete_clusters,
         ),
     ] = "",
 ) -> None:
@@ -118,13 +118,13 @@ def command(
     from datetime import UTC, datetime
 
     today = datetime.now(UTC).date()
-    period = Period(today - timedelta(days=days - 1), today)
-    with reader_at(db) as store:
+    period = TrendPeriod(today - timedelta(days=days - 1), today)
+    with open_reader_at(db) as store:
         cluster = store.cluster(cluster_name or None)
         if not cluster_name:
             name_chosen_cluster(store, cluster.name)
         every = store.times_to_fix(cluster.id, period.first, period.last)
-        fixed = [each for each in every if _chosen(policy, each.policy)]
+        fixed = [each for each in every if _matches(policy, each.policy)]
         if policy and not fixed:
             _reject_unknown(store, cluster.id, policy, period)
         if output is TrendForm.TABLE and fixes:
@@ -133,21 +133,21 @@ def command(
         if output is TrendForm.TABLE:
             _print_table(store, cluster.id, policy, fixed, period)
             return
-        chosen = partial(_chosen, policy) if policy else None
+        chosen = partial(_matches, policy) if policy else None
         with nullcontext() if fixes else store.trend(cluster.id, period.first, chosen, until=period.last) as recorded:
             print_form = _print_json if output is TrendForm.JSON else _print_csv
             print_form(cluster.name, period, recorded, fixed)
 
 
-def _reject_unknown(store: SqlReader, cluster: int, policy: str, period: Period) -> None:
+def _reject_unknown(store: SqlReader, cluster: int, policy: str, period: TrendPeriod) -> None:
     """Raise UsageError for a policy without a daily tally, unless no day has any."""
-    recorded = store.trend_of_days(cluster, period.first, partial(_chosen, policy), until=period.last)
+    recorded = store.trend_of_days(cluster, period.first, partial(_matches, policy), until=period.last)
     if recorded.days and not recorded.outcomes:
         raise UsageError(f"No daily tally is of a policy {policy!r}. `assay trend` lists the policies.")
 
 
-def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[TimeToFix], period: Period) -> None:
-    recorded, shown = _tables(store, cluster, policy, period)
+def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[TimeToFix], period: TrendPeriod) -> None:
+    recorded, shown = _read_tables(store, cluster, policy, period)
     if not recorded:
         sys.stderr.write(f"No complete scan of the whole cluster since {period.first}. Run: assay scan\n")
     elif shown is not None:
@@ -158,14 +158,14 @@ def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[Ti
 
 
 @cache
-def _failing() -> frozenset[str]:
+def _list_failing_outcomes() -> frozenset[str]:
     from scanner.model.scans.scan import OutcomeName
 
     return frozenset((OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.WOULD_CHANGE.value))
 
 
 @cache
-def _columns() -> Mapping[str, str]:
+def _list_columns() -> Mapping[str, str]:
     """The columns of the table by the outcomes that they count."""
     from scanner.model.scans.scan import OutcomeName
 
@@ -178,63 +178,71 @@ def _columns() -> Mapping[str, str]:
     }
 
 
-def _tables(store: SqlReader, cluster: int, policy: str, period: Period) -> tuple[Sequence[Day], Show | None]:
+def _read_tables(store: SqlReader, cluster: int, policy: str, period: TrendPeriod) -> tuple[Sequence[Day], Show | None]:
     """The recorded days, and the table of all policies, or of the days of some; None if no tally is of these."""
     if not policy:
-        by_policy = store.trend_of_policies(cluster, period.first, _failing(), until=period.last)
+        by_policy = store.trend_of_policies(cluster, period.first, _list_failing_outcomes(), until=period.last)
         return by_policy.days, partial(_print_policies, by_policy, period)
-    by_day = store.trend_of_days(cluster, period.first, partial(_chosen, policy), until=period.last)
+    by_day = store.trend_of_days(cluster, period.first, partial(_matches, policy), until=period.last)
     return by_day.days, partial(_print_days, by_day, period) if by_day.outcomes else None
 
 
-def _chosen(pattern: str, policy: str) -> bool:
+def _matches(pattern: str, policy: str) -> bool:
     return not pattern or fnmatchcase(policy, pattern)
 
 
-def _print_fixes(fixed: Sequence[TimeToFix], period: Period) -> None:
+def _print_fixes(fixed: Sequence[TimeToFix], period: TrendPeriod) -> None:
     """A row for each policy with fixed problems."""
     if not fixed:
         sys.stderr.write(f"No scan saw a problem fixed since {period.first}.\n")
         return
     text([f"Time to fix of the problems fixed since {period.first}:", ""])
-    rows = ((_short(each.policy), f"{each.problems:,}", _time(each.median), _time(each.p90)) for each in fixed)
+    rows = (
+        (_shorten(each.policy), f"{each.problems:,}", _format_time(each.median), _format_time(each.p90))
+        for each in fixed
+    )
     table(("POLICY", "FIXED", "MEDIAN", "90 %"), rows)
 
 
-def _time(took: timedelta) -> str:
+def _format_time(took: timedelta) -> str:
     """A time in days, or in hours if it is shorter than two days."""
     seconds = took.total_seconds()
     return f"{seconds / _HOUR:.0f} h" if took < timedelta(days=2) else f"{seconds / (24 * _HOUR):.0f} d"
 
 
-def _print_policies(trend: TrendOfPolicies, period: Period) -> None:
+def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     """A row for each policy: the failing outcomes of the days, of the first and of the last day."""
     recorded = trend.days
     first, last = recorded[0].day, recorded[-1].day
     scanned, asked = len(recorded), len(list(period))
     text([f"Failing outcomes by policy, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
     rows = (
-        (_short(name), _line(counts, period), _number(counts.get(first)), _number(counts.get(last)))
+        (
+            _shorten(name),
+            _draw_line(counts, period),
+            _format_number(counts.get(first)),
+            _format_number(counts.get(last)),
+        )
         for name, counts in trend.failing.items()
     )
-    table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _marked(recorded, period)))
+    table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _mark_changes(recorded, period)))
     if any(day.rules_changed for day in recorded):
-        text(["", *_rules(recorded)])
+        text(["", *_list_changed_rules(recorded)])
     new, resolved = sum(day.new for day in recorded), sum(day.resolved for day in recorded)
     text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
 
-def _print_days(trend: TrendOfDays, period: Period) -> None:
+def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
     """A row for each day: the outcomes of the chosen policies."""
     recorded = trend.days
     outcomes = {day.day: trend.outcomes.get(day.day, {}) for day in recorded}
-    counted = {day: _by_column(counts) for day, counts in outcomes.items()}
+    counted = {day: _count_by_column(counts) for day, counts in outcomes.items()}
     failing = {
-        day: sum(count for (outcome, _), count in counts.items() if outcome in _failing())
+        day: sum(count for (outcome, _), count in counts.items() if outcome in _list_failing_outcomes())
         for day, counts in outcomes.items()
     }
-    text([f"Failing outcomes: {_line(failing, period)}", ""])
-    columns = (*dict.fromkeys(_columns().values()), _DEPENDS, _OTHER)
+    text([f"Failing outcomes: {_draw_line(failing, period)}", ""])
+    columns = (*dict.fromkeys(_list_columns().values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]
     changed = {day.day: _CHANGED for day in recorded if day.rules_changed}
     rules = ("RULES",) if changed else ()
@@ -244,20 +252,20 @@ def _print_days(trend: TrendOfDays, period: Period) -> None:
     )
     table(("DAY", *shown, *rules), rows)
     if rules:
-        text(["", *_rules(recorded)])
+        text(["", *_list_changed_rules(recorded)])
     if _DEPENDS in shown:
         text(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
 
 
-def _marked(recorded: Iterable[Day], period: Period) -> Iterator[tuple[str, ...]]:
+def _mark_changes(recorded: Iterable[Day], period: TrendPeriod) -> Iterator[tuple[str, ...]]:
     """A row that marks the days whose rules differ from those of the day before; none if there is no such day."""
     changed = {day.day for day in recorded if day.rules_changed}
     if changed:
-        marks = "".join(_MARK if changed.intersection(group) else " " for group in _groups(period))
+        marks = "".join(_MARK if changed.intersection(group) else " " for group in _group_days(period))
         yield _RULES, marks, "", ""
 
 
-def _rules(recorded: Iterable[Day]) -> list[str]:
+def _list_changed_rules(recorded: Iterable[Day]) -> list[str]:
     """The parts of the rules that changed on any day, as lines of at most 80 columns."""
     import textwrap
 
@@ -269,33 +277,33 @@ def _rules(recorded: Iterable[Day]) -> list[str]:
     return textwrap.wrap(f"The rules changed on the marked days, compared with the day before: {parts}.", 80)
 
 
-def _by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
+def _count_by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for (outcome, requester), count in outcomes.items():
-        depends = requester and outcome not in _failing()
-        counts[_DEPENDS if depends else _columns().get(outcome, _OTHER)] += count
+        depends = requester and outcome not in _list_failing_outcomes()
+        counts[_DEPENDS if depends else _list_columns().get(outcome, _OTHER)] += count
     return counts
 
 
-def _line(counts: Mapping[date, int], period: Period) -> str:
+def _draw_line(counts: Mapping[date, int], period: TrendPeriod) -> str:
     """The counts of the days as characters of different heights; a day without a scan is a space."""
-    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in _groups(period)]
+    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in _group_days(period)]
     highest = max((value for value in values if value is not None), default=0)
-    levels = _levels()
+    levels = _find_levels()
     return "".join(
         " " if value is None else levels[-(-value * (len(levels) - 1) // highest) if highest else 0] for value in values
     )
 
 
 @cache
-def _groups(period: Period) -> Sequence[Sequence[date]]:
+def _group_days(period: TrendPeriod) -> Sequence[Sequence[date]]:
     """The days of each character of a line; every policy has the same."""
     days = list(period)
     size = -(-len(days) // _WIDTH)
     return [days[start : start + size] for start in range(0, len(days), size)]
 
 
-def _levels() -> str:
+def _find_levels() -> str:
     try:
         _LEVELS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -303,16 +311,16 @@ def _levels() -> str:
     return _LEVELS
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     name = visible(name)
     return name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
 
 
-def _number(count: int | None) -> str:
+def _format_number(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_json(cluster: str, period: TrendPeriod, recorded: StoredTrend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
@@ -338,7 +346,7 @@ def _print_json(cluster: str, period: Period, recorded: Trend | None, fixed: Ite
         out.write("\n]}\n")
 
 
-def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iterable[TimeToFix]) -> None:
+def _print_csv(cluster: str, period: TrendPeriod, recorded: StoredTrend | None, fixed: Iterable[TimeToFix]) -> None:
     """Print one table: daily tallies, or times to fix alone."""
     if recorded is None:
         _print_fixes_csv(cluster, period, fixed)
@@ -346,23 +354,23 @@ def _print_csv(cluster: str, period: Period, recorded: Trend | None, fixed: Iter
         _print_tallies_csv(cluster, recorded)
 
 
-def _print_tallies_csv(cluster: str, recorded: Trend) -> None:
+def _print_tallies_csv(cluster: str, recorded: StoredTrend) -> None:
     from scanner.report.formats import csv
 
     keys = [csv.line((*map(visible, key[:-1]), str(key.requester).lower())) for key in recorded.keys]
     with standard_output() as out:
         csv.write(out, _CSV, ())
         for day, tallies in zip(recorded.days, recorded.tallies, strict=True):
-            begin, end = csv.line((day.day.isoformat(), visible(cluster))), _changed(day)
+            begin, end = csv.line((day.day.isoformat(), visible(cluster))), _describe_change(day)
             out.write("".join([f"{begin},{keys[place]},{count},{end}\n" for place, count in tallies]))
 
 
-def _changed(day: Day) -> str:
+def _describe_change(day: Day) -> str:
     """Return whether the rules changed since the day before; empty if that is not known."""
     return "" if day.rules_changed is None else str(bool(day.rules_changed)).lower()
 
 
-def _print_fixes_csv(cluster: str, period: Period, fixed: Iterable[TimeToFix]) -> None:
+def _print_fixes_csv(cluster: str, period: TrendPeriod, fixed: Iterable[TimeToFix]) -> None:
     from scanner.report.formats import csv
     from scanner.report.runs.trend import seconds
 

@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.connection import (
-    AsGroupsOption,
-    AsOption,
-    Connection,
-    ContextOption,
-    KubeconfigOption,
-    RequestTimeoutOption,
-)
-from scanner.cli.flags.scope import KindsOption, NamespacesOption, SkipKindsOption, scope_of
-from scanner.cli.flags.simulated_request import Operation
+from scanner.cli.flags.connection import Connection, RequestLimits, RequestTimeoutOption
+from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.scope import KindsOption, NamespacesOption, SkipKindsOption, make_scope
+from scanner.cli.flags.simulated_request import SimulatedOperation
 from scanner.cli.terminal.progress import Progress
-from scanner.cli.terminal.stdout import Form, FormOption, QuietOption
+from scanner.cli.terminal.stdout import FormOption, OutputForm, QuietOption
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
@@ -36,37 +30,34 @@ _DIFFERENT = 1
 _INCOMPLETE = 3
 
 
+@with_flag_groups
 def command(
     sample: Annotated[
         int, typer.Option("--sample", min=1, max=100_000, metavar="N", help="Number of objects to write.")
     ] = 100,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the sample.")] = 0,
     operation: Annotated[
-        Operation, typer.Option("--operation", help="Writes to replay. auto: both a CREATE and an UPDATE.")
-    ] = Operation.AUTO,
-    namespaces: NamespacesOption = None,
-    kinds: KindsOption = None,
-    skip_kinds: SkipKindsOption = None,
-    kubeconfig: KubeconfigOption = "",
-    context: ContextOption = "",
-    as_user: AsOption = "",
-    as_groups: AsGroupsOption = None,
+        SimulatedOperation, typer.Option("--operation", help="Writes to replay. auto: both a CREATE and an UPDATE.")
+    ] = SimulatedOperation.AUTO,
+    namespaces: NamespacesOption = (),
+    kinds: KindsOption = (),
+    skip_kinds: SkipKindsOption = (),
+    *,
+    connection: Connection,
     request_timeout: RequestTimeoutOption = "60s",
-    output: FormOption = Form.TABLE,
+    output: FormOption = OutputForm.TABLE,
     quiet: QuietOption = False,
 ) -> None:
     """Replay a sample of objects as dry-run writes, and compare the API server's verdicts with Assay's."""
-    scope = scope_of(operation=operation.value, namespaces=namespaces, kinds=kinds, skip_kinds=skip_kinds)
-    connection = Connection(
-        kubeconfig, context, as_user, tuple(as_groups or ()), request_timeout, "0", concurrency=0, qps=0, burst=0
-    )
+    scope = make_scope(operation=operation.value, namespaces=namespaces, kinds=kinds, skip_kinds=skip_kinds)
+    limits = RequestLimits(request_timeout, kind_timeout="0", concurrency=0, qps=0, burst=0)
     with Progress(quiet=quiet) as progress:
-        parity = _verified(connection.cluster(), scope, sample, seed, progress)
+        parity = _verify(connection.cluster(limits), scope, sample, seed, progress)
     _print_parity(parity, output)
-    raise typer.Exit(_code(parity))
+    raise typer.Exit(_find_exit_code(parity))
 
 
-def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
+def _verify(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progress: Progress) -> Parity:
     from scanner.parity import verify
     from scanner.scan.options import Options
     from scanner.scan.prepare import prepare
@@ -78,18 +69,18 @@ def _verified(cluster: LiveCluster, scope: Scope, sample: int, seed: int, progre
     return verify(prepared, cluster.dry_runs(), sample=sample, seed=seed)
 
 
-def _print_parity(parity: Parity, output: Form) -> None:
+def _print_parity(parity: Parity, output: OutputForm) -> None:
     from scanner.cli.terminal.stdout import standard_output, text
     from scanner.report.formats.parity import json_of, lines_of
 
-    if output is Form.TABLE:
+    if output is OutputForm.TABLE:
         text(lines_of(parity))
         return
     with standard_output() as out:
         out.write(json.dumps(json_of(parity), indent=1) + "\n")
 
 
-def _code(parity: Parity) -> int:
+def _find_exit_code(parity: Parity) -> int:
     if not parity.complete:
         return _INCOMPLETE
     return _DIFFERENT if parity.differences else 0

@@ -8,49 +8,49 @@ from typing import TYPE_CHECKING
 import typer
 
 from scanner import __version__
-from scanner.cli.terminal.stdout import Form, FormOption, standard_output
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output
 
 if TYPE_CHECKING:
     from scanner.model.json import JsonObject
 
 
-def command(output: FormOption = Form.TABLE) -> None:
+def command(output: FormOption = OutputForm.TABLE) -> None:
     """Print the version; as JSON, with the build, the schema of the database, Kubernetes' release and the dependencies."""
     with standard_output() as out:
-        if output is Form.JSON:
+        if output is OutputForm.JSON:
             import json
 
-            out.write(json.dumps(_document(), indent=2) + "\n")
+            out.write(json.dumps(_make_document(), indent=2) + "\n")
         else:
             out.write(f"assay {__version__}\n")
 
 
-def flag(show: bool) -> None:
+def print_version(show: bool) -> None:
     """`assay --version`."""
     if show:
         command()
         raise typer.Exit
 
 
-def _document() -> JsonObject:
+def _make_document() -> JsonObject:
     """The version, and what it was built from and runs on. The commit and the time of the build are null outside a release."""
     import platform
 
-    from scanner.model.release import NEWEST, shown
+    from scanner.model.release import NEWEST, format_minor
     from scanner.store.rows.tables import HEAD
 
     return {
         "version": __version__,
-        **_build(),
+        **_read_build(),
         "schema": HEAD,
-        "kubernetes": shown(NEWEST),
+        "kubernetes": format_minor(NEWEST),
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
-        "dependencies": dict(_dependencies()),
+        "dependencies": dict(_list_dependencies()),
     }
 
 
-def _build() -> JsonObject:
+def _read_build() -> JsonObject:
     """The file that a release puts beside this package: see RELEASING.md."""
     import json
     from importlib import resources
@@ -62,7 +62,7 @@ def _build() -> JsonObject:
     return {"commit": build.get("commit"), "built": build.get("built")}
 
 
-def _dependencies() -> Iterator[tuple[str, str]]:
+def _list_dependencies() -> Iterator[tuple[str, str]]:
     """The installed versions of the packages that this one names, also for its extras."""
     import re
     from importlib.metadata import PackageNotFoundError, requires, version

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from scanner.cli.flags.completion import ids as finding_ids
-from scanner.cli.flags.completion import policies as policy_names
-from scanner.cli.flags.database import ClusterNameOption, DbOption, reader_at
+from scanner.cli.flags.completion import complete_ids as finding_ids
+from scanner.cli.flags.completion import complete_policies as policy_names
+from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_at
 from scanner.cli.flags.screen import is_typed
-from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, reject_unknown_names, stored_scan
+from scanner.cli.flags.stored_scan import LAST, AtOption, ScanOption, find_stored_scan, reject_unknown_names
 from scanner.cli.flags.waivers import Posture, WaiversOption
-from scanner.cli.terminal.stdout import Form, FormOption, standard_output
-from scanner.config.current import settings
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output
+from scanner.config.current import get_settings
 from scanner.errors import NoScans, UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def check(
     ] = None,
     scan: ScanOption = LAST,
     at: AtOption = "",
-    output: FormOption = Form.TABLE,
+    output: FormOption = OutputForm.TABLE,
     db: DbOption = "",
     cluster_name: ClusterNameOption = "",
 ) -> None:
@@ -73,13 +73,13 @@ def check(
     Without a database, the files of PATH are checked alone: last days, approvers, width and duration.
     """
     needs_scan = any(is_typed(arguments, parameter) for parameter in ("db", "scan", "cluster_name"))
-    checked = _checked(Posture(settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
+    checked = _check_waivers(Posture(get_settings(), path, at=at), db, scan, cluster_name, needs_scan=needs_scan)
     _reject_none(checked.section)
-    if output is Form.JSON:
+    if output is OutputForm.JSON:
         _print_json(checked)
     else:
         _print_table(checked)
-    raise typer.Exit(_FAILED if _failing(checked.section) else 0)
+    raise typer.Exit(_FAILED if _fails(checked.section) else 0)
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
@@ -95,8 +95,8 @@ def explain(
     """Print which waiver applies to a finding, and which nearly does and on which field it fails."""
     from scanner.cli.terminal.stdout import sentences
 
-    with reader_at(db) as store:
-        sentences(_explained(store, store.finding(finding), Posture(settings(), waivers, at=at)))
+    with open_reader_at(db) as store:
+        sentences(_explain_waivers(store, store.find_finding(finding), Posture(get_settings(), waivers, at=at)))
 
 
 @application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
@@ -132,22 +132,22 @@ def propose(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Print a file of waivers to edit: one for each open problem that no waiver covers, such as the baseline of a cluster."""
-    last = _day(until)
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name)
+    last = _read_day(until)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name)
         reject_unknown_names(record, policies=policies or (), namespaces=namespaces or ())
-        triage = Posture(settings(), waivers).triage(store, record)
+        triage = Posture(get_settings(), waivers).triage(store, record)
         number = 0
         with standard_output() as out:
             out.write(_HEAD)
-            for problem in _open_problems(record, triage):
+            for problem in _list_open_problems(record, triage):
                 top = problem.workload
                 if (
                     _is_owner(owners, triage.owner(problem))
                     and _matches(policies, problem.policy)
                     and _matches(namespaces, top.namespace)
                 ):
-                    out.write(_proposal(problem, record, triage.waiving.named, last))
+                    out.write(_propose_waiver(problem, record, triage.waiving.checks, last))
                     number += 1
     sys.stderr.write(f"assay: {number:,} {'waiver' if number == 1 else 'waivers'} to edit\n")
 
@@ -158,7 +158,7 @@ _HEAD: Final = (
 )
 
 
-class _Checked(NamedTuple):
+class _CheckedWaivers(NamedTuple):
     """The waivers with the scan whose findings they were compared with, or without one and the reason."""
 
     section: WaiversSection
@@ -166,42 +166,42 @@ class _Checked(NamedTuple):
     why: str = ""
 
 
-def _checked(posture: Posture, db: str, scan: str, cluster_name: str, *, needs_scan: bool) -> _Checked:
+def _check_waivers(posture: Posture, db: str, scan: str, cluster_name: str, *, needs_scan: bool) -> _CheckedWaivers:
     """The waivers on a day with the findings of a scan; without a scan, those of the files. Raises NoScans."""
     try:
-        return _with_scan(posture, db, scan, cluster_name)
+        return _check_with_scan(posture, db, scan, cluster_name)
     except NoScans as error:
         if posture.path is None:
             raise NoScans(f"{error} Or name a file or folder of waivers, which needs no database.") from error
         if needs_scan:
             raise
-        return _of_files(posture, posture.path, str(error))
+        return _check_files(posture, posture.path, str(error))
 
 
-def _with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _Checked:
+def _check_with_scan(posture: Posture, db: str, scan: str, cluster_name: str) -> _CheckedWaivers:
     """The waivers on a day with the findings of a scan. Raises NoScans."""
     from dataclasses import replace
 
     from scanner.posture.triage import Triage
     from scanner.report.document.waivers import waivers_of
 
-    with reader_at(db) as store:
-        record = stored_scan(store, scan, cluster_name, posture.at)
+    with open_reader_at(db) as store:
+        record = find_stored_scan(store, scan, cluster_name, posture.at)
         if posture.path is None and not posture.at:
-            posture = replace(posture, given=store.waivers_at(record.scan.id, datetime.now(UTC)))
-        return _Checked(waivers_of(Triage(posture.of(store, record), record, _day_of(posture))), record.scan)
+            posture = replace(posture, given=store.find_waivers_at(record.scan.id, datetime.now(UTC)))
+        return _CheckedWaivers(waivers_of(Triage(posture.of(store, record), record, _find_day(posture))), record.scan)
 
 
-def _of_files(posture: Posture, path: Path, why: str) -> _Checked:
+def _check_files(posture: Posture, path: Path, why: str) -> _CheckedWaivers:
     """The waivers of files on a day."""
     from scanner.documents.waivers import read_waivers
     from scanner.report.document.waivers import waivers_of_files
 
     waivers = read_waivers(path, None)
-    return _Checked(waivers_of_files(waivers, _day_of(posture), posture.settings.waiver_rules), why=why)
+    return _CheckedWaivers(waivers_of_files(waivers, _find_day(posture), posture.settings.waiver_rules), why=why)
 
 
-def _day_of(posture: Posture) -> date:
+def _find_day(posture: Posture) -> date:
     return posture.day or datetime.now(UTC).date()
 
 
@@ -211,14 +211,14 @@ def _reject_none(section: WaiversSection) -> None:
         raise UsageError("no scan of this cluster read waivers: name a file or folder, or scan with --waivers")
 
 
-def _failing(section: WaiversSection) -> bool:
+def _fails(section: WaiversSection) -> bool:
     from scanner.posture.waivers.waivers import WaiverState
 
     fine = {WaiverState.ACTIVE, WaiverState.EXPIRING, WaiverState.NOT_YET_ACTIVE}
     return bool(section.faults) or any(line.state not in fine for line in section.lines)
 
 
-def _print_json(checked: _Checked) -> None:
+def _print_json(checked: _CheckedWaivers) -> None:
     from scanner.report.document.waivers import section_json
     from scanner.report.text.json_text import dump
 
@@ -227,7 +227,7 @@ def _print_json(checked: _Checked) -> None:
         out.write(dump(scan | section_json(checked.section)).decode() + "\n")
 
 
-def _print_table(checked: _Checked) -> None:
+def _print_table(checked: _CheckedWaivers) -> None:
     from scanner.cli.terminal.stdout import sentences, table
     from scanner.report.document.waivers import STATE_WORDS
     from scanner.report.text.numbers import plural
@@ -264,17 +264,17 @@ def _print_table(checked: _Checked) -> None:
     )
 
 
-def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
-    from scanner.posture.waivers.near_waivers import Report, misses, nearest_waivers
+def _explain_waivers(store: SqlReader, explained: ExplainedFinding, posture: Posture) -> Iterator[str]:
+    from scanner.posture.waivers.near_waivers import Report, find_nearest_waivers, list_misses
     from scanner.posture.waivers.waivers import subject_of
     from scanner.report.text.names import object_name
 
     stored, scan = explained.stored, explained.scan
-    record = store.record(scan.id)
+    record = store.read_scan(scan.id)
     triage = posture.triage(store, record)
     finding = stored.finding
     subject = subject_of(stored, record.check_ids.get((finding.policy_key, finding.check), ""))
-    given = triage.waiving.given
+    given = triage.waiving.waivers
     yield f"Finding {stored.id}: policy {finding.policy}, {finding.kind} {object_name(finding)}, {stored.status}"
     yield f"Check {subject.check_id or '(without an id)'}, workload {subject.workload_kind}/{subject.workload_name}"
     if given is None:
@@ -287,33 +287,33 @@ def _explained(store: SqlReader, explained: ExplainedFinding, posture: Posture) 
         others = [
             waiver.name
             for waiver in given.waivers
-            if waiver.name != applied.name and not any(misses(waiver, subject, report))
+            if waiver.name != applied.name and not any(list_misses(waiver, subject, report))
         ]
         yield from (f"Waiver {name} applies, too." for name in others)
         return
     yield f"No waiver applies on {triage.day}."
-    near = nearest_waivers(given.waivers, subject, report)
-    yield from (_near(each) for each in near[:_MOST_NEAR])
+    near = find_nearest_waivers(given.waivers, subject, report)
+    yield from (_describe_near(each) for each in near[:_MOST_NEAR])
     if len(near) > _MOST_NEAR:
         yield f"{len(near) - _MOST_NEAR} more waivers fail on as few fields."
 
 
-def _near(near: NearWaiver) -> str:
+def _describe_near(near: NearWaiver) -> str:
     fields = "; ".join(f"{miss.field}: the waiver needs {miss.wanted}, not {miss.given}" for miss in near.misses)
     return f"Waiver {near.waiver.name} nearly applies, but fails on {fields}."
 
 
-def _open_problems(record: StoredScan, triage: Triage) -> Iterator[Problem]:
+def _list_open_problems(record: StoredScan, triage: Triage) -> Iterator[Problem]:
     """The problems without a waiver that gates would count."""
     from scanner.posture.problem_rows import problems
 
-    failing = (each for each in record.by_problem() if not each.stored.finding.excepted_by)
+    failing = (each for each in record.findings_by_problem() if not each.stored.finding.excepted_by)
     for problem in problems(failing, triage.waiver):
         if problem.status != "resolved" and problem.waiver is None:
             yield problem
 
 
-def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: str) -> str:
+def _propose_waiver(problem: Problem, record: StoredScan, named: NamedChecks, until: str) -> str:
     """A waiver of one problem, as YAML with the values that a person must give in angle brackets."""
     import yaml
 
@@ -332,7 +332,7 @@ def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: s
         "spec": {
             "policy": problem.policy,
             **({"check": check} if check else {}),
-            **_digest_of(named.of(problem.policy, check)),
+            **_find_digests(named.find(problem.policy, check)),
             **place,
             "workload": f"{top.kind}/{top.name}",
             "reason": "<why the problem is acceptable until then>",
@@ -347,7 +347,7 @@ def _proposal(problem: Problem, record: StoredScan, named: NamedChecks, until: s
     return f"---\n{visible(comment)}\n{written}"
 
 
-def _digest_of(checks: Sequence[tuple[Policy, CheckPlace]]) -> dict[str, str]:
+def _find_digests(checks: Sequence[tuple[Policy, CheckPlace]]) -> dict[str, str]:
     """The digest of the question that checks ask, unless they ask several."""
     from scanner.posture.waivers.waived_checks import question_of
 
@@ -355,7 +355,7 @@ def _digest_of(checks: Sequence[tuple[Policy, CheckPlace]]) -> dict[str, str]:
     return {"checkDigest": questions.pop()} if len(questions) == 1 else {}
 
 
-def _day(text: str) -> str:
+def _read_day(text: str) -> str:
     """The last day of proposed waivers, or a placeholder. Raises UsageError."""
     if not text:
         return "<YYYY-MM-DD>"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from scanner.config.current import database_address
+from scanner.config.current import get_database_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,55 +18,55 @@ _LARGEST: Final = 4_000_000
 """The size in bytes of the largest kubeconfig that is read while a shell waits."""
 
 
-def scans(context: typer.Context, incomplete: str) -> list[str]:
+def complete_scans(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of scans, the newest first, and `last`."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: ["last", *names(_database(context), Names.SCANS)])
+    return _choose_matching(incomplete, lambda: ["last", *list_names(_find_database(context), NameQuery.SCANS)])
 
 
-def clusters(context: typer.Context, incomplete: str) -> list[str]:
+def complete_clusters(context: typer.Context, incomplete: str) -> list[str]:
     """The names of the clusters of scans."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: names(_database(context), Names.CLUSTERS))
+    return _choose_matching(incomplete, lambda: list_names(_find_database(context), NameQuery.CLUSTERS))
 
 
-def policies(context: typer.Context, incomplete: str) -> list[str]:
+def complete_policies(context: typer.Context, incomplete: str) -> list[str]:
     """The names of policies."""
-    from scanner.store.completion import Names, names
+    from scanner.store.completion import NameQuery, list_names
 
-    return _matching(incomplete, lambda: names(_database(context), Names.POLICIES))
+    return _choose_matching(incomplete, lambda: list_names(_find_database(context), NameQuery.POLICIES))
 
 
-def ids(context: typer.Context, incomplete: str) -> list[str]:
+def complete_ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of problems and findings that begin with what is typed; none before the first character."""
-    from scanner.store.completion import ids as stored
+    from scanner.store.completion import list_ids as stored
 
-    return _matching(incomplete, lambda: stored(_database(context), incomplete) if incomplete else ())
+    return _choose_matching(incomplete, lambda: stored(_find_database(context), incomplete) if incomplete else ())
 
 
-def subjects(context: typer.Context, incomplete: str) -> list[str]:
+def complete_subjects(context: typer.Context, incomplete: str) -> list[str]:
     """The subjects that a user can explain: policies, problems, findings, and objects after the slash."""
-    from scanner.store.completion import objects
+    from scanner.store.completion import list_objects
 
-    named = _matching(incomplete, lambda: objects(_database(context), incomplete))
-    return [*policies(context, incomplete), *ids(context, incomplete), *named]
+    named = _choose_matching(incomplete, lambda: list_objects(_find_database(context), incomplete))
+    return [*complete_policies(context, incomplete), *complete_ids(context, incomplete), *named]
 
 
-def contexts(context: typer.Context, incomplete: str) -> list[str]:
+def complete_contexts(context: typer.Context, incomplete: str) -> list[str]:
     """The contexts of the kubeconfig that the command will read."""
     named = str(context.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or _KUBECONFIG)
-    return _matching(incomplete, lambda: _contexts(named.split(os.pathsep)))
+    return _choose_matching(incomplete, lambda: _list_contexts(named.split(os.pathsep)))
 
 
-def _contexts(paths: Iterable[str]) -> list[str]:
+def _list_contexts(paths: Iterable[str]) -> list[str]:
     from pathlib import Path
 
-    return sorted({name for path in filter(None, paths) for name in _contexts_in(Path(path).expanduser())})
+    return sorted({name for path in filter(None, paths) for name in _read_contexts(Path(path).expanduser())})
 
 
-def _contexts_in(path: Path) -> list[str]:
+def _read_contexts(path: Path) -> list[str]:
     from scanner.cluster import yaml
     from scanner.files import read_text
     from scanner.model.json import as_list, as_text, dig
@@ -78,7 +78,7 @@ def _contexts_in(path: Path) -> list[str]:
     return [as_text(dig(each, "name")) for each in as_list(dig(config, "contexts"))]
 
 
-def _matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:
+def _choose_matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:
     """The texts that begin with what is typed; none if they cannot be read, because a shell would print the trouble."""
     try:
         return [text for text in read() if text.startswith(incomplete) and text.isprintable()]
@@ -86,18 +86,18 @@ def _matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list[str]:
         return []
 
 
-def _database(context: typer.Context) -> str:
+def _find_database(context: typer.Context) -> str:
     """The database of the command: the flag, the variable, the configuration file, or the default."""
     typed = context.params.get("db") or os.environ.get("ASSAY_DB")
-    return database_address(str(typed)) if typed else database_address(_configured(context))
+    return get_database_address(str(typed)) if typed else get_database_address(_find_configured_database(context))
 
 
-def _configured(context: typer.Context) -> str:
+def _find_configured_database(context: typer.Context) -> str:
     """The database that the configuration file names, or an empty string."""
     from pathlib import Path
 
-    from scanner.config.file import file_at, find
+    from scanner.config.file import find_file, read_file
     from scanner.config.setting import Setting
 
-    path = find(str(context.params.get("config") or ""), os.environ, Path())
-    return str(file_at(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""
+    path = find_file(str(context.params.get("config") or ""), os.environ, Path())
+    return str(read_file(path, (Setting("db", "--db"),)).values.get("db", ("", None))[0]) if path else ""

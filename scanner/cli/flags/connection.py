@@ -1,59 +1,20 @@
-"""The flags of every command that reads a live cluster: which cluster, as which user, and how fast."""
+"""The flags of every command that reads a live cluster: the cluster, the user, and the limits of requests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.completion import contexts
-from scanner.config.values import seconds
+from scanner.cli.flags.completion import complete_contexts
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.config.values import parse_seconds
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
 
 PANEL = "Connection"
-
-KubeconfigOption = Annotated[
-    str,
-    typer.Option(
-        "--kubeconfig", metavar="PATH", help="Path of the kubeconfig file.", rich_help_panel=PANEL, show_default=False
-    ),
-]
-ContextOption = Annotated[
-    str,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Name of the kubeconfig context.",
-        rich_help_panel=PANEL,
-        show_default=False,
-        autocompletion=contexts,
-    ),
-]
-AsOption = Annotated[
-    str,
-    typer.Option("--as", metavar="USER", help="Impersonate this user.", rich_help_panel=PANEL, show_default=False),
-]
-AsGroupsOption = Annotated[
-    list[str] | None,
-    typer.Option("--as-group", metavar="GROUP", help="Impersonate this group (repeatable).", rich_help_panel=PANEL),
-]
-
-
-FleetOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--fleet",
-        metavar="FILE",
-        help="File of the clusters of a fleet: a list `clusters` of name, kubeconfig, context, schedule and timeZone.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-
 
 RequestTimeoutOption = Annotated[
     str,
@@ -64,75 +25,99 @@ RequestTimeoutOption = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-KindTimeoutOption = Annotated[
-    str,
-    typer.Option(
-        "--kind-timeout",
-        metavar="DURATION",
-        help="Time limit for listing all objects of one kind; 0 for no limit.",
-        rich_help_panel=PANEL,
-    ),
-]
-ChunkSizeOption = Annotated[
-    int,
-    typer.Option(
-        "--chunk-size", min=1, max=10000, metavar="N", help="Objects per page of a list.", rich_help_panel=PANEL
-    ),
-]
-ConcurrencyOption = Annotated[
-    int,
-    typer.Option(
-        "--concurrency",
-        min=1,
-        max=16,
-        metavar="N",
-        help="Number of lists to fetch at the same time.",
-        rich_help_panel=PANEL,
-    ),
-]
-QpsOption = Annotated[
-    float,
-    typer.Option(
-        "--qps",
-        min=0,
-        metavar="N",
-        help="Average number of requests per second; 0 for no limit.",
-        rich_help_panel=PANEL,
-    ),
-]
-BurstOption = Annotated[
-    int,
-    typer.Option(
-        "--burst",
-        min=1,
-        metavar="N",
-        help="Number of requests that may exceed --qps for a moment.",
-        rich_help_panel=PANEL,
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """The values of these flags, as the user typed them."""
+class RequestLimits(FlagGroup):
+    """The limits of the requests to the API server, as the user typed them."""
 
-    kubeconfig: str = ""
-    context: str = ""
-    as_user: str = ""
-    as_groups: tuple[str, ...] = ()
-    request_timeout: str = "60s"
-    kind_timeout: str = "30m"
-    chunk_size: int = 500
-    concurrency: int = 4
-    qps: float = 50
-    burst: int = 100
+    request_timeout: RequestTimeoutOption = "60s"
+    kind_timeout: Annotated[
+        str,
+        typer.Option(
+            "--kind-timeout",
+            metavar="DURATION",
+            help="Time limit for listing all objects of one kind; 0 for no limit.",
+            rich_help_panel=PANEL,
+        ),
+    ] = "30m"
+    chunk_size: Annotated[
+        int,
+        typer.Option(
+            "--chunk-size", min=1, max=10000, metavar="N", help="Objects per page of a list.", rich_help_panel=PANEL
+        ),
+    ] = 500
+    concurrency: Annotated[
+        int,
+        typer.Option(
+            "--concurrency",
+            min=1,
+            max=16,
+            metavar="N",
+            help="Number of lists to fetch at the same time.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 4
+    qps: Annotated[
+        float,
+        typer.Option(
+            "--qps",
+            min=0,
+            metavar="N",
+            help="Average number of requests per second; 0 for no limit.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 50
+    burst: Annotated[
+        int,
+        typer.Option(
+            "--burst",
+            min=1,
+            metavar="N",
+            help="Number of requests that may exceed --qps for a moment.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 100
 
-    def named(self) -> dict[str, object]:
-        """The values of the flags that choose the cluster and the user, by flag."""
-        user = {"--as": self.as_user, "--as-group": self.as_groups}
-        return {"--kubeconfig": self.kubeconfig, "--context": self.context, **user}
 
-    def cluster(self) -> LiveCluster:
+DEFAULT_LIMITS: Final = RequestLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Connection(FlagGroup):
+    """The cluster, and the user of the requests."""
+
+    kubeconfig: Annotated[
+        str,
+        typer.Option(
+            "--kubeconfig",
+            metavar="PATH",
+            help="Path of the kubeconfig file.",
+            rich_help_panel=PANEL,
+            show_default=False,
+        ),
+    ] = ""
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Name of the kubeconfig context.",
+            rich_help_panel=PANEL,
+            show_default=False,
+            autocompletion=complete_contexts,
+        ),
+    ] = ""
+    as_user: Annotated[
+        str,
+        typer.Option("--as", metavar="USER", help="Impersonate this user.", rich_help_panel=PANEL, show_default=False),
+    ] = ""
+    as_groups: Annotated[
+        tuple[str, ...],
+        typer.Option("--as-group", metavar="GROUP", help="Impersonate this group (repeatable).", rich_help_panel=PANEL),
+    ] = ()
+
+    def cluster(self, limits: RequestLimits = DEFAULT_LIMITS) -> LiveCluster:
         """The cluster, before any request. Raises ClusterError without credentials, UsageError for invalid durations."""
         from scanner.cluster.live.cluster import LiveCluster
 
@@ -141,10 +126,10 @@ class Connection:
             context=self.context,
             as_user=self.as_user,
             as_groups=self.as_groups,
-            request_timeout=seconds(self.request_timeout, "--request-timeout"),
-            kind_timeout=seconds(self.kind_timeout, "--kind-timeout"),
-            chunk_size=self.chunk_size,
-            concurrency=self.concurrency,
-            qps=self.qps,
-            burst=self.burst,
+            request_timeout=parse_seconds(limits.request_timeout, "--request-timeout"),
+            kind_timeout=parse_seconds(limits.kind_timeout, "--kind-timeout"),
+            chunk_size=limits.chunk_size,
+            concurrency=limits.concurrency,
+            qps=limits.qps,
+            burst=limits.burst,
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scanner.cli.flags.completion import clusters
-from scanner.config.current import database_address
+from scanner.cli.flags.completion import complete_clusters
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.config.current import get_database_address
 from scanner.errors import NoScans
 
 if TYPE_CHECKING:
+    from scanner.model.scans.scan import ClusterIdentity
     from scanner.store import SqlReader, SqlStore
 
 DbOption = Annotated[
@@ -31,26 +35,64 @@ ClusterNameOption = Annotated[
         metavar="NAME",
         help="Name, UID or path of the cluster whose scans `last` refers to, if the database has scans of several.",
         show_default=False,
-        autocompletion=clusters,
+        autocompletion=complete_clusters,
     ),
 ]
 
 
-def store_at(url: str) -> SqlStore:
+@dataclass(frozen=True, slots=True)
+class HistoryFlags(FlagGroup):
+    """The database that a scan writes to, and the cluster whose history the scan continues."""
+
+    db: DbOption = ""
+    cluster_name: Annotated[
+        str,
+        typer.Option(
+            "--cluster-name",
+            metavar="NAME",
+            help="Name of the cluster: scans with the same name share one history; `assay db rename-cluster` carries a history over to another name. Default: tell clusters apart by the UID of kube-system, folders by their path.",
+            show_default=False,
+            autocompletion=complete_clusters,
+        ),
+    ] = ""
+    restored_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--restored-cluster",
+            help="Continue the history of a cluster that was restored from a backup; with --cluster-name, also of one that was built anew.",
+        ),
+    ] = False
+    accept_damage: Annotated[
+        bool,
+        typer.Option(
+            "--accept-damage",
+            help="Go on with the rows of a damaged database as they are. The report of the scan names them.",
+        ),
+    ] = False
+
+    def register(self, store: SqlStore, cluster: ClusterIdentity) -> None:
+        """Find or begin the history of the cluster, and print what becomes of earlier scans, once. Raises UsageError."""
+        from scanner.cli.terminal.stdout import visible
+
+        if note := store.register(cluster, restored=self.restored_cluster):
+            sys.stderr.write(f"assay: {visible(note)}\n")
+
+
+def open_store_at(url: str) -> SqlStore:
     """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store
 
-    return open_store(database_address(url))
+    return open_store(get_database_address(url))
 
 
-def reader_at(url: str) -> SqlReader:
+def open_reader_at(url: str) -> SqlReader:
     """The store to read from. Raises NoScans when the file does not exist."""
     from scanner.store import open_reader
     from scanner.store.database.address import address_of
 
-    path = address_of(database_address(url)).path
+    path = address_of(get_database_address(url)).path
     if path is not None and not path.exists():
         raise NoScans(
             f"The database {path} does not exist. Create it with `assay scan`, or name another one with --db."
         )
-    return open_reader(database_address(url))
+    return open_reader(get_database_address(url))

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from scanner.cli.flags.completion import scans
+from scanner.cli.flags.completion import complete_scans
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.errors import UsageError
 from scanner.model.gate import Gate
 from scanner.model.scans.baseline import NO_EARLIER_SCAN, Baseline
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from scanner.posture.settings import Settings
     from scanner.posture.triage import Triage
     from scanner.posture.waivers.waiving import LapsedWaiver, Waived
+    from scanner.report.document.document import ReportOptions
     from scanner.store import SqlReader
 
 _FAILED: Final = 1
@@ -38,54 +40,87 @@ _NAMED: Final = 5
 _PANEL: Final = "Gates"
 
 
-FailOnOption = Annotated[
-    list[Gate] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="GATE",
-        help=(
-            "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
-            "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
-            "entry under Policy health (health). Previewed, excepted and waived findings fail no gate (repeatable)."
+@dataclass(frozen=True, slots=True)
+class GateFlags(FlagGroup):
+    """The gates, the scan or report to compare with, and the policies that count."""
+
+    fail_on: Annotated[
+        tuple[Gate, ...],
+        typer.Option(
+            "--fail-on",
+            metavar="GATE",
+            help=(
+                "Exit with code 1 if there is a problem that is new (since the baseline), that admission would refuse (deny), "
+                "with a violation (violated), an error (errored) or a change by a mutating policy (drift), or if a policy has an "
+                "entry under Policy health (health). Previewed, excepted and waived findings fail no gate (repeatable)."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
         ),
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-BaselineOption = Annotated[
-    str,
-    typer.Option(
-        "--baseline",
-        metavar="SCAN|FILE",
-        help=(
-            "Compare with this scan, or with the problems in this JSON report: every report shows as new what is not open there. "
-            "Default for --fail-on new: the newest earlier scan with the same scope, operation, requester and options that is "
-            "no preview (--assume-bound)."
+    ] = ()
+    baseline: Annotated[
+        str,
+        typer.Option(
+            "--baseline",
+            metavar="SCAN|FILE",
+            help=(
+                "Compare with this scan, or with the problems in this JSON report: every report shows as new what is not open there. "
+                "Default for --fail-on new: the newest earlier scan with the same scope, operation, requester and options that is "
+                "no preview (--assume-bound)."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
+            autocompletion=complete_scans,
         ),
-        rich_help_panel=_PANEL,
-        show_default=False,
-        autocompletion=scans,
-    ),
-]
-
-
-# The flag that leaves out policies below a severity.
-
-MinSeverityOption = Annotated[
-    Severity | None,
-    typer.Option(
-        "--min-severity",
-        help=(
-            "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
-            "with their number. JSON always has all."
+    ] = ""
+    min_severity: Annotated[
+        Severity | None,
+        typer.Option(
+            "--min-severity",
+            help=(
+                "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
+                "with their number. JSON always has all."
+            ),
+            rich_help_panel=_PANEL,
+            show_default=False,
         ),
-        rich_help_panel="Gates",
-        show_default=False,
-    ),
-]
+    ] = None
+    junit_fail_all: Annotated[
+        bool,
+        typer.Option(
+            "--junit-fail-all",
+            help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+
+    def named_baseline(self, store: SqlReader, cluster: str) -> NamedBaseline:
+        """The baseline that the user names, before the scan that is compared with it begins: `last` is the one before.
+
+        Raises UsageError for a text that is no scan of the cluster (by its key or name) and no report.
+        """
+        if not self.baseline:
+            return DEFAULT_BASELINE
+        path = Path(self.baseline)
+        if path.is_file():
+            return NamedBaseline(report=_read_problems(path))
+        return NamedBaseline(_find_scan(store, self.baseline, cluster))
+
+    def compare_and_evaluate(
+        self, store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
+    ) -> tuple[StoredScan, GateVerdict]:
+        """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
+        compared = _compare(store, record, self.fail_on, baseline, posture)
+        return compared, _evaluate(store, compared, self.fail_on, baseline, posture, self.min_severity)
+
+    def report_options(self) -> ReportOptions:
+        """The options of the formats for pipelines."""
+        from scanner.report.document.document import ReportOptions
+
+        return ReportOptions(frozenset(self.fail_on), self.junit_fail_all, self.min_severity)
 
 
-def policies_below(record: StoredScan, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
+def list_policies_below(record: StoredScan, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
     """The policies of a scan below a severity; none without one."""
     from scanner.posture.severity import describe
 
@@ -96,7 +131,7 @@ def policies_below(record: StoredScan, settings: Settings, minimum: Severity | N
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """The exit code of the gates, and the line that names those that failed; empty if none did."""
 
     code: int = 0
@@ -129,20 +164,7 @@ class NamedBaseline:
 DEFAULT_BASELINE: Final = NamedBaseline()
 
 
-def baseline_of(store: SqlReader, text: str, cluster: str) -> NamedBaseline:
-    """The baseline that a user names, before the scan that is compared with it begins: `last` is the one before.
-
-    Raises UsageError for a text that is no scan of the cluster (by its key) and no report.
-    """
-    if not text:
-        return DEFAULT_BASELINE
-    path = Path(text)
-    if path.is_file():
-        return NamedBaseline(report=_problems_in(path))
-    return NamedBaseline(_scan_named(store, text, cluster))
-
-
-def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
+def _find_scan(store: SqlReader, text: str, cluster: str) -> str:
     """The id of a baseline scan. Raises UsageError, which names the file for a text that looks like one."""
     try:
         return store.find_scan(text, cluster if text.startswith("last") else None).id
@@ -154,20 +176,7 @@ def _scan_named(store: SqlReader, text: str, cluster: str) -> str:
         raise
 
 
-def compare_and_evaluate(
-    store: SqlReader,
-    record: StoredScan,
-    gates: Sequence[Gate],
-    baseline: NamedBaseline,
-    posture: Posture,
-    minimum: Severity | None = None,
-) -> tuple[StoredScan, Verdict]:
-    """The record of a stored scan as compared with its baseline, and the verdict of the gates. Raises UsageError."""
-    compared = _compared(store, record, gates, baseline, posture)
-    return compared, _evaluate(store, compared, gates, baseline, posture, minimum)
-
-
-def _compared(
+def _compare(
     store: SqlReader, record: StoredScan, gates: Collection[Gate], baseline: NamedBaseline, posture: Posture
 ) -> StoredScan:
     """The record with its baseline: that of the user, or that of the gate `new`. The statuses of its findings follow it.
@@ -179,11 +188,11 @@ def _compared(
     if baseline.scan_id == record.scan.id:
         raise UsageError(f"--baseline {record.scan.id} is the scan itself: name an earlier one, such as last~1")
     report = baseline.report
-    new = store.new_problems(
+    new = store.find_new_problems(
         record.scan.id,
         baseline.scan_id,
         baseline.ids,
-        waived=_waived_rows(store, record, baseline, posture),
+        waived=_find_waived_rows(store, record, baseline, posture),
         waived_ids=report.waived if report else (),
     )
     compared = Baseline(
@@ -204,42 +213,42 @@ def _evaluate(
     baseline: NamedBaseline,
     posture: Posture,
     minimum: Severity | None = None,
-) -> Verdict:
+) -> GateVerdict:
     """Evaluate gates for a compared record; print on stderr which of them fail, and that there is no baseline.
 
     Policies below the `minimum` severity fail no gate. Raises UsageError for waivers that cannot be read.
     """
     if not gates:
-        return Verdict()
+        return GateVerdict()
     triage = posture.triage(store, record)
     waived = triage.waived
-    rows = _waived_rows(store, record, baseline, posture)
-    below = policies_below(record, posture.settings, minimum)
-    counts = store.problem_counts(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
+    rows = _find_waived_rows(store, record, baseline, posture)
+    below = list_policies_below(record, posture.settings, minimum)
+    counts = store.count_problems(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
     if Gate.NEW in gates and baseline == DEFAULT_BASELINE and counts.baseline is None:
         _print(NO_EARLIER_SCAN)
     if counts.baseline is not None and counts.baseline.preview:
         _print(f"the baseline {counts.baseline.id} is a preview (--assume-bound): its previews are no open problems")
-    failed = [text for gate in dict.fromkeys(gates) if (text := _failure(gate, counts, record, triage, below))]
-    lapsed = _lapsed(waived)
+    failed = [text for gate in dict.fromkeys(gates) if (text := _describe_failure(gate, counts, record, triage, below))]
+    lapsed = _describe_lapsed(waived)
     if not failed:
         if lapsed:
             _print(lapsed)
-        return Verdict()
+        return GateVerdict()
     line = f"{'gates' if len(failed) > 1 else 'gate'} failed: {'; '.join(failed)}{f'. {lapsed}' if lapsed else ''}"
     _print(line)
-    return Verdict(_FAILED, line)
+    return GateVerdict(_FAILED, line)
 
 
-def _waived_rows(
+def _find_waived_rows(
     store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
 ) -> dict[str, frozenset[int]]:
     """The waived rows of a scan, and those of the scan with which it is compared."""
     own = posture.triage(store, record).waived.rows
-    return {record.scan.id: own, **_waived_then(store, record, baseline, posture)}
+    return {record.scan.id: own, **_find_rows_waived_then(store, record, baseline, posture)}
 
 
-def _waived_then(
+def _find_rows_waived_then(
     store: SqlReader, record: StoredScan, baseline: NamedBaseline, posture: Posture
 ) -> dict[str, frozenset[int]]:
     """The waived rows of the scan with which problems are compared: a finding that was waived then is new when it fails."""
@@ -249,25 +258,25 @@ def _waived_then(
     if not earlier:
         return {}
     try:
-        before = store.record(earlier)
+        before = store.read_scan(earlier)
     except UsageError:
         # A pruned scan has no report; its findings count as if no waiver had applied.
         return {}
     return {earlier: posture.triage_then(store, before).waived.rows}
 
 
-def _lapsed(waived: Waived) -> str:
+def _describe_lapsed(waived: Waived) -> str:
     """The findings that are no longer waived, with the names of their waivers, or an empty string."""
     if not waived.lapsed:
         return ""
     number = sum(lapsed.findings for lapsed in waived.lapsed)
     verb = "finding is" if number == 1 else "findings are"
-    ended = map(_why_lapsed, waived.lapsed[:_NAMED])
+    ended = map(_explain_lapse, waived.lapsed[:_NAMED])
     more = f" and {len(waived.lapsed) - _NAMED} more" if len(waived.lapsed) > _NAMED else ""
     return f"{number:,} {verb} no longer waived: {', '.join(ended)}{more}"
 
 
-def _why_lapsed(lapsed: LapsedWaiver) -> str:
+def _explain_lapse(lapsed: LapsedWaiver) -> str:
     from scanner.posture.waivers.waivers import WaiverState
 
     if lapsed.state is WaiverState.EXPIRED:
@@ -275,13 +284,13 @@ def _why_lapsed(lapsed: LapsedWaiver) -> str:
     return f"waiver {lapsed.waiver.name} is for a check that asks something else now"
 
 
-def _problems_in(path: Path) -> ReportedProblems:
+def _read_problems(path: Path) -> ReportedProblems:
     """The problems of a JSON report. Raises UsageError for another file."""
     import orjson
 
     from scanner.files import OBJECTS, read_file
     from scanner.model.json import as_list, as_object, as_text, dig
-    from scanner.model.scans.scan import ALONE
+    from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 
     try:
         report = as_object(orjson.loads(read_file(path, OBJECTS)))
@@ -289,7 +298,9 @@ def _problems_in(path: Path) -> ReportedProblems:
         raise UsageError(f"--baseline {path} cannot be read as a JSON report: {error}") from error
     if not isinstance(report.get("findings"), list):
         raise UsageError(f"--baseline {path} is no JSON report of Assay: make one with assay report -o json")
-    findings = [finding for finding in as_list(report["findings"]) if dig(finding, "status") not in ALONE]
+    findings = [
+        finding for finding in as_list(report["findings"]) if dig(finding, "status") not in SINGLE_SCAN_STATUSES
+    ]
     if findings and all(not dig(finding, "problem") for finding in findings):
         raise UsageError(f"--baseline {path} names no problems: an older version made it; make it again")
     ids: set[str] = set()
@@ -304,50 +315,50 @@ def _problems_in(path: Path) -> ReportedProblems:
     return ReportedProblems(str(path), frozenset(ids), frozenset(waived), opened)
 
 
-def _failure(
+def _describe_failure(
     gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
 ) -> str:
     """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
-    text = next(_failures(gate, counts, record, triage, below), "")
+    text = next(_describe_failures(gate, counts, record, triage, below), "")
     return f"{gate.value} ({text})" if text else ""
 
 
-def _failures(
+def _describe_failures(
     gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
 ) -> Iterator[str]:
     match gate:
         case Gate.NEW if counts.new:
-            yield f"{_problems(counts.new, 'new ')}{_since(record, triage, below, counts.new)}"
+            yield f"{_count_problems(counts.new, 'new ')}{_describe_new(record, triage, below, counts.new)}"
         case Gate.DENY if counts.denied:
-            yield f"{_problems(counts.denied)} that admission would refuse"
+            yield f"{_count_problems(counts.denied)} that admission would refuse"
         case Gate.VIOLATED if counts.violated:
-            yield f"{_problems(counts.violated)} with violations"
+            yield f"{_count_problems(counts.violated)} with violations"
         case Gate.ERRORED if counts.errored:
-            yield f"{_problems(counts.errored)} with errors"
+            yield f"{_count_problems(counts.errored)} with errors"
         case Gate.DRIFT if counts.drifting:
-            yield f"{_problems(counts.drifting)} with changes by mutating policies"
+            yield f"{_count_problems(counts.drifting)} with changes by mutating policies"
         case Gate.HEALTH:
-            yield from _health(record, below)
+            yield from _describe_health(record, below)
         case Gate.NEW | Gate.DENY | Gate.VIOLATED | Gate.ERRORED | Gate.DRIFT:
             return
         case _ as never:
             assert_never(never)
 
 
-def _since(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
+def _describe_new(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
     """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
-    from scanner.posture.worst_problems import new_problems
+    from scanner.posture.worst_problems import find_new_problems
     from scanner.report.formats.worst_table import place
 
     if record.baseline is None or not record.baseline.title:
         return ""
-    worst = new_problems(record, triage, below, _NAMED)
+    worst = find_new_problems(record, triage, below, _NAMED)
     names = ", ".join(f"{each.problem.id} {each.problem.policy} on {place(each)}" for each in worst)
     more = f" and {number - len(worst):,} more" if number > len(worst) else ""
     return f" since {record.baseline.title}: {names}{more}"
 
 
-def _health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
+def _describe_health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
     from scanner.model.scans.scan import HealthKind
 
     own = (entry for entry in record.health if entry.policy_key not in below)
@@ -356,7 +367,7 @@ def _health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
         yield f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} under Policy health"
 
 
-def _problems(number: int, which: str = "") -> str:
+def _count_problems(number: int, which: str = "") -> str:
     return f"{number:,} {which}{'problem' if number == 1 else 'problems'}"
 
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.terminal.stdout import standard_output
 from scanner.errors import UsageError
 from scanner.report import FORMATS
 
 if TYPE_CHECKING:
-    from scanner.model.gate import Gate
-    from scanner.posture.severity import Severity
-    from scanner.report.document.document import Document, ReportOptions
+    from scanner.report.document.document import Document
     from scanner.report.text.screen import Screen
 
 STREAMS: Final = tuple(name for name, form in FORMATS.items() if form.target != "folder")
@@ -41,40 +39,14 @@ class Export:
     path: Path
 
 
-Exports: TypeAlias = tuple[Export, ...]
-
-
-def _stream(name: str) -> str:
+def _check_stream(name: str) -> str:
     if name not in STREAMS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, STREAMS))}.")
     return name
 
 
-OutputOption = Annotated[
-    str,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar=f"<{'|'.join(STREAMS)}>",
-        parser=_stream,
-        autocompletion=lambda: list(STREAMS),
-        help="Report format on standard output.",
-    ),
-]
-
-
-JunitFailAllOption = Annotated[
-    bool,
-    typer.Option(
-        "--junit-fail-all",
-        help="JUnit: fail for every violation and error, not only for those that a --fail-on gate names.",
-        rich_help_panel="Gates",
-    ),
-]
-
-
 ControlsOption = Annotated[
-    list[Path] | None,
+    tuple[Path, ...],
     typer.Option(
         "--controls",
         metavar="PATH",
@@ -84,47 +56,90 @@ ControlsOption = Annotated[
 ]
 
 
-def report_options(gates: Sequence[Gate] | None, minimum: Severity | None, *, fail_all: bool) -> ReportOptions:
-    """The options of the formats for pipelines."""
-    from scanner.report.document.document import ReportOptions
+@dataclass(frozen=True, slots=True)
+class ExportFlags(FlagGroup):
+    """`--export`, and the flags of the formats that have one of their own, as the user typed them."""
 
-    return ReportOptions(frozenset(gates or ()), fail_all, minimum)
+    texts: tuple[str, ...]
+    places: Mapping[str, Path]
+    """The files and folders of the formats with a flag of their own, by format."""
 
+    @classmethod
+    def flags(cls) -> Iterator[inspect.Parameter]:
+        """See FlagGroup. The flags follow from the table of the formats."""
+        yield _make_export_flag()
+        yield from map(_make_own_flag, FLAGS)
 
-def has_pages(exports: Exports) -> bool:
-    """Return whether the pages of the HTML report are among the exports."""
-    return any(export.name == "html" for export in exports)
-
-
-def reject_without_files(source: Sequence[Path] | None, output: str, exports: Exports) -> None:
-    """Reject a format of findings in files, if a scan has none. Raises UsageError."""
-    if any(place != STDIN for place in source or ()):
-        return
-    if any(FORMATS[name].needs_files for name in (output, *(export.name for export in exports))):
-        from scanner.report.formats.sarif import NO_FILES, STDIN_ALONE
-
-        raise UsageError(STDIN_ALONE if source else NO_FILES)
-
-
-def with_export_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `exports` by `--export` and by the flags of formats that have one of their own."""
-    parameters = list(inspect.signature(command, eval_str=True).parameters.values())
-    place = [parameter.name for parameter in parameters].index("exports")
-
-    @wraps(command)
-    def run(**values: object) -> None:
-        given = values.pop("export")
-        exports = [_read(str(text)) for text in given or ()]  # type: ignore[attr-defined]
+    @classmethod
+    def take(cls, values: dict[str, Any]) -> Self:
+        """See FlagGroup."""
+        texts = tuple(values.pop("export") or ())
         places = {name: values.pop(parameter) for name, parameter in FLAGS.items()}
-        exports += [Export(name, Path(str(place))) for name, place in places.items() if place]
-        command(**values, exports=_checked(exports))
+        return cls(texts, {name: place for name, place in places.items() if place})
 
-    flags = [_export_flag(), *map(_own_flag, FLAGS)]
-    run.__signature__ = inspect.Signature([*parameters[:place], *flags, *parameters[place + 1 :]])  # type: ignore[attr-defined]
-    return run
+    def typed(self) -> list[str]:
+        """The flags that have a value."""
+        return [*(["--export"] if self.texts else []), *(f"--{FORMATS[name].flag}" for name in self.places)]
+
+    def read(self) -> tuple[Export, ...]:
+        """The exports. Raises BadParameter for one that cannot be written, and for two with one place."""
+        exports = [_read_export(text) for text in self.texts]
+        return _check_exports((*exports, *(Export(name, place) for name, place in self.places.items())))
 
 
-def _export_flag() -> inspect.Parameter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFlags(FlagGroup):
+    """The format of standard output, and the exports."""
+
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar=f"<{'|'.join(STREAMS)}>",
+            parser=_check_stream,
+            autocompletion=lambda: list(STREAMS),
+            help="Report format on standard output.",
+        ),
+    ] = DEFAULT
+    exports: ExportFlags
+
+    def outputs(self) -> ReportOutputs:
+        """The places of the report. Raises BadParameter for an export that cannot be written."""
+        return ReportOutputs(self.output, self.exports.read())
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOutputs:
+    """The format of a report on standard output, and the formats in files and folders."""
+
+    stdout: str
+    exports: tuple[Export, ...]
+
+    @property
+    def has_pages(self) -> bool:
+        """Return whether the pages of the HTML report are among the exports."""
+        return any(export.name == "html" for export in self.exports)
+
+    def reject_without_files(self, source: Sequence[Path]) -> None:
+        """Reject a format of findings in files, if a scan has none. Raises UsageError."""
+        if any(place != STDIN for place in source):
+            return
+        if any(FORMATS[name].needs_files for name in (self.stdout, *(export.name for export in self.exports))):
+            from scanner.report.formats.sarif import NO_FILES, STDIN_ALONE
+
+            raise UsageError(STDIN_ALONE if source else NO_FILES)
+
+    def write(self, document: Document, screen: Screen) -> None:
+        """Render every format: that of standard output, which carries nothing else, then the exports.
+
+        Raises UsageError for exports that could not be written, after everything else is.
+        """
+        _write_stdout(document, self.stdout, screen)
+        _write_exports(document, self.exports)
+
+
+def _make_export_flag() -> inspect.Parameter:
     option = typer.Option(
         "--export",
         metavar="FORMAT=PATH",
@@ -137,7 +152,7 @@ def _export_flag() -> inspect.Parameter:
     )
 
 
-def _own_flag(name: str) -> inspect.Parameter:
+def _make_own_flag(name: str) -> inspect.Parameter:
     folder = FORMATS[name].target == "folder"
     place = "DIR" if folder else "FILE"
     option = typer.Option(
@@ -151,7 +166,7 @@ def _own_flag(name: str) -> inspect.Parameter:
     )
 
 
-def _read(text: str) -> Export:
+def _read_export(text: str) -> Export:
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise typer.BadParameter(f"{text!r} is not FORMAT=PATH, such as json=report.json.", param_hint="--export")
@@ -162,7 +177,7 @@ def _read(text: str) -> Export:
     return Export(name, Path(path).expanduser())
 
 
-def _checked(exports: Iterable[Export]) -> Exports:
+def _check_exports(exports: Iterable[Export]) -> tuple[Export, ...]:
     """The exports, if each can be written to a place of its own."""
     places: dict[Path, Export] = {}
     for export in exports:
@@ -187,7 +202,7 @@ def _reject_unwritable(export: Export) -> None:
         raise typer.BadParameter(f"The folder of {export.path} does not exist: create it.", param_hint="--export")
 
 
-def to_stdout(document: Document, name: str, screen: Screen) -> None:
+def _write_stdout(document: Document, name: str, screen: Screen) -> None:
     """Render the format of that name onto standard output, which carries nothing else."""
     report_format = FORMATS[name]
     with standard_output() as out:
@@ -199,7 +214,7 @@ def to_stdout(document: Document, name: str, screen: Screen) -> None:
         report_format.render(document, out.buffer if report_format.target == "binary" else out)
 
 
-def to_exports(document: Document, exports: Exports) -> None:
+def _write_exports(document: Document, exports: Iterable[Export]) -> None:
     """Render each format into its file or folder, and print where it is.
 
     Raises UsageError for what could not be written, after everything else is.
@@ -207,7 +222,7 @@ def to_exports(document: Document, exports: Exports) -> None:
     failures: list[str] = []
     for export in exports:
         try:
-            _export(document, export)
+            _write_export(document, export)
         except UsageError as error:
             failures.append(str(error))
         else:
@@ -216,7 +231,7 @@ def to_exports(document: Document, exports: Exports) -> None:
         raise UsageError(" ".join(failures))
 
 
-def _export(document: Document, export: Export) -> None:
+def _write_export(document: Document, export: Export) -> None:
     from scanner.report.output import binary_file, text_file
 
     report_format = FORMATS[export.name]

@@ -1,18 +1,19 @@
-"""The scope of a command: the flags for namespaces and kinds, for policies from files, and for the filters of Kyverno's webhook."""
+"""The scope of a command: the flags for namespaces, objects and kinds, and for policies."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scanner.cli.flags.completion import complete_policies as policy_names
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import reject_empty
-from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.scans.scan import Scope
-    from scanner.policies.kyverno.own_configuration import ConfigurationSource
 
 SCOPE = "Scope"
 POLICIES = "Policies"
@@ -26,11 +27,11 @@ _FLAGS = {
 }
 
 NamespacesOption = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option("-n", "--namespace", metavar="NAME", help="Only this namespace (repeatable).", rich_help_panel=SCOPE),
 ]
 KindsOption = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option(
         "--kind",
         metavar="KIND",
@@ -39,11 +40,11 @@ KindsOption = Annotated[
     ),
 ]
 SkipKindsOption = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option("--skip-kind", metavar="KIND", help="Leave out this kind (repeatable).", rich_help_panel=SCOPE),
 ]
 FilesOption = Annotated[
-    list[Path] | None,
+    tuple[Path, ...],
     typer.Option(
         "-f",
         "--policies",
@@ -60,54 +61,96 @@ NoClusterPoliciesOption = Annotated[
 ]
 
 
-def scope_of(*, selector: str = "", operation: str = "auto", **names: list[str] | None) -> Scope:
-    """The scope that these flags name. Raises UsageError for empty values and an invalid selector."""
+@dataclass(frozen=True, slots=True)
+class ScopeFlags(FlagGroup):
+    """The namespaces, objects, kinds, policies and bindings of a scan."""
+
+    namespaces: NamespacesOption = ()
+    all_namespaces: Annotated[
+        bool,
+        typer.Option("-A", "--all-namespaces", help="All namespaces (the default).", rich_help_panel=SCOPE),
+    ] = False
+    """A scan has all namespaces unless -n names some, which -A excludes."""
+    exclude_namespaces: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--exclude-namespace",
+            metavar="NAME",
+            help="Leave out this namespace; accepts globs (repeatable).",
+            rich_help_panel=SCOPE,
+        ),
+    ] = ()
+    selector: Annotated[
+        str,
+        typer.Option(
+            "-l",
+            "--selector",
+            metavar="LABELS",
+            help="Only objects that match this label selector, such as app=web,tier!=cache.",
+            rich_help_panel=SCOPE,
+            show_default=False,
+        ),
+    ] = ""
+    kinds: KindsOption = ()
+    skip_kinds: SkipKindsOption = ()
+    policies: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only this policy; accepts globs (repeatable).",
+            rich_help_panel=POLICIES,
+            autocompletion=policy_names,
+        ),
+    ] = ()
+    bindings: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--binding",
+            metavar="NAME",
+            help="Only this binding; accepts globs (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+
+    def scope(self, operation: str) -> Scope:
+        """The scope of a scan that simulates an operation. Raises UsageError for empty values and an invalid selector."""
+        return make_scope(
+            operation=operation,
+            namespaces=self.namespaces,
+            exclude_namespaces=self.exclude_namespaces,
+            selector=self.selector,
+            kinds=self.kinds,
+            skip_kinds=self.skip_kinds,
+            policies=self.policies,
+            bindings=self.bindings,
+        )
+
+
+def make_scope(*, selector: str = "", operation: str = "auto", **names: tuple[str, ...]) -> Scope:
+    """The scope that flags name. Raises UsageError for empty values and an invalid selector."""
     from scanner.cluster.labels import parse_selector
     from scanner.model.scans.scan import Scope
 
     parse_selector(selector)
-    given = {field: tuple(values or ()) for field, values in names.items()}
-    reject_empty({_FLAGS[field]: values for field, values in given.items()})
-    fields: dict[str, Any] = given
+    reject_empty({_FLAGS[field]: values for field, values in names.items()})
+    fields: dict[str, Any] = names
     return Scope(selector=selector, operation=operation, **fields)
 
 
-# `--kyverno-resource-filters`: the objects that Kyverno's webhook never receives.
+@dataclass(frozen=True, slots=True)
+class PolicyFlags(FlagGroup):
+    """The policies besides those of the cluster, or instead of them."""
 
-KYVERNO_FILTERS = "--kyverno-resource-filters"
-FiltersOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        KYVERNO_FILTERS,
-        metavar="FILTERS",
-        help=(
-            "Resource filters of Kyverno's webhook: default, none, [Kind,namespace,name], or NAMESPACE/NAME of its "
-            "ConfigMap (repeatable). Default: ConfigMap kyverno/kyverno."
+    files: FilesOption = ()
+    no_cluster_policies: NoClusterPoliciesOption = False
+    assume_bound: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--assume-bound",
+            metavar="POLICY[=ACTION]",
+            help="Preview a policy as if it were bound with this action: Deny, Warn or Audit. Default: Deny (repeatable).",
+            rich_help_panel=POLICIES,
+            autocompletion=policy_names,
         ),
-        rich_help_panel="Policies",
-        show_default=False,
-    ),
-]
-_FILTER_FORMS = "write default, none, filters such as [Pod,kube-*,*], or the NAMESPACE/NAME of a ConfigMap"
-
-
-def kyverno_configuration(values: list[str]) -> ConfigurationSource:
-    """Kyverno's configuration as the flag gives it. Raises UsageError for values that are invalid or exclude each other."""
-    from scanner.policies.kyverno.configuration import DEFAULT, NOTHING, Configuration, is_filters, parse_filters
-    from scanner.policies.kyverno.own_configuration import ConfigurationSource
-
-    if not values:
-        return ConfigurationSource()
-    if len(values) > 1 and not all(value == "default" or is_filters(value) for value in values):
-        raise UsageError(f"{KYVERNO_FILTERS}: only default and filters in brackets can be combined; {_FILTER_FORMS}")
-    if values == ["none"]:
-        return ConfigurationSource(given=NOTHING)
-    namespace, _, name = values[0].partition("/")
-    if namespace and name and not set("[/") & {*namespace[:1], *name}:
-        return ConfigurationSource((namespace, name))
-    for value in values:
-        if value != "default" and not is_filters(value):
-            raise UsageError(f"{KYVERNO_FILTERS} {value}: {_FILTER_FORMS}")
-    given = DEFAULT if "default" in values else Configuration()
-    filters = tuple(resource_filter for value in values for resource_filter in parse_filters(value))
-    return ConfigurationSource(given=given.with_filters(filters))
+    ] = ()

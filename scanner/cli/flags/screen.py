@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
 
-from scanner.cli.terminal.program import program
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.terminal.program import find_program
 from scanner.report.text.screen import Color, Screen
 
-ColorOption = Annotated[
-    Color,
-    typer.Option(
-        "--color",
-        help="Colours in the table: on a terminal without NO_COLOR (auto), always or never.",
-    ),
-]
-WideOption = Annotated[
-    bool,
-    typer.Option(
-        "--wide", help="In the table, also print namespaces, owners, controls, policy health and further columns."
-    ),
-]
 _TYPED: Final = "COMMANDLINE"
 
 
-def screen_of(
+@dataclass(frozen=True, slots=True)
+class ScreenFlags(FlagGroup):
+    """The form of the summary."""
+
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="In the table, also print namespaces, owners, controls, policy health and further columns."
+        ),
+    ] = False
+    color: Annotated[
+        Color,
+        typer.Option(
+            "--color",
+            help="Colours in the table: on a terminal without NO_COLOR (auto), always or never.",
+        ),
+    ] = Color.AUTO
+
+
+NO_SCREEN_FLAGS: Final = ScreenFlags()
+
+
+def make_screen(
     context: typer.Context,
     db: str,
+    flags: ScreenFlags = NO_SCREEN_FLAGS,
     *,
-    wide: bool = False,
-    color: Color = Color.AUTO,
     pages: bool = False,
     rights: str = "",
 ) -> Screen:
@@ -39,21 +49,21 @@ def screen_of(
 
     A database URL with a password is not printed. `rights` are the arguments of the command that names missing rights.
     """
-    named = _database_flags(context, db)
+    named = _list_database_flags(context, db)
     secret = is_typed(context, "db") and not named
     return Screen(
-        wide=wide,
-        color=color,
-        command=program(),
-        options=shlex.join([*named, *_typed(context, "config")]),
-        rules=shlex.join([*_typed(context, "controls"), *_typed(context, "waivers")]),
+        wide=flags.wide,
+        color=flags.color,
+        command=find_program(),
+        options=shlex.join([*named, *_list_typed(context, "config")]),
+        rules=shlex.join([*_list_typed(context, "controls"), *_list_typed(context, "waivers")]),
         note="Set ASSAY_DB to the value of --db first: a password is not printed." if secret else "",
         pages=pages,
         rights=rights,
     )
 
 
-def _database_flags(context: typer.Context, db: str) -> list[str]:
+def _list_database_flags(context: typer.Context, db: str) -> list[str]:
     """`--db` and its value if the user typed it; nothing for a URL with a password."""
     from scanner.store.database.address import address_of
 
@@ -62,7 +72,7 @@ def _database_flags(context: typer.Context, db: str) -> list[str]:
     return ["--db", db]
 
 
-def _typed(context: typer.Context, parameter: str) -> list[str]:
+def _list_typed(context: typer.Context, parameter: str) -> list[str]:
     """The flag of a parameter and its value, for each time that the user typed it."""
     if not is_typed(context, parameter):
         return []

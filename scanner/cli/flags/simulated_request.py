@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scanner.cli.flags.flag_group import FlagGroup
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 _PANEL = "Simulated request"
 
 
-class Operation(StrEnum):
+class SimulatedOperation(StrEnum):
     """The write that a scan simulates."""
 
     AUTO = "auto"
@@ -23,57 +26,64 @@ class Operation(StrEnum):
     UPDATE = "update"
 
 
-OperationOption = Annotated[
-    Operation,
-    typer.Option(
-        "--operation",
-        help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
-        rich_help_panel=_PANEL,
-    ),
-]
-UserOption = Annotated[
-    str,
-    typer.Option(
-        "--as-user",
-        metavar="USER",
-        help="User of the simulated requests (request.userInfo, authorizer checks). Default: the user that scans.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-GroupsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--as-user-group", metavar="GROUP", help="Group of the --as-user user (repeatable).", rich_help_panel=_PANEL
-    ),
-]
-UidOption = Annotated[
-    str,
-    typer.Option(
-        "--as-user-uid", metavar="UID", help="UID of the --as-user user.", rich_help_panel=_PANEL, show_default=False
-    ),
-]
-ExtraOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--as-user-extra",
-        metavar="KEY=VALUE",
-        help="Extra user info as KEY=VALUE (repeatable).",
-        rich_help_panel=_PANEL,
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class RequestFlags(FlagGroup):
+    """The operation and the user of the simulated requests."""
+
+    operation: Annotated[
+        SimulatedOperation,
+        typer.Option(
+            "--operation",
+            help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = SimulatedOperation.AUTO
+    user: Annotated[
+        str,
+        typer.Option(
+            "--as-user",
+            metavar="USER",
+            help="User of the simulated requests (request.userInfo, authorizer checks). Default: the user that scans.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = ""
+    user_groups: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--as-user-group", metavar="GROUP", help="Group of the --as-user user (repeatable).", rich_help_panel=_PANEL
+        ),
+    ] = ()
+    user_uid: Annotated[
+        str,
+        typer.Option(
+            "--as-user-uid",
+            metavar="UID",
+            help="UID of the --as-user user.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = ""
+    user_extra: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--as-user-extra",
+            metavar="KEY=VALUE",
+            help="Extra user info as KEY=VALUE (repeatable).",
+            rich_help_panel=_PANEL,
+        ),
+    ] = ()
+
+    def requester(self) -> UserInfo | None:
+        """The user of the requests, or None for the user that scans. Raises UsageError for extra info that is invalid."""
+        from scanner.model.resource import build_user_info
+
+        if not self.user:
+            return None
+        return build_user_info(self.user, self.user_groups, uid=self.user_uid, extra=_read_pairs(self.user_extra))
 
 
-def requester(user: str, groups: list[str] | None, uid: str, extra: list[str] | None) -> UserInfo | None:
-    """The user of the simulated requests, or None for the user that scans. Raises UsageError for extra info that is invalid."""
-    from scanner.model.resource import named
-
-    if not user:
-        return None
-    return named(user, tuple(groups or ()), uid=uid, extra=_pairs(extra or []))
-
-
-def _pairs(texts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _read_pairs(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     extra: dict[str, tuple[str, ...]] = {}
     for text in texts:
         key, equals, value = text.partition("=")

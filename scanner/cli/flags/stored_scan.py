@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.completion import scans
+from scanner.cli.flags.completion import complete_scans
 from scanner.cli.terminal.stdout import visible
-from scanner.config.values import end_of
+from scanner.config.values import parse_end
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 LAST: Final = "last"
 """The name of the newest finished scan."""
 SCAN_HELP: Final = "Scan id or the beginning of one, `last`, `last~1` …"
-ScanOption = Annotated[str, typer.Option("--scan", metavar="SCAN", help=SCAN_HELP, autocompletion=scans)]
-ScanArgument = Annotated[str, typer.Argument(metavar="[SCAN]", help=SCAN_HELP, autocompletion=scans)]
+ScanOption = Annotated[str, typer.Option("--scan", metavar="SCAN", help=SCAN_HELP, autocompletion=complete_scans)]
+ScanArgument = Annotated[str, typer.Argument(metavar="[SCAN]", help=SCAN_HELP, autocompletion=complete_scans)]
 """For commands whose subject is the scan; every other command has `ScanOption`."""
 
 
@@ -43,17 +43,19 @@ AtOption = Annotated[
 ]
 
 
-def stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> StoredScan:
+def find_stored_scan(store: SqlReader, text: str, cluster_name: str, at: str = "") -> StoredScan:
     """The record of the scan that `text` names, or of the newest one that had ended `at` a date or time.
 
     Raises UsageError unless there is one such scan.
     """
     scan = (
-        store.scan_at(end_of(at, "--at"), cluster_name or None) if at else store.find_scan(text, cluster_name or None)
+        store.find_scan_at(parse_end(at, "--at"), cluster_name or None)
+        if at
+        else store.find_scan(text, cluster_name or None)
     )
     if text.startswith(LAST) and not cluster_name:
         name_chosen_cluster(store, scan.cluster.name)
-    return store.record(scan.id)
+    return store.read_scan(scan.id)
 
 
 def name_chosen_cluster(store: SqlReader, chosen: str) -> None:
@@ -83,31 +85,31 @@ def reject_unknown_names(
     """Raise UsageError for a pattern that no policy, or no namespace, of a scan matches. Names of resolved findings are known."""
     for pattern in policies:
         own = sorted({*(used.policy.name for used in record.policies), *(key.policy for key in record.tallies)})
-        if not _matches(pattern, chain(own, titles, (stored.finding.policy for stored in _findings(record)))):
-            raise UsageError(f"--policy {pattern}: scan {record.scan.id} has no such policy. It has {_listed(own)}")
+        if not _matches(pattern, chain(own, titles, (stored.finding.policy for stored in _list_findings(record)))):
+            raise UsageError(f"--policy {pattern}: scan {record.scan.id} has no such policy. It has {_join_names(own)}")
     for pattern in namespaces:
         own = sorted({key.namespace for key in record.tallies} - {""})
-        if pattern != CLUSTER_SCOPED and not _matches(pattern, chain(own, _other_namespaces(record))):
+        if pattern != CLUSTER_SCOPED and not _matches(pattern, chain(own, _list_other_namespaces(record))):
             raise UsageError(
-                f"--namespace {pattern}: scan {record.scan.id} has no such namespace. It evaluated objects in {_listed(own)}"
+                f"--namespace {pattern}: scan {record.scan.id} has no such namespace. It evaluated objects in {_join_names(own)}"
             )
 
 
-def _other_namespaces(record: StoredScan) -> Iterator[str]:
+def _list_other_namespaces(record: StoredScan) -> Iterator[str]:
     """The namespaces without an evaluated object, which are seldom asked for; those of resolved findings may be gone."""
     yield from record.namespaces()
-    yield from (stored.finding.namespace for stored in _findings(record))
+    yield from (stored.finding.namespace for stored in _list_findings(record))
 
 
-def _findings(record: StoredScan) -> Iterator[StoredFinding]:
+def _list_findings(record: StoredScan) -> Iterator[StoredFinding]:
     """The findings of a scan, those that it did not check and the resolved ones included."""
-    return (each.stored for each in record.by_problem())
+    return (each.stored for each in record.findings_by_problem())
 
 
 def _matches(pattern: str, names: Iterable[str]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for name in names)
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"

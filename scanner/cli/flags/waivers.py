@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.config.values import end_of
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.flags.report_formats import ControlsOption
+from scanner.cli.flags.stored_scan import AtOption
+from scanner.config.current import get_settings
+from scanner.config.values import parse_end
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys
@@ -59,21 +63,21 @@ class Posture:
     @property
     def day(self) -> date | None:
         """The day that `--at` names, or None for that of the scan."""
-        from scanner.config.current import day_of
+        from scanner.config.current import parse_day
 
-        return day_of(self.at)
+        return parse_day(self.at)
 
     def of(self, store: SqlReader, record: StoredScan) -> Settings:
         """The settings of the report of a scan, with its waivers. Raises UsageError."""
-        moment = end_of(self.at, "--at") if self.at else record.scan.finished_at or record.scan.started_at
+        moment = parse_end(self.at, "--at") if self.at else record.scan.finished_at or record.scan.started_at
         if self.given is not None:
             waivers: WaiverSet | None = self.given
         elif self.path is not None:
             from scanner.documents.waivers import read_waivers
 
-            waivers = read_waivers(self.path, kept_keys_of(record))
+            waivers = read_waivers(self.path, find_kept_keys(record))
         else:
-            waivers = store.waivers_at(record.scan.id, moment)
+            waivers = store.find_waivers_at(record.scan.id, moment)
         return replace(self.settings, waivers=waivers)
 
     def triage(self, store: SqlReader, record: StoredScan) -> Triage:
@@ -87,40 +91,60 @@ class Posture:
 
         Raises UsageError.
         """
-        stored = store.waivers_at(record.scan.id, record.scan.finished_at or record.scan.started_at)
+        stored = store.find_waivers_at(record.scan.id, record.scan.finished_at or record.scan.started_at)
         then = replace(self, at="") if stored is None else Posture(self.settings, given=stored)
         return then.triage(store, record)
 
 
-def waivers_of_scan(cluster: Cluster, path: Path | None, namespace: str, kept: KeptKeys) -> WaiverSet | None:
-    """The waivers that a scan stores, or None without a flag; faults and notes are printed on stderr.
+@dataclass(frozen=True, slots=True)
+class PostureFlags(FlagGroup):
+    """The controls and the waivers of a report, and its day."""
 
-    Raises UsageError for a file with an error, ClusterError if the ConfigMaps cannot be listed.
-    """
-    from scanner.cli.terminal.stdout import visible
-    from scanner.documents.waivers import LABEL, read_waivers, waivers_of_config_maps
+    at: AtOption = ""
+    controls: ControlsOption = ()
+    waivers: WaiversOption = None
 
-    if path is not None:
-        return read_waivers(path, kept)
-    if not namespace:
-        return None
-    from scanner.cluster.config_maps import labelled_config_maps
-
-    config_maps, unlisted = labelled_config_maps(cluster, namespace, LABEL)
-    waivers = waivers_of_config_maps(config_maps, namespace, kept)
-    if unlisted:
-        note = f"ConfigMaps of other namespaces with the label {LABEL} waive nothing, and are not named: {unlisted}"
-        waivers = replace(waivers, notes=(*waivers.notes, note))
-    for line in (*(f"no waiver: {fault}" for fault in waivers.faults), *waivers.notes):
-        sys.stderr.write(f"assay: {visible(line)}\n")
-    return waivers
+    def posture(self) -> Posture:
+        """The settings of the command with these flags. Raises UsageError for a control mapping with an error."""
+        return Posture(get_settings(self.controls), self.waivers, at=self.at)
 
 
-def kept_keys_of(record: StoredScan) -> KeptKeys | None:
+@dataclass(frozen=True, slots=True)
+class WaiverFlags(FlagGroup):
+    """The waivers that a scan stores."""
+
+    waivers: WaiversOption = None
+    waivers_namespace: WaiversNamespaceOption = ""
+
+    def read(self, cluster: Cluster, kept: KeptKeys) -> WaiverSet | None:
+        """The waivers, or None without a flag; faults and notes are printed on stderr.
+
+        Raises UsageError for a file with an error, ClusterError if the ConfigMaps cannot be listed.
+        """
+        from scanner.cli.terminal.stdout import visible
+        from scanner.documents.waivers import LABEL, read_config_map_waivers, read_waivers
+
+        if self.waivers is not None:
+            return read_waivers(self.waivers, kept)
+        if not self.waivers_namespace:
+            return None
+        from scanner.cluster.config_maps import list_config_maps
+
+        config_maps, unlisted = list_config_maps(cluster, self.waivers_namespace, LABEL)
+        waivers = read_config_map_waivers(config_maps, self.waivers_namespace, kept)
+        if unlisted:
+            note = f"ConfigMaps of other namespaces with the label {LABEL} waive nothing, and are not named: {unlisted}"
+            waivers = replace(waivers, notes=(*waivers.notes, note))
+        for line in (*(f"no waiver: {fault}" for fault in waivers.faults), *waivers.notes):
+            sys.stderr.write(f"assay: {visible(line)}\n")
+        return waivers
+
+
+def find_kept_keys(record: StoredScan) -> KeptKeys | None:
     """The keys of the labels that a scan kept; None for a scan of an older version, which did not record them."""
     from scanner.model.population import DEFAULT_KEYS
 
     method = record.method
     if method is None or method.schema_version < _KEEPS_KEYS:
         return None
-    return DEFAULT_KEYS.with_keys(method.kept_labels, ())
+    return DEFAULT_KEYS.add_keys(method.kept_labels, ())

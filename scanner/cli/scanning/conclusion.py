@@ -16,22 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.terminal.stderr import JsonLines, LogFormat, Value, log, use
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.terminal.progress import Progress
+from scanner.cli.terminal.stderr import JsonLines, LogFormat, LogFormatOption, Value, log, use
+from scanner.cli.terminal.stdout import QuietOption
 
 if TYPE_CHECKING:
-    from scanner.cli.flags.gates import Verdict
+    from scanner.cli.flags.gates import GateVerdict
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.report.document.document import Document
 
-TerminationLogOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--termination-log",
-        metavar="PATH",
-        help="Write the verdict, or the error that ended the scan, to this file: /dev/termination-log in a container.",
-        show_default=False,
-    ),
-]
 _MOST_BYTES: Final = 4096
 _CUT: Final = "…"
 
@@ -46,14 +40,49 @@ class ExitZeroOn(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-ExitZeroOnOption = Annotated[
-    ExitZeroOn | None,
-    typer.Option(
-        "--exit-zero-on",
-        help="Exit with code 0 instead of 3 if the scan is incomplete, but not interrupted. A gate that fails still has code 1.",
-        show_default=False,
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class CompletenessFlags(FlagGroup):
+    """The incomplete scans that the user accepts, besides those with enough kinds (--min-coverage)."""
+
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Accept a scan without a bound policy or without objects as complete."),
+    ] = False
+    exit_zero_on: Annotated[
+        ExitZeroOn | None,
+        typer.Option(
+            "--exit-zero-on",
+            help="Exit with code 0 instead of 3 if the scan is incomplete, but not interrupted. A gate that fails still has code 1.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFlags(FlagGroup):
+    """The messages on stderr, and the file with the conclusion."""
+
+    quiet: QuietOption = False
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every page of a list on stderr.")] = False
+    log_format: LogFormatOption = LogFormat.TEXT
+    termination_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--termination-log",
+            metavar="PATH",
+            help="Write the verdict, or the error that ended the scan, to this file: /dev/termination-log in a container.",
+            show_default=False,
+        ),
+    ] = None
+
+    def use(self) -> None:
+        """Write the messages of the command that runs in the form, and its conclusion into the file."""
+        use(self.log_format)
+        current().path = self.termination_log
+
+    def progress(self) -> Progress:
+        """The progress of a scan on stderr."""
+        return Progress(quiet=self.quiet, verbose=self.verbose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +93,20 @@ class Ending:
     reason: str = ""
 
 
-def ending_of(
-    record: StoredScan, gates: Verdict, min_coverage: float, exit_zero_on: ExitZeroOn | None, *, allow_empty: bool
-) -> Ending:
-    """Return the end of a scan. Code 3 has priority over a failed gate, unless `exit_zero_on` takes it away.
+def decide_ending(record: StoredScan, gates: GateVerdict, min_coverage: float, flags: CompletenessFlags) -> Ending:
+    """Return the end of a scan. Code 3 has priority over a failed gate, unless `--exit-zero-on` takes it away.
 
     An interrupted scan keeps code 3: Kubernetes would not repeat a pod that ends with code 0 when its node is drained.
     """
     from scanner.scan.record import INTERRUPTION
 
-    accepted = exit_zero_on is ExitZeroOn.INCOMPLETE and INTERRUPTION not in record.gaps
-    if not accepted and not _is_enough(record, min_coverage, allow_empty=allow_empty):
-        return Ending(_EXIT_INCOMPLETE, nothing_in(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
+    accepted = flags.exit_zero_on is ExitZeroOn.INCOMPLETE and INTERRUPTION not in record.gaps
+    if not accepted and not _is_enough(record, min_coverage, allow_empty=flags.allow_empty):
+        return Ending(_EXIT_INCOMPLETE, explain_emptiness(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
     return Ending(gates.code, gates.line)
 
 
-def nothing_in(record: StoredScan) -> str:
+def explain_emptiness(record: StoredScan) -> str:
     """The reason why an incomplete scan had nothing to evaluate, or an empty string."""
     from scanner.model.scans.scan import ScanState, is_empty
     from scanner.report.document.document import document_of
@@ -158,12 +185,6 @@ def concluding() -> Iterator[Conclusion]:
 def current() -> Conclusion:
     """The conclusion of the command that runs."""
     return _CURRENT.get() or Conclusion()
-
-
-def use_messages(form: LogFormat, termination_log: Path | None) -> None:
-    """Write the messages of the command that runs in a form, and its conclusion into a file."""
-    use(form)
-    current().path = termination_log
 
 
 def conclude(document: Document, ending: Ending) -> None:

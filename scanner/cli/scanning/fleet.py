@@ -86,7 +86,7 @@ class _Scans:
 def _write(line: str, name: str) -> None:
     """Write a message of a scan with the name of its cluster."""
     if isinstance(sys.stderr, JsonLines):
-        event = _event(line)
+        event = _parse_event(line)
         level, message = str(event.pop("level", "info")), str(event.pop("message", line))
         event.pop("time", None)
         sys.stderr.event(level, message, {**event, "cluster": name})
@@ -94,7 +94,7 @@ def _write(line: str, name: str) -> None:
         sys.stderr.write(f"{name}: {line}\n")
 
 
-def _event(line: str) -> dict[str, str | int]:
+def _parse_event(line: str) -> dict[str, str | int]:
     try:
         event = json.loads(line)
     except ValueError:
@@ -108,10 +108,10 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
     `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
     of the others.
     """
-    from scanner.scan.workers import cores
+    from scanner.scan.workers import count_cores
 
-    shared = () if own_workers else ("--workers", str(max(1, cores() // min(parallel, len(members)))))
-    own = (*_without_parallel(arguments), *shared)
+    shared = () if own_workers else ("--workers", str(max(1, count_cores() // min(parallel, len(members)))))
+    own = (*_leave_out_parallel(arguments), *shared)
     with TemporaryDirectory(prefix="assay-fleet-") as folder, ThreadPoolExecutor(parallel) as pool:
         scans = _Scans(own, Path(folder))
         try:
@@ -126,7 +126,7 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
     return code
 
 
-def _without_parallel(arguments: Sequence[str]) -> Iterator[str]:
+def _leave_out_parallel(arguments: Sequence[str]) -> Iterator[str]:
     left = iter(arguments)
     for argument in left:
         if argument == _PARALLEL:

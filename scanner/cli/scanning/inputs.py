@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +12,8 @@ from scanner.errors import UsageError
 from scanner.model.json import as_text
 
 if TYPE_CHECKING:
-    from scanner.cluster.files.manifests import Document, FilesRead, Unread
+    from scanner.cli.flags.manifests import Unwritten
+    from scanner.cluster.files.manifests import FileDocument, ReadFiles, UnreadDocument
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
     from scanner.model.scans.scan import OutOfScope, Scope
@@ -33,19 +34,19 @@ class PolicyFiles:
     """
 
     manifests: tuple[Manifest, ...]
-    definitions: tuple[Document, ...]
+    definitions: tuple[FileDocument, ...]
     outside: tuple[OutOfScope, ...]
-    read: FilesRead
+    read: ReadFiles
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that the definitions define. Raises UsageError for an invalid definition."""
-        from scanner.cluster.definitions import BrokenDefinition, definition_of
+        from scanner.cluster.definitions import BrokenDefinition, read_definition
 
         kinds: list[Kind] = []
         for document in self.definitions:
             try:
-                kinds.extend(definition_of(document.body).kinds)
+                kinds.extend(read_definition(document.body).kinds)
             except BrokenDefinition as error:
                 raise UsageError(
                     f"-f: {document.source}: this CustomResourceDefinition defines no kind: {error}"
@@ -53,7 +54,7 @@ class PolicyFiles:
         return tuple(kinds)
 
 
-def policy_files(paths: Sequence[Path]) -> tuple[Manifest, ...]:
+def read_policy_manifests(paths: Sequence[Path]) -> tuple[Manifest, ...]:
     """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
     return read_policy_files(paths).manifests
 
@@ -66,34 +67,34 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     a cluster that violates nothing.
     """
     from scanner.cluster.definitions import is_definition
-    from scanner.cluster.files.manifests import FilesRead
+    from scanner.cluster.files.manifests import ReadFiles
     from scanner.scan.documents import Manifest
 
-    read = FilesRead()
+    read = ReadFiles()
     outside: list[OutOfScope] = []
-    documents = [document for path in paths for document in _documents_at(path, read, outside)]
+    documents = [document for path in paths for document in _read_documents(path, read, outside)]
     return PolicyFiles(
-        tuple(Manifest(item.source, item.body, named=True) for item in documents if not is_definition(item.body)),
+        tuple(Manifest(item.source, item.body, is_named=True) for item in documents if not is_definition(item.body)),
         tuple(item for item in documents if is_definition(item.body)),
         tuple(outside),
         read,
     )
 
 
-def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> list[Document]:
+def _read_documents(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
-    from scanner.cluster.files.manifests import Document, Unread, stream_documents
+    from scanner.cluster.files.manifests import FileDocument, UnreadDocument, stream_documents
     from scanner.model.scans.scan import Unneeded
     from scanner.scan.documents import is_policy
 
     items = [*stream_documents(path, read)]
-    documents = [item for item in items if isinstance(item, Document)]
-    unread = [item for item in items if isinstance(item, Unread)]
+    documents = [item for item in items if isinstance(item, FileDocument)]
+    unread = [item for item in items if isinstance(item, UnreadDocument)]
     folder = path.is_dir()
-    repeated = [item for item in unread if item.recognised and item.recognised.kind is Unneeded.REPEATED]
+    repeated = [item for item in unread if item.other_tool and item.other_tool.kind is Unneeded.REPEATED]
     refused = [item for item in unread if item not in repeated and (not folder or _may_be_policy(item))]
     _reject(path, refused)
-    outside.extend(_unneeded(item) for item in unread)
+    outside.extend(_explain_unneeded(item) for item in unread)
     if not documents and not repeated:
         raise UsageError(f"-f {path} has no document: check the path. Files end in .yaml, .yml or .json")
     if folder and not repeated and not any(is_policy(document.body) for document in documents):
@@ -105,47 +106,36 @@ def _documents_at(path: Path, read: FilesRead, outside: list[OutOfScope]) -> lis
     return documents
 
 
-def _reject(path: Path, refused: Sequence[Unread]) -> None:
+def _reject(path: Path, refused: Sequence[UnreadDocument]) -> None:
     if refused:
         gap = refused[0].gap
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         raise UsageError(f"-f {path}: {gap.where}: {gap.why}{more}. Correct the file, or name only the files to read")
 
 
-def _may_be_policy(item: Unread) -> bool:
+def _may_be_policy(item: UnreadDocument) -> bool:
     """Return whether a document that was not read names the kind of a policy, or may name one."""
     from scanner.scan.documents import names_policy_kind
 
-    if item.recognised:
+    if item.other_tool:
         return False
     if item.text is None or any(map(names_policy_kind, _WORD.findall(item.text))):
         return True
     return any(not kind for kind in _KIND.findall(item.text))
 
 
-def _unneeded(item: Unread) -> OutOfScope:
+def _explain_unneeded(item: UnreadDocument) -> OutOfScope:
     from scanner.model.scans.scan import OutOfScope, Unneeded
 
-    if item.recognised:
-        return OutOfScope(item.recognised.kind, item.gap.where, item.recognised.why)
+    if item.other_tool:
+        return OutOfScope(item.other_tool.kind, item.gap.where, item.other_tool.why)
     return OutOfScope(
         Unneeded.UNUSED_DOCUMENT, item.gap.where, f"this document is no policy and no binding: {item.gap.why}"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
-    """The statements of the user about the cluster that manifests stand for, which no manifest has.
-
-    `namespace_labels` are the labels of namespaces that no file describes, by namespace.
-    """
-
-    kubernetes_version: str
-    namespace_labels: Mapping[str, Mapping[str, str]]
-
-
-def files_as_cluster(
-    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[Document]
+def read_cluster_files(
+    paths: Sequence[Path], scope: Scope, name: str, unwritten: Unwritten, definitions: Sequence[FileDocument]
 ) -> SnapshotCluster:
     """The cluster that manifests, and further definitions, stand for. Raises UsageError for missing paths and empty namespaces."""
     from scanner.cluster.files.snapshot import SnapshotCluster
@@ -159,11 +149,11 @@ def files_as_cluster(
         definitions=definitions,
         namespace_labels=unwritten.namespace_labels,
     )
-    _reject_unknown_namespaces(scope, {*cluster.described_namespaces(), *cluster.implied_namespaces()})
+    _reject_unknown_namespaces(scope, {*cluster.list_described_namespaces(), *cluster.list_implied_namespaces()})
     return cluster
 
 
-def policies_among(cluster: SnapshotCluster, read: FilesRead | None = None) -> tuple[Manifest, ...]:
+def list_policies_among(cluster: SnapshotCluster, read: ReadFiles | None = None) -> tuple[Manifest, ...]:
     """The policies and bindings among a cluster's manifests, without those in files that were `read` as policy files."""
     from scanner.scan.documents import Manifest
 

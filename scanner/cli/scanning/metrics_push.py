@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from scanner.config.current import expected_now
+from scanner.cli.flags.flag_group import FlagGroup
+from scanner.config.current import find_expected_run
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
@@ -31,32 +33,43 @@ if TYPE_CHECKING:
 _LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
 _COULD_NOT_RUN = 4
 
-PushMetricsOption = Annotated[
-    str,
-    typer.Option(
-        "--push-metrics",
-        metavar="URL",
-        help="Send the metrics to this Pushgateway when the run ends. A failure is a warning and changes no exit code.",
-        show_default=False,
-    ),
-]
-PushMetricsTokenFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--push-metrics-token-file",
-        metavar="FILE",
-        help="With --push-metrics: file with a bearer token. Default: the variable ASSAY_PUSH_METRICS_TOKEN, or no token.",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True, slots=True)
+class PushFlags(FlagGroup):
+    """The Pushgateway, and the file with its token."""
+
+    push_metrics: Annotated[
+        str,
+        typer.Option(
+            "--push-metrics",
+            metavar="URL",
+            help="Send the metrics to this Pushgateway when the run ends. A failure is a warning and changes no exit code.",
+            show_default=False,
+        ),
+    ] = ""
+    push_metrics_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--push-metrics-token-file",
+            metavar="FILE",
+            help="With --push-metrics: file with a bearer token. Default: the variable ASSAY_PUSH_METRICS_TOKEN, or no token.",
+            show_default=False,
+        ),
+    ] = None
+
+    def gateway(self) -> Gateway | None:
+        """The Pushgateway with its token; None without a URL. Raises UsageError."""
+        from scanner.notify.pushgateway import gateway_of
+
+        return gateway_of(self.push_metrics, _read_token(self.push_metrics_token_file)) if self.push_metrics else None
 
 
 class MetricsPush:
     """A context around a run: at its end the metrics are sent, if there is a URL."""
 
-    def __init__(self, url: str, token_file: Path | None, name: str) -> None:
+    def __init__(self, flags: PushFlags, name: str) -> None:
         """Check URL and token. `name` is that of the run, until the cluster is known. Raises UsageError."""
-        self._gateway = _gateway(url, token_file) if url else None
+        self._gateway = flags.gateway()
         self._name = name
         self._samples: dict[str, Samples] = {}
 
@@ -111,14 +124,14 @@ class MetricsPush:
             return "the name of the cluster is not known. Give it one with --cluster-name"
         try:
             now = datetime.now(UTC)
-            run = RunEnd(now, _exit_code(error))
-            metrics = families_of_run(run, expected_now(now), self._name, self._samples)
+            run = RunEnd(now, _find_exit_code(error))
+            metrics = families_of_run(run, find_expected_run(now), self._name, self._samples)
             return push(gateway, printable(self._name), metrics, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"
 
 
-def _exit_code(error: BaseException | None) -> int:
+def _find_exit_code(error: BaseException | None) -> int:
     """The exit code of a run that ends with an error, which may be that of its report."""
     match error:
         case None:
@@ -129,13 +142,7 @@ def _exit_code(error: BaseException | None) -> int:
             return _COULD_NOT_RUN
 
 
-def _gateway(url: str, token_file: Path | None) -> Gateway:
-    from scanner.notify.pushgateway import gateway_of
-
-    return gateway_of(url, _token(token_file))
-
-
-def _token(path: Path | None) -> str:
+def _read_token(path: Path | None) -> str:
     """The token in the file, else that of the environment, else none. Raises UsageError."""
     if path is None:
         return os.environ.get(PUSH_METRICS_TOKEN, "").strip()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from scanner.cel import Answer, Decider, Question
+    from scanner.cel import AuthorizerAnswer, Decider, Question
     from scanner.cli.scanning.interruption import Interruption
     from scanner.model.resource import Kind, Page, UserInfo
     from scanner.model.scans.scan import ClusterIdentity, ServerCounts
@@ -112,11 +112,11 @@ class NamedCluster:
         self._cluster.while_waiting(beat)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """See Cluster."""
         with ExitStack() as stack:
             with self._interruptible():
-                stack.enter_context(self._cluster.paused())
+                stack.enter_context(self._cluster.pause())
             yield
 
 
@@ -127,7 +127,7 @@ class _Decider:
         self._decider = decider
         self._interruptible = interruptible
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """See Decider."""
         with self._interruptible():
             return self._decider.decide(question)

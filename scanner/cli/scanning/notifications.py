@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from scanner.config.current import routes
+from scanner.config.current import get_routes
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
 
@@ -52,7 +52,7 @@ class Notifications:
 
     def scanned(self, record: StoredScan, posture: Posture) -> None:
         """Record that the routes of the cluster are to be notified about a scan. Raises StoreError."""
-        self._routes = {route.name: route for route in routes() if route.is_about(record.scan.cluster.name)}
+        self._routes = {route.name: route for route in get_routes() if route.is_about(record.scan.cluster.name)}
         self._scan_id, self._posture = record.scan.id, posture
         if self._routes:
             self._store.plan_notifications(self._scan_id, self._routes)
@@ -75,7 +75,7 @@ class Notifications:
     def _count(self) -> None:
         """Give the metrics the numbers of notifications."""
         try:
-            self._metrics.notified(self._store.notifications(self._scan_id))
+            self._metrics.notified(self._store.count_notifications(self._scan_id))
         except AssayError as trouble:
             _warn(f"the metrics have no notifications: {trouble}")
 
@@ -83,7 +83,7 @@ class Notifications:
         """Deliver the oldest notification of every route at once, then the next ones of those whose receivers accept them."""
         accepting = dict(self._routes)
         while accepting and time.monotonic() < end:
-            oldest = (self._store.next_notification(self._scan_id, route) for route in accepting)
+            oldest = (self._store.find_next_notification(self._scan_id, route) for route in accepting)
             pending = [each for each in oldest if each is not None]
             failed = self._send(self._prepared(pending), end)
             accepting = {each.route: accepting[each.route] for each in pending if each.route not in failed}
@@ -103,7 +103,7 @@ class Notifications:
                 self._lose(several, error)
                 continue
             for each in several:
-                if found[each.route].changed:
+                if found[each.route].has_changes:
                     prepared[each] = found[each.route]
                 else:
                     self._store.end_notification(each, NotificationState.UNCHANGED)
@@ -111,15 +111,15 @@ class Notifications:
 
     def _notices(self, several: Sequence[Notification]) -> Mapping[str, Notice]:
         """The notices of notifications that compare the same scans. Raises UsageError if one of the scans was pruned."""
-        from scanner.posture.notices import notices
+        from scanner.posture.notices import make_notices
         from scanner.posture.problem_ids import problem_id
 
         first = several[0]
-        before, now = self._store.record(first.before_id), self._store.record(first.scan_id)
+        before, now = self._store.read_scan(first.before_id), self._store.read_scan(first.scan_id)
         earlier, triage = (self._posture.triage_then(self._store, each) for each in (before, now))
         recorded = {used.policy.key for used in now.policies}
-        return notices(
-            self._store.diff(first.before_id, first.scan_id, triage.owner_of),
+        return make_notices(
+            self._store.compare_scans(first.before_id, first.scan_id, triage.owner_of),
             [self._routes[each.route] for each in several],
             lambda policy: (triage if policy in recorded else earlier).severity(policy),
             {problem_id(number) for number in triage.waived.by_problem},
@@ -137,7 +137,7 @@ class Notifications:
     def _send(self, prepared: Mapping[Notification, Notice], end: float) -> set[str]:
         """Send notifications, record those that were accepted, and return the routes of the others."""
         from scanner.model.scans.notification import NotificationState
-        from scanner.notify.message import body, message_id
+        from scanner.notify.message import message_id, write_body
         from scanner.notify.webhook import SECONDS as LONGEST
         from scanner.notify.webhook import Delivery, deliver
 
@@ -145,17 +145,17 @@ class Notifications:
         troubles: dict[Notification, str] = {}
         for each in prepared:
             try:
-                webhooks[each] = _webhook(self._routes[each.route])
+                webhooks[each] = _make_webhook(self._routes[each.route])
             except UsageError as error:
                 troubles[each] = str(error)
         deliveries = [
-            Delivery(webhook, message_id(each.scan_id, each.route), body(prepared[each]))
+            Delivery(webhook, message_id(each.scan_id, each.route), write_body(prepared[each]))
             for each, webhook in webhooks.items()
         ]
         results = deliver(deliveries, seconds=min(LONGEST, max(0.0, end - time.monotonic())))
         for (each, webhook), trouble in zip(webhooks.items(), results, strict=True):
             if trouble:
-                troubles[each] = f"{webhook.shown}: {trouble}"
+                troubles[each] = f"{webhook.origin}: {trouble}"
             else:
                 self._store.end_notification(each, NotificationState.DELIVERED)
         for each, trouble in troubles.items():
@@ -165,14 +165,14 @@ class Notifications:
         return {each.route for each in troubles}
 
 
-def _webhook(route: Route) -> Webhook:
+def _make_webhook(route: Route) -> Webhook:
     """The webhook of a route, with its key. Raises UsageError."""
     from scanner.notify.webhook import Webhook, key_of
 
-    return Webhook(route.url, key_of(_secret(route)))
+    return Webhook(route.url, key_of(_read_key(route)))
 
 
-def _secret(route: Route) -> str:
+def _read_key(route: Route) -> str:
     """The text of the key of a route. Raises UsageError."""
     if route.key_variable:
         if not os.environ.get(route.key_variable):

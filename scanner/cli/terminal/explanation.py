@@ -26,7 +26,7 @@ Part: TypeAlias = str | Code | Table | Command
 def show(parts: Iterable[Part], screen: Screen) -> None:
     """Print an explanation, and after it what to do next."""
     commands: list[Command] = []
-    for _, group in groupby(_without_commands(parts, commands), lambda part: isinstance(part, Table)):
+    for _, group in groupby(_collect_commands(parts, commands), lambda part: isinstance(part, Table)):
         own = iter(group)
         for part in own:
             if isinstance(part, Table):
@@ -37,7 +37,7 @@ def show(parts: Iterable[Part], screen: Screen) -> None:
         print_commands(console_of(out, os.environ, screen.color), commands, screen)
 
 
-def _without_commands(parts: Iterable[Part], commands: list[Command]) -> Iterator[str | Code | Table]:
+def _collect_commands(parts: Iterable[Part], commands: list[Command]) -> Iterator[str | Code | Table]:
     """The parts to print now; the commands are added to a list."""
     for part in parts:
         if isinstance(part, Command):

@@ -20,31 +20,31 @@ _MODULE: Final = "scanner"
 _PLUGIN: Final = "kubectl-"
 
 
-def program(started: str | None = None, interpreter: Sequence[str] | None = None) -> str:
+def find_program(started: str | None = None, interpreter: Sequence[str] | None = None) -> str:
     """The beginning of a command line in a shell. `started` is the path of the program, `interpreter` the arguments of Python."""
     path = Path(sys.argv[0] if started is None else started)
     if path.name == "__main__.py" and path.parent.name == _MODULE:
-        return shlex.join([_python(sys.orig_argv if interpreter is None else interpreter), "-m", _MODULE])
+        return shlex.join([_find_python(sys.orig_argv if interpreter is None else interpreter), "-m", _MODULE])
     if path.name not in NAMES:
         return NAMES[0]
-    if not _is_found(path):
-        return shlex.quote(_typed(path))
+    if not _is_on_path(path):
+        return shlex.quote(_restore_path(path))
     if path.name.startswith(_PLUGIN) and shutil.which("kubectl"):
         return path.name.replace("-", " ", 1)
     return path.name
 
 
-def _python(interpreter: Sequence[str]) -> str:
+def _find_python(interpreter: Sequence[str]) -> str:
     """The interpreter as the user typed it, else its path."""
     return interpreter[0] if interpreter and shutil.which(interpreter[0]) else sys.executable
 
 
-def _is_found(path: Path) -> bool:
+def _is_on_path(path: Path) -> bool:
     """Return whether a shell finds this program by its name."""
     found = shutil.which(path.name)
     return found is not None and Path(found).absolute() == path.absolute()
 
 
-def _typed(path: Path) -> str:
+def _restore_path(path: Path) -> str:
     """The path of a program, with a slash: a shell looks for a name without one on PATH."""
     return str(path) if os.sep in str(path) else f".{os.sep}{path}"

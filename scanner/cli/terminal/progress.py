@@ -79,16 +79,18 @@ class Progress:
             self._objects += coverage.objects
         self._current = coverage
         if self._verbose:
-            self._line(f"page {coverage.pages} of {_counts(coverage)}, {coverage.bytes:,} bytes so far, {self._rate()}")
+            self._line(
+                f"page {coverage.pages} of {_describe_counts(coverage)}, {coverage.bytes:,} bytes so far, {self._rate()}"
+            )
         if self._live:
             width = get_terminal_size().columns - 1
-            parts = (_counts(coverage), self._rate(), self._left())
+            parts = (_describe_counts(coverage), self._rate(), self._left())
             self._draw(_cut("  ".join(part for part in parts if part), width))
 
     def finish(self) -> None:
         """Print the totals of the last kind, or erase the live line."""
         if self._current and not self._live:
-            self._line(f"listed {_counts(self._current)}", _fields(self._current))
+            self._line(f"listed {_describe_counts(self._current)}", _make_fields(self._current))
         self._current = None
         self._erase()
 
@@ -140,7 +142,7 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width)
 
 
-def _fields(coverage: Coverage) -> dict[str, Value]:
+def _make_fields(coverage: Coverage) -> dict[str, Value]:
     """The same numbers for machines."""
     return {
         "apiVersion": coverage.api_version,
@@ -150,7 +152,7 @@ def _fields(coverage: Coverage) -> dict[str, Value]:
     }
 
 
-def _counts(coverage: Coverage) -> str:
+def _describe_counts(coverage: Coverage) -> str:
     plural = "object" if coverage.objects == 1 else "objects"
     return visible(
         f"{coverage.api_version} {coverage.kind}: {coverage.objects:,} {plural}, {coverage.evaluated:,} evaluated"

@@ -59,7 +59,7 @@ class JsonLines(TextIOBase):
             raise TypeError(f"a stream of text takes no {type(text).__name__}")
         *lines, self._rest = f"{self._rest}{text}".split("\n")
         for line in filter(None, lines):
-            self.event(_level(line), line.removeprefix(_PREFIX).removeprefix(_ERROR), {})
+            self.event(_find_level(line), line.removeprefix(_PREFIX).removeprefix(_ERROR), {})
         return len(text)
 
     def event(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
@@ -87,7 +87,7 @@ class JsonLines(TextIOBase):
         return self.stream.fileno()
 
 
-def _level(line: str) -> str:
+def _find_level(line: str) -> str:
     if line.startswith(_ERROR):
         return "error"
     return "warning" if line.startswith(_PREFIX) else "info"
@@ -108,7 +108,7 @@ def use(form: LogFormat) -> None:
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def restore_stderr() -> Iterator[None]:
     """A block at whose end stderr is what it was before; it begins in the form that the environment names."""
     before = sys.stderr
     if os.environ.get(_VARIABLE, "").lower() == LogFormat.JSON:
@@ -138,7 +138,7 @@ class EscapedStream(io.TextIOWrapper):
         super().write(sequence)
 
 
-def escaped(stream: TextIO) -> TextIO:
+def escape_stderr(stream: TextIO) -> TextIO:
     """The process's own stderr with escaping; any other stream, such as a test's, unchanged."""
     if stream is not sys.__stderr__ or not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
         return stream

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Form(StrEnum):
+class OutputForm(StrEnum):
     """The forms of a document on standard output, for commands that print no report."""
 
     TABLE = "table"
     JSON = "json"
 
 
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="Output format.")]
+FormOption = Annotated[OutputForm, typer.Option("-o", "--output", help="Output format.")]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Print no progress on stderr.")]
 
 
@@ -102,7 +102,7 @@ def text(lines: Iterable[str]) -> None:
 
 def sentences(lines: Iterable[str | Code]) -> None:
     """Print lines, wrapped where the terminal is narrower; what is wrapped begins where the line begins."""
-    console = _console()
+    console = _find_console()
     with standard_output() as out:
         for line in lines:
             if isinstance(line, Code):
@@ -110,7 +110,7 @@ def sentences(lines: Iterable[str | Code]) -> None:
             elif console is None or not line.strip():
                 out.write(f"{visible(line)}\n")
             else:
-                _wrapped(console, visible(line))
+                _print_wrapped(console, visible(line))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -119,18 +119,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Where a terminal is narrower, the cells of the last column are wrapped; where that is not enough, each row is a list.
     """
     lines = [tuple(head), *(tuple(visible(cell) for cell in row) for row in rows)]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
-    console = _console()
+    widths = [max(_measure(line[column]) for line in lines) for column in range(len(head))]
+    console = _find_console()
     begin = sum(widths[:-1]) + _GAP * (len(widths) - 1)
     if console is None or begin + widths[-1] <= console.width:
-        text((" " * _GAP).join(map(_padded, line, widths)).rstrip() for line in lines)
+        text((" " * _GAP).join(map(_pad, line, widths)).rstrip() for line in lines)
     elif begin + _LEAST_LAST <= console.width:
-        _last_wrapped(console, lines, widths)
+        _print_last_wrapped(console, lines, widths)
     else:
-        _lists(console, lines)
+        _print_lists(console, lines)
 
 
-def _console() -> Console | None:
+def _find_console() -> Console | None:
     """The console of a narrow terminal; None where no line is wrapped."""
     from scanner.report.text.screen import ANY_WIDTH, width_of
 
@@ -141,41 +141,41 @@ def _console() -> Console | None:
     return console_of(sys.stdout, os.environ, Color.NEVER)
 
 
-def _wrapped(console: Console, line: str) -> None:
-    from scanner.report.text.printing import hanging, text_of
+def _print_wrapped(console: Console, line: str) -> None:
+    from scanner.report.text.printing import print_hanging, text_of
 
     words = line.lstrip(" ")
-    hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
+    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
 
 
-def _last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
-    from scanner.report.text.printing import hanging, text_of
+def _print_last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+    from scanner.report.text.printing import print_hanging, text_of
 
     with standard_output():
         for *cells, last in lines:
-            begin = "".join(_padded(cell, width) + " " * _GAP for cell, width in zip(cells, widths, strict=False))
+            begin = "".join(_pad(cell, width) + " " * _GAP for cell, width in zip(cells, widths, strict=False))
             if last:
-                hanging(console, text_of(console, begin, len(begin)).plain, text_of(console, last, len(last)))
+                print_hanging(console, text_of(console, begin, len(begin)).plain, text_of(console, last, len(last)))
             else:
                 console.file.write(f"{begin.rstrip()}\n")
 
 
-def _lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
+def _print_lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
     """The cells of a row one after the other, those that do not fit on a line of their own below."""
     from rich.text import Text
 
-    from scanner.report.text.printing import parts
+    from scanner.report.text.printing import print_parts
 
     with standard_output():
         for cells in lines:
-            parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
+            print_parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
 
 
-def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - _width(cell))
+def _pad(cell: str, width: int) -> str:
+    return cell + " " * (width - _measure(cell))
 
 
-def _width(cell: str) -> int:
+def _measure(cell: str) -> int:
     """The number of columns of a terminal that a text takes; a wide character takes two."""
     if cell.isascii():
         return len(cell)

@@ -24,7 +24,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from scanner.cluster.yaml import Malformed, events
+from scanner.cluster.yaml import MalformedDocument, read_events
 
 _STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
 _PART: Final = 1 << 20
@@ -44,17 +44,17 @@ class WantedLines(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Field:
+class _WantedField:
     """A field that is wanted, or that has a wanted one in it. `line` is 0 until it is read."""
 
     line: int = 0
-    fields: dict[_Step, _Field] = field(default_factory=dict)
+    fields: dict[_Step, _WantedField] = field(default_factory=dict)
 
-    def below(self, steps: Sequence[_Step]) -> _Field:
+    def add_path(self, steps: Sequence[_Step]) -> _WantedField:
         """The field at the end of some steps, which is added."""
         place = self
         for step in steps:
-            place = place.fields.setdefault(step, _Field())
+            place = place.fields.setdefault(step, _WantedField())
         return place
 
 
@@ -72,27 +72,27 @@ def has_lines(file: Path) -> bool:
     return False
 
 
-def field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:
+def find_field_lines(file: Path, wanted: Sequence[WantedLines]) -> Iterator[Mapping[str, int]]:
     """For each object the line of its beginning, under an empty path, and those of its fields, from 1.
 
     A field that the file does not have has the line of the nearest field around it, or none. A file that cannot be read any more
     has the lines of documents alone.
     """
-    documents: defaultdict[int, _Field] = defaultdict(_Field)
+    documents: defaultdict[int, _WantedField] = defaultdict(_WantedField)
     for each in wanted:
         for path in ("", *each.paths):
-            documents[each.line].below((*_items(each), *_steps(path)))
-    for line, root in zip(documents, _texts(file, list(documents)), strict=True):
+            documents[each.line].add_path((*_item_steps(each), *_split_path(path)))
+    for line, root in zip(documents, _read_texts(file, list(documents)), strict=True):
         _read_lines(root, documents[line], line)
     for each in wanted:
-        yield _lines_of(each, documents[each.line])
+        yield _list_lines(each, documents[each.line])
 
 
-def _items(wanted: WantedLines) -> tuple[_Step, ...]:
+def _item_steps(wanted: WantedLines) -> tuple[_Step, ...]:
     return tuple(step for number in wanted.items for step in ("items", number - 1))
 
 
-def _steps(path: str) -> tuple[_Step, ...]:
+def _split_path(path: str) -> tuple[_Step, ...]:
     """The steps of a path; those before a part that is no step."""
     steps: list[_Step] = []
     position = 0
@@ -103,12 +103,12 @@ def _steps(path: str) -> tuple[_Step, ...]:
     return tuple(steps)
 
 
-def _lines_of(wanted: WantedLines, document: _Field) -> dict[str, int]:
-    own = document.below(_items(wanted))
-    lines = {"": own.line or wanted.line}
+def _list_lines(wanted: WantedLines, document: _WantedField) -> dict[str, int]:
+    object_field = document.add_path(_item_steps(wanted))
+    lines = {"": object_field.line or wanted.line}
     for path in wanted.paths:
-        place, line = own, 0
-        for step in _steps(path):
+        place, line = object_field, 0
+        for step in _split_path(path):
             place = place.fields[step]
             if not place.line:
                 break
@@ -118,7 +118,7 @@ def _lines_of(wanted: WantedLines, document: _Field) -> dict[str, int]:
     return lines
 
 
-def _texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
+def _read_texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
     """The text from each line to the end of its document; empty if the file cannot be read any more."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
@@ -132,76 +132,76 @@ def _texts(file: Path, lines: Sequence[int]) -> Iterator[str]:
         yield "\n".join(every[line - 1 : separators[at] if at < len(separators) else None])
 
 
-def _read_lines(text: str, root: _Field, line: int) -> None:
+def _read_lines(text: str, root: _WantedField, line: int) -> None:
     """Set the lines of the wanted fields of the first document in a text that begins at a line of its file."""
-    walk = _Walk([_Frame(root, is_list=False, is_root=True)], line)
+    walk = _LineSetter([_OpenCollection(root, is_list=False, is_root=True)], line)
     try:
-        for event in events(text):
+        for event in read_events(text):
             if isinstance(event, DocumentEndEvent):
                 return
             walk.feed(event)
-    except Malformed:
+    except MalformedDocument:
         return
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenCollection:
     """An unfinished collection; `wanted` is None inside a field whose lines are not wanted. `key` is None until a key is read."""
 
-    wanted: _Field | None
+    wanted: _WantedField | None
     is_list: bool
     is_root: bool = False
     number: int = 0
     has_key: bool = False
-    value: _Field | None = None
+    value: _WantedField | None = None
 
 
 @dataclass(slots=True)
-class _Walk:
+class _LineSetter:
     """Follows the events of a document, and sets the lines of the wanted fields."""
 
-    stack: list[_Frame]
+    stack: list[_OpenCollection]
     first: int
 
     def feed(self, event: Event) -> None:
         match event:
             case ScalarEvent() | AliasEvent():
-                self._scalar(event)
+                self._add_scalar(event)
             case MappingStartEvent() | SequenceStartEvent():
-                self.stack.append(_Frame(self._value(event), isinstance(event, SequenceStartEvent)))
+                self.stack.append(_OpenCollection(self._begin_value(event), isinstance(event, SequenceStartEvent)))
             case CollectionEndEvent():
                 self.stack.pop()
             case _:
                 pass
 
-    def _scalar(self, event: ScalarEvent | AliasEvent) -> None:
+    def _add_scalar(self, event: ScalarEvent | AliasEvent) -> None:
         frame = self.stack[-1]
         if frame.is_list or frame.is_root or frame.has_key:
-            self._value(event)
+            self._begin_value(event)
             return
         frame.has_key = True
-        frame.value = self._at(frame, event.value if isinstance(event, ScalarEvent) else "", event)
+        frame.value = self._find_field(frame, event.value if isinstance(event, ScalarEvent) else "", event)
 
-    def _value(self, event: Event) -> _Field | None:
+    def _begin_value(self, event: Event) -> _WantedField | None:
         """The wanted field whose value begins, or None."""
         frame = self.stack[-1]
         if frame.is_root:
             if frame.wanted is not None:
-                frame.wanted.line = _line(event) + self.first
+                frame.wanted.line = _get_line(event) + self.first
             return frame.wanted
         if frame.is_list:
             frame.number += 1
-            return self._at(frame, frame.number - 1, event)
+            return self._find_field(frame, frame.number - 1, event)
         frame.has_key = False
         return frame.value
 
-    def _at(self, frame: _Frame, step: _Step, event: Event) -> _Field | None:
+    def _find_field(self, frame: _OpenCollection, step: _Step, event: Event) -> _WantedField | None:
         """The wanted field at a key or an index, whose line is that of the key or of the item."""
-        found = frame.wanted.fields.get(step) if frame.wanted is not None else None
-        if found is not None:
-            found.line = _line(event) + self.first
-        return found
+        wanted_field = frame.wanted.fields.get(step) if frame.wanted is not None else None
+        if wanted_field is not None:
+            wanted_field.line = _get_line(event) + self.first
+        return wanted_field
 
 
-def _line(event: Event) -> int:
+def _get_line(event: Event) -> int:
     return event.start_mark.line if event.start_mark else 0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from scanner.model.scans.scan import Unneeded
 
@@ -57,27 +57,27 @@ _WHY: Final = {
 }
 
 
-class Recognised(NamedTuple):
+class OtherToolFile(NamedTuple):
     """The kind of a file of another tool, and a sentence for users without its full stop."""
 
     kind: Unneeded
     why: str
 
 
-def recognised_document(file: Path, value: Json) -> Recognised | None:
+def recognise_document(file: Path, value: Json) -> OtherToolFile | None:
     """The tool whose file a document is; None for a document that may be a manifest."""
-    kind = _kind_of(file, value)
-    return Recognised(kind, _WHY[kind]) if kind else None
+    kind = _find_kind(file, value)
+    return OtherToolFile(kind, _WHY[kind]) if kind else None
 
 
-def recognised_file(file: Path, data: bytes) -> Recognised | None:
+def recognise_file(file: Path, data: bytes) -> OtherToolFile | None:
     """The tool whose file this is as a whole: a template of a chart. None for a file without an action of a template."""
     if _TEMPLATE_ACTION in data and _is_in_templates(file):
-        return Recognised(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
+        return OtherToolFile(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
     return None
 
 
-def kustomize_inputs(files: Iterable[Path]) -> dict[str, Recognised]:
+def find_kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:
     """The files that kustomizations among some files name as patches or as data, by absolute path.
 
     A file that any of the kustomizations names as a resource is none of them.
@@ -86,28 +86,28 @@ def kustomize_inputs(files: Iterable[Path]) -> dict[str, Recognised]:
     resources: set[str] = set()
     for file in files:
         if file.name in _KUSTOMIZATIONS:
-            for body in _bodies(file):
-                inputs.update(_absolute(file, name) for name in _named_inputs(body))
-                resources.update(_absolute(file, as_text(name)) for name in as_list(body.get("resources")))
-    recognised = Recognised(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
-    return dict.fromkeys(sorted(inputs - resources), recognised)
+            for body in _read_bodies(file):
+                inputs.update(_resolve_name(file, name) for name in _list_named_inputs(body))
+                resources.update(_resolve_name(file, as_text(name)) for name in as_list(body.get("resources")))
+    input_file = OtherToolFile(Unneeded.KUSTOMIZE_INPUT, _WHY[Unneeded.KUSTOMIZE_INPUT])
+    return dict.fromkeys(sorted(inputs - resources), input_file)
 
 
-def absolute(file: Path) -> str:
+def make_absolute(file: Path) -> str:
     """The absolute path of a file, without following links."""
     return os.path.abspath(file)  # noqa: PTH100 - absolute() keeps `..`
 
 
-def _kind_of(file: Path, value: Json) -> Unneeded | None:
+def _find_kind(file: Path, value: Json) -> Unneeded | None:
     if isinstance(value, dict):
-        return _of_object(file, value)
+        return _find_kind_of_object(file, value)
     if not isinstance(value, list) or any(_may_be_manifest(item) for item in value):
         return None
     is_patch = bool(value) and all(dig(item, "op") and dig(item, "path") for item in value)
     return Unneeded.KUSTOMIZE_INPUT if is_patch else Unneeded.NO_MANIFEST
 
 
-def _of_object(file: Path, body: JsonObject) -> Unneeded | None:
+def _find_kind_of_object(file: Path, body: JsonObject) -> Unneeded | None:
     group, slash, _ = as_text(body.get("apiVersion")).partition("/")
     if slash and (kind := _GROUPS.get(group)):
         return kind
@@ -120,8 +120,8 @@ def _of_object(file: Path, body: JsonObject) -> Unneeded | None:
     if file.name == "Chart.yaml" or (file.name == "index.yaml" and isinstance(body.get("entries"), dict)):
         return Unneeded.HELM_CHART
     if body.get("apiVersion") is None:
-        if named := _NAMES.get(file.name):
-            return named
+        if kind_by_name := _NAMES.get(file.name):
+            return kind_by_name
         if _VALUES.fullmatch(file.name):
             return Unneeded.HELM_VALUES
     return None if _may_be_manifest(body) else Unneeded.NO_MANIFEST
@@ -133,7 +133,7 @@ def _may_be_manifest(value: Json) -> bool:
 
 def _is_in_templates(file: Path) -> bool:
     """Return whether a file is below the folder `templates` of a chart."""
-    path = Path(absolute(file))
+    path = Path(make_absolute(file))
     folders = zip(path.parents, path.parents[1:], strict=False)
     return any(folder.name == "templates" and _has_chart(above) for folder, above in folders)
 
@@ -142,12 +142,12 @@ def _has_chart(folder: Path) -> bool:
     return os.path.lexists(folder / "Chart.yaml")
 
 
-def _bodies(file: Path) -> Iterator[JsonObject]:
+def _read_bodies(file: Path) -> Iterator[JsonObject]:
     with suppress(OSError):
-        yield from (piece.value for piece in pieces(file.read_bytes()) if isinstance(piece.value, dict))
+        yield from (piece.value for piece in read_pieces(file.read_bytes()) if isinstance(piece.value, dict))
 
 
-def _named_inputs(body: JsonObject) -> Iterator[str]:
+def _list_named_inputs(body: JsonObject) -> Iterator[str]:
     """The paths of the patches and of the data in a kustomization."""
     for field in ("patches", "patchesJson6902", "replacements"):
         yield from (as_text(dig(item, "path")) for item in as_list(body.get(field)))
@@ -159,6 +159,6 @@ def _named_inputs(body: JsonObject) -> Iterator[str]:
             yield as_text(item).rpartition("=")[2]
 
 
-def _absolute(kustomization: Path, name: str) -> str:
+def _resolve_name(kustomization: Path, name: str) -> str:
     """The absolute path of a file that a kustomization names; a text with several lines is an inline patch."""
-    return absolute(kustomization.parent / name) if name and "\n" not in name and "\0" not in name else ""
+    return make_absolute(kustomization.parent / name) if name and "\n" not in name and "\0" not in name else ""

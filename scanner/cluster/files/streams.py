@@ -16,8 +16,8 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from scanner.cluster.scalars import BadScalar, json_value
-from scanner.cluster.yaml import MAX_DEPTH, Malformed, load
+from scanner.cluster.scalars import BadScalar, convert_to_json
+from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
 
 _LARGE_INTEGER: Final = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -38,118 +38,125 @@ class Piece:
     line: int = 1
 
 
-def pieces(data: bytes) -> Iterator[Piece]:
+def read_pieces(data: bytes) -> Iterator[Piece]:
     """Every document that is not empty. An invalid document has a fault instead of a value."""
     number = 0
-    for value, line in _values(data):
+    for value, line in _read_values(data):
         if value is None:
             continue
         number += 1
-        if isinstance(value, Malformed):
+        if isinstance(value, MalformedDocument):
             yield Piece(number, None, str(value), line)
         else:
             yield Piece(number, value, line=line)
 
 
-_Value: TypeAlias = "tuple[Json | Malformed, int]"
+_Value: TypeAlias = "tuple[Json | MalformedDocument, int]"
 """A value or its error, and the line where it begins, from 1."""
 
 
-def _values(data: bytes) -> Iterator[_Value]:
+def _read_values(data: bytes) -> Iterator[_Value]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield Malformed(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8"), 1
+        yield MalformedDocument(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8"), 1
         return
     if "\0" in text:
         yield (
-            Malformed(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?"),
+            MalformedDocument(
+                f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} holds a NUL byte: is this a text file?"
+            ),
             1,
         )
         return
-    yield from _json_stream(data, text) if text.lstrip().startswith("{") else _yaml_stream(text)
+    yield from _read_json(data, text) if text.lstrip().startswith("{") else _read_yaml(text)
 
 
-def _json_stream(data: bytes, text: str) -> Iterator[_Value]:
+def _read_json(data: bytes, text: str) -> Iterator[_Value]:
     try:
         value: Json = orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
-        yield from _json_objects(text)
+        yield from _read_json_objects(text)
         return
-    yield _sound(value, exact=not _LARGE_INTEGER.search(data)), _line(text, _after_blanks(text, 0))
+    yield _check_encodable(value, exact=not _LARGE_INTEGER.search(data)), _count_line(text, _skip_blanks(text, 0))
 
 
-def _line(text: str, position: int) -> int:
+def _count_line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def _json_objects(text: str) -> Iterator[_Value]:
+def _read_json_objects(text: str) -> Iterator[_Value]:
     """JSON values in sequence, and YAML from the first piece that is not JSON."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-    position = _after_blanks(text, 0)
+    position = _skip_blanks(text, 0)
     count = 0
     while position < len(text):
-        line = _line(text, position)
+        line = _count_line(text, position)
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            yield from _rest(text, position, error, count)
+            yield from _read_rest(text, position, error, count)
             return
-        yield _sound(value, exact=False), line
+        yield _check_encodable(value, exact=False), line
         count += 1
-        position = _after_blanks(text, position)
+        position = _skip_blanks(text, position)
 
 
-def _after_blanks(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     blanks = _BLANK.match(text, position)
     return blanks.end() if blanks else position
 
 
-def _rest(text: str, position: int, error: Exception, count: int) -> Iterator[_Value]:
+def _read_rest(text: str, position: int, error: Exception, count: int) -> Iterator[_Value]:
     """The rest of a text that is not JSON: YAML, unless its beginning is no valid YAML either."""
     if count > 1:
-        yield _json_fault(error), _line(text, position)
+        yield _explain_json_error(error), _count_line(text, position)
         return
     first = True
     lines = text.count("\n", 0, position)
-    for value, line in _yaml_stream(text[position:], line_offset=lines):
-        yield _json_fault(error) if first and count == 0 and isinstance(value, Malformed) else value, line
+    for value, line in _read_yaml(text[position:], line_offset=lines):
+        yield (
+            _explain_json_error(error) if first and count == 0 and isinstance(value, MalformedDocument) else value,
+            line,
+        )
         first = False
 
 
-def _json_fault(error: Exception) -> Malformed:
+def _explain_json_error(error: Exception) -> MalformedDocument:
     if isinstance(error, json.JSONDecodeError):
-        return Malformed(f"not JSON: {error.msg}", error.lineno, error.colno)
+        return MalformedDocument(f"not JSON: {error.msg}", error.lineno, error.colno)
     if isinstance(error, RecursionError):
-        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
-    return Malformed(f"not JSON: {error}")
+        return MalformedDocument(f"nested deeper than {MAX_DEPTH} levels")
+    return MalformedDocument(f"not JSON: {error}")
 
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _yaml_stream(text: str, line_offset: int = 0) -> Iterator[_Value]:
-    for first_line, chunk in _chunks(text):
+def _read_yaml(text: str, line_offset: int = 0) -> Iterator[_Value]:
+    for first_line, chunk in _split_chunks(text):
         lines = line_offset + first_line
-        yield _yaml_value(chunk, lines), lines + _lines_before(chunk) + 1
+        yield _read_yaml_value(chunk, lines), lines + _count_lines_before(chunk) + 1
 
 
-def _lines_before(chunk: str) -> int:
+def _count_lines_before(chunk: str) -> int:
     """The number of lines before the first field of a document: separators, comments and blank lines."""
     return next((number for number, line in enumerate(chunk.splitlines()) if not _NO_FIELD.match(line)), 0)
 
 
-def _yaml_value(chunk: str, line_offset: int) -> Json | Malformed:
+def _read_yaml_value(chunk: str, line_offset: int) -> Json | MalformedDocument:
     if _BAD_SEPARATOR.match(chunk):
-        return Malformed("invalid YAML document separator: begin the document on the next line", line_offset + 1, 1)
+        return MalformedDocument(
+            "invalid YAML document separator: begin the document on the next line", line_offset + 1, 1
+        )
     try:
-        return _sound(load(chunk, line_offset=line_offset), exact=True)
-    except Malformed as error:
+        return _check_encodable(load(chunk, line_offset=line_offset), exact=True)
+    except MalformedDocument as error:
         return error
 
 
-def _chunks(text: str) -> Iterator[tuple[int, str]]:
+def _split_chunks(text: str) -> Iterator[tuple[int, str]]:
     """Pieces that begin with a separator line (the first may not), each with the number of lines before it."""
     start = 0
     lines: list[str] = []
@@ -161,19 +168,19 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     yield start, "\n".join((*lines, ""))
 
 
-def _sound(value: Json, *, exact: bool) -> Json | Malformed:
+def _check_encodable(value: Json, *, exact: bool) -> Json | MalformedDocument:
     """The value, if it can be encoded. With `exact`, its scalars are already as a server reads them."""
     try:
-        read = value if exact else _as_read(value)
-        orjson.dumps({"items": [read]})
+        converted = value if exact else _convert_as_server(value)
+        orjson.dumps({"items": [converted]})
     except BadScalar as error:
-        return Malformed(str(error))
+        return MalformedDocument(str(error))
     except (RecursionError, orjson.JSONEncodeError):
-        return Malformed(f"nested deeper than {MAX_DEPTH} levels")
-    return read
+        return MalformedDocument(f"nested deeper than {MAX_DEPTH} levels")
+    return converted
 
 
-def _as_read(value: Json) -> Json:
+def _convert_as_server(value: Json) -> Json:
     """The value as Go decodes it: integers beyond int64 are floats, lone surrogates replacement characters."""
     match value:
         case str():
@@ -181,10 +188,10 @@ def _as_read(value: Json) -> Json:
         case float() if math.isinf(value):
             raise BadScalar("a number is too large for a float")
         case int() if not isinstance(value, bool):
-            return json_value(value)
+            return convert_to_json(value)
         case Mapping():
-            return {_SURROGATE.sub("\ufffd", key): _as_read(item) for key, item in value.items()}
+            return {_SURROGATE.sub("\ufffd", key): _convert_as_server(item) for key, item in value.items()}
         case Sequence():
-            return [_as_read(item) for item in value]
+            return [_convert_as_server(item) for item in value]
         case _:
             return value

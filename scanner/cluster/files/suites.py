@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.cluster.files.other_tools import SUITES
-from scanner.cluster.files.streams import pieces
+from scanner.cluster.files.streams import read_pieces
 from scanner.errors import UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
@@ -48,17 +48,17 @@ def read_suites(path: Path) -> tuple[Suite, ...]:
     files = sorted(file for file in path.rglob("*") if file.name in SUITES) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path} has no suite: name one {SUITES[0]} or {SUITES[2]}")
-    return tuple(suite for file in files for suite in _suites(file))
+    return tuple(suite for file in files for suite in _read_suites_of_file(file))
 
 
-def _suites(file: Path) -> Iterator[Suite]:
-    for number, document in enumerate(_documents(file), start=1):
+def _read_suites_of_file(file: Path) -> Iterator[Suite]:
+    for number, document in enumerate(_read_documents(file), start=1):
         name = f"{file}, document {number}" if number > 1 else str(file)
         kind = as_text(document.get("kind"))
         if kind not in _FILES:
             raise UsageError(f"{name}: kind {kind or '(none)'} is no suite: it must be {_KYVERNO} or {form.KIND}")
         _reject_unread(document, name)
-        fields: dict[str, Json] = {**_contents(file.parent, document, kind), "results": document.get("results")}
+        fields: dict[str, Json] = {**_read_contents(file.parent, document, kind), "results": document.get("results")}
         _reject_results(document, name)
         if kind == form.KIND:
             yield form.suite_of(name, {**fields, "user": document.get("user")})
@@ -79,33 +79,33 @@ def _reject_results(document: JsonObject, name: str) -> None:
             raise UsageError(f"{name}: result {number}: {result or '(none)'} must be one of {', '.join(RESULTS)}")
 
 
-def _contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
+def _read_contents(folder: Path, document: JsonObject, kind: str) -> dict[str, Json]:
     contents: dict[str, Json] = {}
     for field, name in _FILES[kind].items():
         value = document.get(field)
         paths = [value] if isinstance(value, str) else as_list(value)
-        contents[name] = [content for path in paths for content in _below(folder / as_text(path))]
+        contents[name] = [content for path in paths for content in _read_below(folder / as_text(path))]
     if kind == _KYVERNO and document.get("values"):
         contents["values"] = [*as_list(contents["values"]), as_object(document["values"])]
     if kind == _KYVERNO:
         contents["apiCallResponses"] = document.get("apiCallResponses")
         contents["globalContextEntries"] = [
-            _entry(folder, context_entry) for context_entry in as_list(document.get("globalContextEntries"))
+            _read_entry(folder, context_entry) for context_entry in as_list(document.get("globalContextEntries"))
         ]
     return contents
 
 
-def _entry(folder: Path, context_entry: Json) -> JsonObject:
+def _read_entry(folder: Path, context_entry: Json) -> JsonObject:
     """An entry of the global context, with the contents of its files."""
     files = as_list(dig(context_entry, "resourceFiles"))
     inline = dig(context_entry, "resources")
     if not files and inline is None:
         return as_object(context_entry)
-    objects = [*as_list(inline), *(document for path in files for document in _below(folder / as_text(path)))]
+    objects = [*as_list(inline), *(document for path in files for document in _read_below(folder / as_text(path)))]
     return {**as_object(context_entry), "resources": objects}
 
 
-def _below(path: Path) -> Iterator[JsonObject]:
+def _read_below(path: Path) -> Iterator[JsonObject]:
     """The documents of a file, or of the files in a folder."""
     if not path.exists():
         raise UsageError(f"the suite names {path}, which does not exist")
@@ -115,15 +115,15 @@ def _below(path: Path) -> Iterator[JsonObject]:
         else [path]
     )
     for file in files:
-        yield from _documents(file)
+        yield from _read_documents(file)
 
 
-def _documents(file: Path) -> Iterator[JsonObject]:
+def _read_documents(file: Path) -> Iterator[JsonObject]:
     try:
         data = read_file(file, SETTINGS)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    for piece in pieces(data):
+    for piece in read_pieces(data):
         if piece.fault:
             raise UsageError(f"{file}, document {piece.number}: {piece.fault}")
         body = as_object(piece.value)

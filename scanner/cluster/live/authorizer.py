@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from scanner.audit.sensitive_fields import names_secret
-from scanner.cel import Answer, Question
-from scanner.cluster.requests.session import Session, Unanswered
+from scanner.cel import AuthorizerAnswer, Question
+from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.errors import AuthorizerFailed, ClusterError
 from scanner.model.json import JsonObject, as_text, dig
 
@@ -26,31 +26,31 @@ _NOT_SERVED: Final = (400, 403, 404, 405)
 class Reviewer:
     """Decides authorizer checks by SubjectAccessReview. Satisfies `scanner.cel.Decider`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ApiSession) -> None:
         """Use a session whose user may create these reviews."""
         self._session = session
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's decision. Raises AuthorizerFailed without one, because a denial would be a guess."""
-        self._session.sends(*_secrets(question))
+        self._session.add_secrets(*_list_secrets(question))
         try:
-            answer = self._session.review(_REVIEWS, _review(question))
-        except (Unanswered, ClusterError) as error:
+            answer = self._session.review(_REVIEWS, _make_review(question))
+        except (NoResponse, ClusterError) as error:
             raise AuthorizerFailed(f"the authorizer check failed: {error}") from error
         status = answer.body().get("status")
         if answer.status != _CREATED or not isinstance(dig(status, "allowed"), bool):
             raise AuthorizerFailed(
                 f"the authorizer check failed: the server answered {answer.status}: {answer.message()}. Scan again"
             )
-        return Answer(
+        return AuthorizerAnswer(
             allowed=dig(status, "allowed") is True,
             reason=as_text(dig(status, "reason")),
             error=as_text(dig(status, "evaluationError")) or None,
         )
 
 
-def may_ask(session: Session) -> bool:
-    """Return whether this user may create reviews about other users. Raises Unanswered and ClusterError."""
+def may_create_reviews(session: ApiSession) -> bool:
+    """Return whether this user may create reviews about other users. Raises NoResponse and ClusterError."""
     attributes: JsonObject = {"group": _GROUP, "resource": "subjectaccessreviews", "verb": "create"}
     document: JsonObject = {
         "apiVersion": _VERSION,
@@ -62,16 +62,16 @@ def may_ask(session: Session) -> bool:
         return False
     allowed = dig(answer.body(), "status", "allowed")
     if answer.status != _CREATED or not isinstance(allowed, bool):
-        raise Unanswered(f"the server answered {answer.status}: {answer.message()}")
+        raise NoResponse(f"the server answered {answer.status}: {answer.message()}")
     return allowed
 
 
-def _secrets(question: Question) -> Iterator[str]:
+def _list_secrets(question: Question) -> Iterator[str]:
     """The extra values of the user under names of secrets."""
     return (value for key, values in question.subject.extra if names_secret(key) for value in values)
 
 
-def _review(question: Question) -> JsonObject:
+def _make_review(question: Question) -> JsonObject:
     subject = question.subject
     extra: JsonObject = {key: list(values) for key, values in subject.extra}
     spec = {
@@ -79,7 +79,7 @@ def _review(question: Question) -> JsonObject:
         "uid": subject.uid,
         "groups": list(subject.groups),
         "extra": extra,
-        **_attributes(question),
+        **_make_attributes(question),
     }
     return {
         "apiVersion": _VERSION,
@@ -88,10 +88,10 @@ def _review(question: Question) -> JsonObject:
     }
 
 
-def _attributes(question: Question) -> JsonObject:
+def _make_attributes(question: Question) -> JsonObject:
     if question.path:
         return {"nonResourceAttributes": {"path": question.path, "verb": question.verb}}
-    named = {
+    names = {
         "verb": question.verb,
         "group": question.group,
         "version": question.version,
@@ -101,5 +101,5 @@ def _attributes(question: Question) -> JsonObject:
         "name": question.name,
     }
     selectors = {"fieldSelector": question.field_selector, "labelSelector": question.label_selector}
-    chosen: JsonObject = {key: {"rawSelector": text} for key, text in selectors.items() if text}
-    return {"resourceAttributes": {**{key: value for key, value in named.items() if value}, **chosen}}
+    raw_selectors: JsonObject = {key: {"rawSelector": text} for key, text in selectors.items() if text}
+    return {"resourceAttributes": {**{key: value for key, value in names.items() if value}, **raw_selectors}}

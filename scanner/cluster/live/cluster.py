@@ -19,20 +19,20 @@ from urllib.parse import quote
 from scanner.cel import Decider
 from scanner.cluster.labels import parse_selector
 from scanner.cluster.live import discovery
-from scanner.cluster.live.authorizer import Reviewer, may_ask
+from scanner.cluster.live.authorizer import Reviewer, may_create_reviews
 from scanner.cluster.live.dryrun import DryRuns
 from scanner.cluster.live.lists import PagedList
-from scanner.cluster.live.openapi import ServedSchemas, list_kind
-from scanner.cluster.live.prefetch import Prefetcher, Wanted
-from scanner.cluster.live.rights import allowed
+from scanner.cluster.live.openapi import ServedSchemas, read_list_kind
+from scanner.cluster.live.prefetch import Prefetcher, WantedList
+from scanner.cluster.live.rights import is_allowed
 from scanner.cluster.requests.limits import RateLimiter, TimeLimit
-from scanner.cluster.requests.session import Answer, Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
 from scanner.model.resource import ANONYMOUS, Kind, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
-from scanner.rbac import METRICS, Need
+from scanner.rbac import METRICS, Permission
 from scanner.scan.edges import Discovery
 
 CHUNK_SIZE: Final = 500
@@ -75,12 +75,12 @@ class LiveCluster:
         """
         self._chunk_size = chunk_size
         self._kind_timeout = kind_timeout
-        self._ahead = Prefetcher(self._list, concurrency)
+        self._prefetcher = Prefetcher(self._list, concurrency)
         self._requester: UserInfo | None = None
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
-        self._several: frozenset[tuple[str, str]] = frozenset()
-        self._session = Session(
+        self._kinds_in_versions: frozenset[tuple[str, str]] = frozenset()
+        self._session = ApiSession(
             kubeconfig=kubeconfig,
             context=context,
             as_user=as_user,
@@ -102,8 +102,8 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, its server, and kube-system's UID and the version if they may be read."""
-        version = self._optional("/version", "gitVersion")
-        system = self._optional("/api/v1/namespaces/kube-system", "metadata", "uid")
+        version = self._read_optional("/version", "gitVersion")
+        system = self._read_optional("/api/v1/namespaces/kube-system", "metadata", "uid")
         self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
             name=self._session.cluster,
@@ -113,8 +113,8 @@ class LiveCluster:
         )
 
     def now(self) -> datetime | None:
-        """The date of a response of the API server to a request of this moment, whatever its status; None without a valid date."""
-        return moment_of(self._answer(lambda: self._session.get("/version")).date)
+        """The date of a response of the API server to a request of this moment, with any status; None without a valid date."""
+        return parse_date(self._request(lambda: self._session.get("/version")).date)
 
     def requester(self) -> UserInfo:
         """The user of the credentials; empty if the server does not report it.
@@ -122,7 +122,7 @@ class LiveCluster:
         Raises ClusterError if the server does not answer, or does not name the user.
         """
         if self._requester is None:
-            answer = self._answer(lambda: self._session.review(_REVIEWS, _REVIEW))
+            answer = self._request(lambda: self._session.review(_REVIEWS, _REVIEW))
             info = dig(answer.body() if answer.status == _CREATED else {}, "status", "userInfo")
             if not as_text(dig(info, "username")) and answer.status not in _NOT_SERVED:
                 raise ClusterError(
@@ -140,15 +140,15 @@ class LiveCluster:
     def authorizer(self) -> Decider | None:
         """The server's authorizer, or None if this user may not create reviews. Raises ClusterError."""
         try:
-            return Reviewer(self._session) if may_ask(self._session) else None
-        except Unanswered as error:
+            return Reviewer(self._session) if may_create_reviews(self._session) else None
+        except NoResponse as error:
             raise ClusterError(
                 f"cannot determine the permission to create SubjectAccessReviews: {error}. Scan again"
             ) from error
 
     def schemas(self) -> ServedSchemas:
         """The merge schemas in the server's OpenAPI documents."""
-        return ServedSchemas(self._session, lambda: self._several)
+        return ServedSchemas(self._session, lambda: self._kinds_in_versions)
 
     def dry_runs(self) -> DryRuns:
         """Dry-run writes with the same credentials."""
@@ -156,21 +156,21 @@ class LiveCluster:
 
     def discover(self) -> Discovery:
         """Every served kind, and a gap for each group-version that cannot be read. Raises ClusterError when discovery fails."""
-        roots = {path: self._root(path) for path in ("/api", "/apis")}
+        roots = {path: self._read_root(path) for path in ("/api", "/apis")}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
         answered = {path: root for path, root in roots.items() if root}
-        missing = [discovery.unanswered(path, _NO_ROOT) for path in roots if path not in answered]
-        broken = [gap for path, root in answered.items() for gap in discovery.root_gaps(path, root)]
-        modern = [discovery.aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
+        missing = [discovery.make_gap(path, _NO_ROOT) for path in roots if path not in answered]
+        broken = [gap for path, root in answered.items() for gap in discovery.find_root_gaps(path, root)]
+        modern = [discovery.read_aggregated_kinds(root) for root in roots.values() if discovery.is_aggregated(root)]
         core, groups = ({} if discovery.is_aggregated(root) else root for root in roots.values())
-        names, nameless = discovery.legacy_group_versions(core, groups)
-        parts = (*modern, *(self._group_version(name) for name in names))
+        names, nameless = discovery.list_legacy_group_versions(core, groups)
+        parts = (*modern, *(self._read_group_version(name) for name in names))
         kinds = tuple(kind for part in parts for kind in part.kinds)
         gaps = (*missing, *broken, *nameless, *(gap for part in parts for gap in part.gaps))
         versions = Counter((kind.group, kind.kind) for kind in kinds)
-        self._several = frozenset(name for name, number in versions.items() if number > 1)
-        return Discovery(kinds, (*gaps, *discovery.missing_policies(kinds, gaps, self._server_version)))
+        self._kinds_in_versions = frozenset(name for name, number in versions.items() if number > 1)
+        return Discovery(kinds, (*gaps, *discovery.report_missing_policies(kinds, gaps, self._server_version)))
 
     def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
         """The objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
@@ -178,72 +178,72 @@ class LiveCluster:
         Raises ListFailed when the list is forbidden or fails, UsageError for a malformed selector.
         """
         parse_selector(selector)
-        return self._ahead.pages(Wanted(kind, namespace, selector))
+        return self._prefetcher.pages(WantedList(kind, namespace, selector))
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """The metadata of the objects of a kind in pages, as received; cluster-scoped kinds ignore the namespace.
 
         A server that cannot leave out the rest of the objects sends whole objects. Raises ListFailed like `pages`.
         """
-        return self._paged(kind, namespace, {}, metadata_only=True)
+        return self._make_list(kind, namespace, {}, metadata_only=True)
 
     def expect(self, lists: Iterable[tuple[Kind, str, str]]) -> None:
         """Prefetch lists in this order: of `concurrency` lists, up to two pages each."""
-        self._ahead.expect(Wanted(*wanted) for wanted in lists)
+        self._prefetcher.expect(WantedList(*wanted) for wanted in lists)
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
         """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
-        self._ahead.while_waiting(beat)
+        self._prefetcher.while_waiting(beat)
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         """A block without prefetching; it starts when the current requests have ended."""
-        return self._ahead.paused()
+        return self._prefetcher.pause()
 
-    def allows(self, need: Need) -> bool:
+    def allows(self, need: Permission) -> bool:
         """Return whether this user has a permission. Raises ClusterError without an answer."""
-        return allowed(self._session, need)
+        return is_allowed(self._session, need)
 
     def object_counts(self) -> ServerCounts:
         """The API server's own counts of stored objects, or the reason why there are none."""
-        return object_counts(self._session, self._username)
+        return read_object_counts(self._session, self._get_username)
 
-    def _list(self, wanted: Wanted) -> Iterator[Page]:
+    def _list(self, wanted: WantedList) -> Iterator[Page]:
         if wanted.namespace and wanted.kind.resource == "namespaces":
-            return self._namespace(wanted)
+            return self._get_namespace(wanted)
         narrowed = {"labelSelector": wanted.selector} if wanted.selector else {}
-        return self._paged(wanted.kind, wanted.namespace, narrowed)
+        return self._make_list(wanted.kind, wanted.namespace, narrowed)
 
-    def _paged(
+    def _make_list(
         self, kind: Kind, namespace: str, narrowed: Mapping[str, str], *, metadata_only: bool = False
     ) -> PagedList:
         return PagedList(
             self._session,
             kind,
-            _list_path(kind, namespace),
+            _make_list_path(kind, namespace),
             {"limit": str(self._chunk_size), **narrowed},
             time_limit=TimeLimit(self._kind_timeout),
-            username=self._username,
-            list_kind=self._list_kind,
+            username=self._get_username,
+            list_kind=self._get_list_kind,
             metadata_only=metadata_only,
         )
 
-    def _list_kind(self, kind: Kind) -> str:
+    def _get_list_kind(self, kind: Kind) -> str:
         """The kind of a kind's lists, if the response did not have the usual one."""
         if kind not in self._list_kinds:
-            self._list_kinds[kind] = list_kind(self._session, kind)
+            self._list_kinds[kind] = read_list_kind(self._session, kind)
         return self._list_kinds[kind]
 
-    def _namespace(self, wanted: Wanted) -> Iterator[Page]:
+    def _get_namespace(self, wanted: WantedList) -> Iterator[Page]:
         """One Namespace as a list, which needs a permission in that namespace only."""
         kind, name = wanted.kind, wanted.namespace
         try:
             answer = self._session.get(f"{kind.path}/{quote(name, safe='')}", time_limit=TimeLimit(self._kind_timeout))
-        except (Unanswered, ClusterError) as error:
+        except (NoResponse, ClusterError) as error:
             raise ListFailed(
                 "failed", f"cannot get namespace {name}: {error}. Scan again when this is fixed"
             ) from error
         if answer.status == _FORBIDDEN:
-            raise ListFailed("forbidden", str(MissingRight("get", f"namespaces/{name}", "", self._username())))
+            raise ListFailed("forbidden", str(MissingRight("get", f"namespaces/{name}", "", self._get_username())))
         if answer.status == _NOT_FOUND:
             yield Page(kind, 1, b'{"items":[]}')
             return
@@ -253,28 +253,28 @@ class LiveCluster:
             raise ListFailed("failed", why)
         yield Page(kind, 1, b'{"items":[%b]}' % answer.data)
 
-    def _username(self) -> str:
+    def _get_username(self) -> str:
         try:
             return self.requester().username or "these credentials"
         except ClusterError:
             return "these credentials"
 
-    def _group_version(self, name: str) -> Discovery:
+    def _read_group_version(self, name: str) -> Discovery:
         """The kinds of a group-version in the older form of discovery; a gap if its server does not respond."""
         path = f"/apis/{name}" if "/" in name else f"/api/{name}"
         try:
             answer = self._session.get(path, attempts=_DISCOVERY_ATTEMPTS)
-        except Unanswered as error:
-            return Discovery((), (discovery.unanswered(name, f"{error}, so the kinds it serves are unknown"),))
+        except NoResponse as error:
+            return Discovery((), (discovery.make_gap(name, f"{error}, so the kinds it serves are unknown"),))
         body = answer.body()
         if answer.status == _OK and as_text(body.get("kind")) == "APIResourceList":
-            return discovery.legacy_kinds(name, body)
+            return discovery.read_legacy_kinds(name, body)
         why = f"the server answered {answer.status}: {answer.message()}, so the kinds it serves are unknown"
-        return Discovery((), (discovery.unanswered(name, why),))
+        return Discovery((), (discovery.make_gap(name, why),))
 
-    def _root(self, path: str) -> JsonObject:
+    def _read_root(self, path: str) -> JsonObject:
         """A root document of discovery, or an empty object."""
-        answer = self._answer(lambda: self._session.get(path, accept=discovery.ACCEPT))
+        answer = self._request(lambda: self._session.get(path, accept=discovery.ACCEPT))
         if answer.status == _NOT_FOUND:
             return {}
         if answer.status == _FORBIDDEN:
@@ -290,9 +290,9 @@ class LiveCluster:
             )
         return body
 
-    def _optional(self, path: str, *needed: str) -> JsonObject:
+    def _read_optional(self, path: str, *needed: str) -> JsonObject:
         """The object at a path if it has a text at `needed`; empty if it does not exist or may not be read."""
-        answer = self._answer(lambda: self._session.get(path))
+        answer = self._request(lambda: self._session.get(path))
         if answer.status in (_FORBIDDEN, _NOT_FOUND):
             return {}
         body = answer.body()
@@ -303,11 +303,11 @@ class LiveCluster:
             )
         return body
 
-    def _answer(self, ask: Callable[[], Answer]) -> Answer:
+    def _request(self, ask: Callable[[], HttpResponse]) -> HttpResponse:
         """The response, unless it rejects the credentials. Raises ClusterError."""
         try:
             answer = ask()
-        except Unanswered as error:
+        except NoResponse as error:
             raise ClusterError(
                 f"{error}. Check that the cluster is up and that the kubeconfig's context "
                 f"for cluster {self._session.cluster} is the right one"
@@ -318,10 +318,10 @@ class LiveCluster:
                 "Log in again, or choose others with --kubeconfig or --context"
             )
         if answer.status == _FORBIDDEN and f'User "{ANONYMOUS}"' in answer.message():
-            raise ClusterError(self._anonymous())
+            raise ClusterError(self._explain_anonymous())
         return answer
 
-    def _anonymous(self) -> str:
+    def _explain_anonymous(self) -> str:
         """The reason why requests are anonymous. Rights for the anonymous user are no remedy: every client would have them."""
         if self._session.as_user == ANONYMOUS:
             return f"{ANONYMOUS} may not read what {self._session.server} serves: name another user with --as"
@@ -331,7 +331,7 @@ class LiveCluster:
         )
 
 
-def _list_path(kind: Kind, namespace: str) -> str:
+def _make_list_path(kind: Kind, namespace: str) -> str:
     if not namespace or not kind.namespaced:
         return kind.path
     return f"{kind.path.removesuffix(kind.plural)}namespaces/{quote(namespace, safe='')}/{kind.plural}"
@@ -341,7 +341,7 @@ def _list_path(kind: Kind, namespace: str) -> str:
 # seconds.
 
 
-def moment_of(date: str) -> datetime | None:
+def parse_date(date: str) -> datetime | None:
     """The moment that the text of the header names; None for another text, and for the last year, after which no scan can end."""
     try:
         moment = parsedate_to_datetime(date)
@@ -364,32 +364,35 @@ _BY_GROUP: Final = re.compile(
 _BY_NAME: Final = re.compile(rb'^apiserver_storage_objects\{resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE)
 
 
-def object_counts(session: Session, username: Callable[[], str]) -> ServerCounts:
+def read_object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:
     """The counts of a server, or the reason why there are none; `username` names the user in a message about a missing right."""
     try:
         answer = session.get(METRICS, accept="text/plain", attempts=1)
-    except (Unanswered, ClusterError) as error:
+    except (NoResponse, ClusterError) as error:
         return ServerCounts(why_not=f"cannot read {METRICS}: {error}")
     if answer.status == _NOT_COUNTED:
         grant = f"Grant `get` on the non-resource URL {METRICS}"
         return ServerCounts(why_not=f"cannot read {METRICS}: forbidden for {username()}. {grant}")
     if answer.status != _COUNTED:
         return ServerCounts(why_not=f"cannot read {METRICS}: the server answered {answer.status}")
-    counts = counts_in(answer.data)
+    counts = parse_object_counts(answer.data)
     return ServerCounts(counts, "" if counts else f"{METRICS} has no counts of objects")
 
 
-def counts_in(metrics: bytes) -> dict[str, int]:
+def parse_object_counts(metrics: bytes) -> dict[str, int]:
     """The counts in metrics in the text format of Prometheus, by resource, such as `pods` or `deployments.apps`."""
-    named = [(resource, value) for resource, value in _BY_NAME.findall(metrics)]
-    grouped = [
+    counts_by_name = [(resource, value) for resource, value in _BY_NAME.findall(metrics)]
+    counts_by_group = [
         (resource + b"." + group if group else resource, value) for group, resource, value in _BY_GROUP.findall(metrics)
     ]
-    counts = {resource.decode(errors="replace"): _count(value) for resource, value in (*named, *grouped)}
+    counts = {
+        resource.decode(errors="replace"): _parse_count(value)
+        for resource, value in (*counts_by_name, *counts_by_group)
+    }
     return {resource: count for resource, count in counts.items() if count >= 0}
 
 
-def _count(value: bytes) -> int:
+def _parse_count(value: bytes) -> int:
     """A count, which may be written as `1e+06`; -1 if it is not known."""
     try:
         return int(float(value))

@@ -52,7 +52,7 @@ _LEGACY: Final = {"/api": ("APIVersions", "versions"), "/apis": ("APIGroupList",
 _MAY_BE_EMPTY: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
 
 
-class _Entry(NamedTuple):
+class _ResourceEntry(NamedTuple):
     """A resource in either form of discovery; `namespaced` is None if the document does not have it."""
 
     plural: str
@@ -66,15 +66,15 @@ def is_aggregated(answer: JsonObject) -> bool:
     return as_text(answer.get("kind")) == "APIGroupDiscoveryList"
 
 
-def root_gaps(path: str, answer: JsonObject) -> tuple[Gap, ...]:
+def find_root_gaps(path: str, answer: JsonObject) -> tuple[Gap, ...]:
     """The gap of a document that cannot be that of `/api` or `/apis`, because it names no group."""
     kind, field = ("APIGroupDiscoveryList", "items") if is_aggregated(answer) else _LEGACY[path]
     if as_text(answer.get("kind")) == kind and as_list(answer.get(field)):
         return ()
-    return (unanswered(path, f"the response is no discovery document with API groups, {_UNKNOWN}"),)
+    return (make_gap(path, f"the response is no discovery document with API groups, {_UNKNOWN}"),)
 
 
-def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version: str) -> tuple[Gap, ...]:
+def report_missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version: str) -> tuple[Gap, ...]:
     """The gap of a server that serves no admission policies, unless another gap has the reason.
 
     Every server has webhook configurations in that group, and since 1.30 the policies as well.
@@ -83,67 +83,69 @@ def missing_policies(kinds: Iterable[Kind], gaps: Iterable[Gap], server_version:
     if any(gap.where.partition("/")[0] == _ADMISSION for gap in gaps):
         return ()
     if not served:
-        return (unanswered(_ADMISSION, _NO_ADMISSION.format(_ADMISSION)),)
+        return (make_gap(_ADMISSION, _NO_ADMISSION.format(_ADMISSION)),)
     if (minor_of(server_version) or (0, 0)) < _POLICIES_SINCE:
         return ()
     missing = [f"{plural}.{_ADMISSION}" for plural in _POLICIES if plural not in served]
-    return (unanswered(_ADMISSION, _NO_ADMISSION.format(" and no ".join(missing))),) if missing else ()
+    return (make_gap(_ADMISSION, _NO_ADMISSION.format(" and no ".join(missing))),) if missing else ()
 
 
-def aggregated_kinds(answer: JsonObject) -> Discovery:
+def read_aggregated_kinds(answer: JsonObject) -> Discovery:
     """The listable kinds of an aggregated document, in its order: a group's preferred version first."""
     groups = as_list(answer.get("items"))
-    return _joined(discovery for group in groups for discovery in _aggregated_group(group, alone=len(groups) == 1))
+    return _join(discovery for group in groups for discovery in _read_aggregated_group(group, alone=len(groups) == 1))
 
 
-def legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
+def list_legacy_group_versions(core: JsonObject, groups: JsonObject) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
     """The group-versions in the documents of `/api` and `/apis`, such as `apps/v1`, and a gap for each group without any.
 
     A group's preferred version comes first.
     """
     names = list(texts(core.get("versions")))
     gaps: list[Gap] = []
-    gaps += [unanswered(name, _NO_SEGMENT) for name in names if name and not _is_group_version(name)]
+    gaps += [make_gap(name, _NO_SEGMENT) for name in names if name and not _is_group_version(name)]
     for group in as_list(groups.get("groups")):
         preferred = as_text(dig(group, "preferredVersion", "groupVersion"))
         served = [as_text(dig(version, "groupVersion")) for version in as_list(dig(group, "versions"))]
         if not all(served) or not served:
-            gaps.append(unanswered(as_text(dig(group, "name")) or "/apis", _NO_VERSIONS))
-        gaps += [unanswered(name, _NO_SEGMENT) for name in served if name and not _is_group_version(name)]
+            gaps.append(make_gap(as_text(dig(group, "name")) or "/apis", _NO_VERSIONS))
+        gaps += [make_gap(name, _NO_SEGMENT) for name in served if name and not _is_group_version(name)]
         names.extend((*(name for name in served if name == preferred), *(name for name in served if name != preferred)))
     return tuple(filter(_is_group_version, names)), tuple(gaps)
 
 
-def legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
+def read_legacy_kinds(group_version: str, answer: JsonObject) -> Discovery:
     """The listable kinds of one APIResourceList."""
     group, _, version = group_version.rpartition("/")
     if as_text(answer.get("groupVersion")) not in ("", group_version):
-        return Discovery((), (unanswered(group_version, f"the response is for another group version, {_UNKNOWN}"),))
+        return Discovery((), (make_gap(group_version, f"the response is for another group version, {_UNKNOWN}"),))
     items = [item for item in as_list(answer.get("resources")) if "/" not in as_text(dig(item, "name"))]
-    return _served(group, version, [_legacy_entry(item) for item in items])
+    return _select_listable(group, version, [_read_legacy_entry(item) for item in items])
 
 
-def unanswered(group_version: str, why: str) -> Gap:
+def make_gap(group_version: str, why: str) -> Gap:
     """The gap of a group-version whose kinds are unknown."""
     return Gap(GapKind.DISCOVERY, group_version, why)
 
 
-def _aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
+def _read_aggregated_group(group: Json, *, alone: bool) -> Iterator[Discovery]:
     """The core group, which has no name and a document of its own."""
     name = as_text(dig(group, "metadata", "name"))
     versions = as_list(dig(group, "versions"))
     if not versions or not (name or alone):
-        yield Discovery((), (unanswered(name or "/apis", _NO_VERSIONS),))
+        yield Discovery((), (make_gap(name or "/apis", _NO_VERSIONS),))
         return
     for version in versions:
         if as_text(dig(version, "freshness")) == "Stale":
-            yield Discovery((), (unanswered(_group_version(name, version), _STALE),))
+            yield Discovery((), (make_gap(_name_group_version(name, version), _STALE),))
         else:
             items = [item for item in as_list(dig(version, "resources")) if not _is_parent_only(item)]
-            yield _served(name, as_text(dig(version, "version")), [_aggregated_entry(item) for item in items])
+            yield _select_listable(
+                name, as_text(dig(version, "version")), [_read_aggregated_entry(item) for item in items]
+            )
 
 
-def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
+def _select_listable(group: str, version: str, entries: Iterable[_ResourceEntry]) -> Discovery:
     """The listable kinds among the resources of a group-version, and a gap if the list must be incomplete."""
     entries = tuple(entries)
     where = f"{group}/{version}" if group else version
@@ -155,11 +157,11 @@ def _served(group: str, version: str, entries: Iterable[_Entry]) -> Discovery:
         if resource.namespaced is not None and "list" in resource.verbs
     )
     if not entries and group not in _MAY_BE_EMPTY:
-        return Discovery((), (unanswered(where, _EMPTY),))
+        return Discovery((), (make_gap(where, _EMPTY),))
     if len(whole) < len(entries) or any(resource.namespaced is None for resource in whole):
-        return Discovery(kinds, (unanswered(where, _BROKEN),))
+        return Discovery(kinds, (make_gap(where, _BROKEN),))
     if len(fitting) < len(whole):
-        return Discovery(kinds, (unanswered(where, _NO_SEGMENT),))
+        return Discovery(kinds, (make_gap(where, _NO_SEGMENT),))
     return Discovery(kinds)
 
 
@@ -172,16 +174,16 @@ def _is_group_version(name: str) -> bool:
     return _are_segments(*name.split("/", 1))
 
 
-def _aggregated_entry(item: Json) -> _Entry:
+def _read_aggregated_entry(item: Json) -> _ResourceEntry:
     scope = {"Namespaced": True, "Cluster": False}.get(as_text(dig(item, "scope")))
     kind = as_text(dig(item, "responseKind", "kind"))
-    return _Entry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
+    return _ResourceEntry(as_text(dig(item, "resource")), kind, scope, texts(dig(item, "verbs")))
 
 
-def _legacy_entry(item: Json) -> _Entry:
+def _read_legacy_entry(item: Json) -> _ResourceEntry:
     namespaced = dig(item, "namespaced")
     scope = namespaced if isinstance(namespaced, bool) else None
-    return _Entry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
+    return _ResourceEntry(as_text(dig(item, "name")), as_text(dig(item, "kind")), scope, texts(dig(item, "verbs")))
 
 
 def _is_parent_only(item: Json) -> bool:
@@ -191,13 +193,13 @@ def _is_parent_only(item: Json) -> bool:
     )
 
 
-def _joined(parts: Iterable[Discovery]) -> Discovery:
+def _join(parts: Iterable[Discovery]) -> Discovery:
     parts = tuple(parts)
     return Discovery(
         tuple(kind for part in parts for kind in part.kinds), tuple(gap for part in parts for gap in part.gaps)
     )
 
 
-def _group_version(group: str, version: Json) -> str:
+def _name_group_version(group: str, version: Json) -> str:
     name = as_text(dig(version, "version"))
     return f"{group}/{name}" if group else name

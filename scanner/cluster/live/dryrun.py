@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import Answer, Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
@@ -29,18 +29,18 @@ _NOT_FOUND: Final = 404
 class DryRuns:
     """Sends dry-run writes to a cluster."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ApiSession) -> None:
         """Use the credentials of a session."""
         self._session = session
 
-    def foreign(self, kind: Kind) -> bool:
+    def is_foreign(self, kind: Kind) -> bool:
         """See Writer. Without permission to list APIServices, all kinds that are not built in count as foreign."""
-        if self._foreign is None:
+        if self._foreign_versions is None:
             return kind not in builtin_kinds()
-        return kind.api_version in self._foreign
+        return kind.api_version in self._foreign_versions
 
     @cached_property
-    def _foreign(self) -> frozenset[str] | None:
+    def _foreign_versions(self) -> frozenset[str] | None:
         answer = self._send(lambda: self._session.get(_SERVICES), "the list of APIServices")
         if answer.status != _OK:
             return None
@@ -52,60 +52,60 @@ class DryRuns:
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
         """See Writer. Raises ListFailed and ClusterError."""
-        answer = self._send(lambda: self._session.get(_path(kind, namespace, name)), f"{kind.resource} {name}")
+        answer = self._send(lambda: self._session.get(_make_path(kind, namespace, name)), f"{kind.resource} {name}")
         if answer.status == _NOT_FOUND:
             return None
         if answer.status == _FORBIDDEN:
             raise ListFailed("forbidden", f"cannot get {kind.resource}: grant `get` on {kind.resource}")
         if answer.status != _OK:
             raise ListFailed("failed", f"cannot get {kind.resource} {name}: the server answered {answer.status}")
-        return answer.written_object()
+        return answer.exact_body()
 
     def create(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
-        namespace, name = _place(body)
-        path = _path(kind, namespace)
-        return _response(self._send(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
+        namespace, name = _get_names(body)
+        path = _make_path(kind, namespace)
+        return _make_response(self._send(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
 
     def update(self, kind: Kind, body: JsonObject) -> Response:
         """See Writer."""
-        namespace, name = _place(body)
-        path = _path(kind, namespace, name)
-        return _response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
+        namespace, name = _get_names(body)
+        path = _make_path(kind, namespace, name)
+        return _make_response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
 
     @staticmethod
-    def _send(request: Callable[[], Answer], what: str) -> Answer:
+    def _send(request: Callable[[], HttpResponse], what: str) -> HttpResponse:
         try:
             return request()
-        except (Unanswered, ClusterError) as error:
+        except (NoResponse, ClusterError) as error:
             raise ListFailed("failed", f"no response about {what}: {error}") from error
 
 
-def _path(kind: Kind, namespace: str, name: str = "") -> str:
+def _make_path(kind: Kind, namespace: str, name: str = "") -> str:
     within = f"namespaces/{quote(namespace, safe='')}/" if kind.namespaced and namespace else ""
     collection = f"{kind.path.removesuffix(kind.plural)}{within}{kind.plural}"
     return f"{collection}/{quote(name, safe='')}" if name else collection
 
 
-def _place(body: JsonObject) -> tuple[str, str]:
+def _get_names(body: JsonObject) -> tuple[str, str]:
     return as_text(dig(body, "metadata", "namespace")), as_text(dig(body, "metadata", "name"))
 
 
-def _response(answer: Answer) -> Response:
+def _make_response(answer: HttpResponse) -> Response:
     """The response without its transport: a Status has no object, any other body is one."""
-    body = answer.written_object()
+    body = answer.exact_body()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
     status = answer.body() if is_status else {}
     return Response(
         status=answer.status,
         reason=as_text(status.get("reason")),
         message=as_text(status.get("message")),
-        warnings=tuple(text for line in answer.warnings for text in _texts(line)),
+        warnings=tuple(text for line in answer.warnings for text in _read_warnings(line)),
         body={} if is_status else body,
     )
 
 
-def _texts(header: str) -> list[str]:
+def _read_warnings(header: str) -> list[str]:
     """The warnings of one header line: UTF-8 within it, a backslash before quotes and backslashes."""
     line = header.encode("latin-1", "replace").decode("utf-8", "replace")
     return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(line)]

@@ -21,9 +21,9 @@ from typing import Final, NoReturn
 import msgspec
 
 from scanner.audit.repeats import RepeatDetector
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cluster.requests.limits import TimeLimit
-from scanner.cluster.requests.session import Answer, AnswerTooLarge, Session, Unanswered
+from scanner.cluster.requests.session import AnswerTooLarge, ApiSession, HttpResponse, NoResponse
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.missing_right import MissingRight
@@ -90,14 +90,14 @@ class _Object(msgspec.Struct):
     kind: str | None = None
 
 
-class _List(msgspec.Struct):
+class _TypedList(msgspec.Struct):
     metadata: _ListMetadata
     items: list[_Object] | None
     version: str = msgspec.field(default="", name="apiVersion")
     kind: str = ""
 
 
-class _Unreadable(msgspec.Struct):
+class _UnreadableList(msgspec.Struct):
     """A list with items that are no objects."""
 
     metadata: _ListMetadata
@@ -106,11 +106,11 @@ class _Unreadable(msgspec.Struct):
     kind: str = ""
 
 
-_READER = msgspec.json.Decoder(_List)
-_COUNTER = msgspec.json.Decoder(_Unreadable)
+_READER = msgspec.json.Decoder(_TypedList)
+_COUNTER = msgspec.json.Decoder(_UnreadableList)
 
 
-def envelope(
+def read_envelope(
     data: bytes, kind: Kind, namespace: str = "", quoted: Callable[[str], str] = lambda text: text[:QUOTED]
 ) -> Envelope | None:
     """The metadata of a page, read as a list of a kind in a namespace or in all; None for a body that is no list in JSON.
@@ -118,27 +118,29 @@ def envelope(
     `data` is the body of the response, `quoted` makes of its texts what messages may have.
     """
     try:
-        read = with_room(lambda: _READER.decode(data))
+        listed = run_with_room(lambda: _READER.decode(data))
     except msgspec.ValidationError:
-        return _unreadable(data)
+        return _read_unreadable(data)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    items = read.items or []
+    items = listed.items or []
     stray = next((outside for item in items if (outside := item.metadata.namespace) not in (None, "", namespace)), None)
     names = tuple(f"{item.metadata.namespace or ''}/{item.metadata.name}" for item in items)
-    page = _envelope(read, len(items), tuple(_faults(items, names, kind, _item_kind(read, kind), quoted)))
+    page = _make_envelope(
+        listed, len(items), tuple(_find_faults(items, names, kind, _get_item_kind(listed, kind), quoted))
+    )
     return replace(page, names=names, stray=stray or "" if namespace else "")
 
 
-def _unreadable(data: bytes) -> Envelope | None:
+def _read_unreadable(data: bytes) -> Envelope | None:
     try:
-        read = with_room(lambda: _COUNTER.decode(data))
+        listed = run_with_room(lambda: _COUNTER.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return _envelope(read, len(read.items or ()), ("has items that are no Kubernetes objects",))
+    return _make_envelope(listed, len(listed.items or ()), ("has items that are no Kubernetes objects",))
 
 
-def _envelope(read: _List | _Unreadable, count: int, faults: tuple[str, ...]) -> Envelope:
+def _make_envelope(read: _TypedList | _UnreadableList, count: int, faults: tuple[str, ...]) -> Envelope:
     metadata = read.metadata
     return Envelope(
         read.version, read.kind, metadata.version or "", metadata.token or "", metadata.remaining, count, faults
@@ -149,12 +151,12 @@ def _is_metadata_only(api_version: str, kind: str) -> bool:
     return (api_version, kind) == (METADATA_ONLY[0], f"{METADATA_ONLY[1]}List")
 
 
-def _item_kind(read: _List, kind: Kind) -> tuple[str, str]:
+def _get_item_kind(read: _TypedList, kind: Kind) -> tuple[str, str]:
     """The apiVersion and the kind of the items of a list."""
     return METADATA_ONLY if _is_metadata_only(read.version, read.kind) else (kind.api_version, kind.kind)
 
 
-def _faults(
+def _find_faults(
     items: Sequence[_Object],
     names: Sequence[str],
     kind: Kind,
@@ -207,7 +209,7 @@ class PagedList:
 
     def __init__(
         self,
-        session: Session,
+        session: ApiSession,
         kind: Kind,
         path: str,
         query: Mapping[str, str],
@@ -234,20 +236,20 @@ class PagedList:
         self._clock = clock
         namespace = _NAMESPACE.search(path)
         self._namespace = namespace[1] if namespace else ""
-        self._narrowed = "labelSelector" in query
+        self._has_selector = "labelSelector" in query
         self._most = int(query["limit"])
         self._limit = self._most
         self._number = 0
         self._token = ""
         self._tokens = {""}
         self._version = ""
-        self._seam = ""
-        self._seen = RepeatDetector()
+        self._inconsistency = ""
+        self._repeats = RepeatDetector()
         self._announced: int | None = None
-        self._begun_again = False
+        self._has_restarted = False
         self._expiries = 0
         self._doubts = 0
-        self._ended = False
+        self._has_ended = False
 
     def __iter__(self) -> PagedList:
         """The list itself: it can be read once."""
@@ -255,22 +257,23 @@ class PagedList:
 
     def __next__(self) -> Page:
         """The next page."""
-        if self._ended:
+        if self._has_ended:
             raise StopIteration
         started = self._clock()
-        data, read, inconsistency = self._certain()
+        data, envelope, inconsistency = self._get_certain_page()
         self._number += 1
-        self._version, self._seam = read.resource_version, ""
+        self._version, self._inconsistency = envelope.resource_version, ""
         self._doubts = self._expiries = 0
-        self._announced = self._still_announced(read)
-        self._token = read.token
-        self._tokens.add(read.token)
-        self._seen.add(read.names)
-        self._ended = not read.token
+        self._announced = self._count_announced(envelope)
+        self._token = envelope.token
+        self._tokens.add(envelope.token)
+        self._repeats.add(envelope.names)
+        self._has_ended = not envelope.token
+        # A limit that a large response has reduced grows again.
         self._limit = min(self._limit * 2, self._most)
-        return Page(self._kind, self._number, data, read.resource_version, self._clock() - started, inconsistency)
+        return Page(self._kind, self._number, data, envelope.resource_version, self._clock() - started, inconsistency)
 
-    def _certain(self) -> tuple[bytes, Envelope, str]:
+    def _get_certain_page(self) -> tuple[bytes, Envelope, str]:
         """The bytes of a page, its metadata, and the reason why it shows another moment than the pages before it.
 
         A page that cannot be the requested one is requested again. If that does not help, it ends the list, unless its
@@ -282,16 +285,17 @@ class PagedList:
                 self._go_on(answer)
                 continue
             self._reject_refusal(answer)
-            read = envelope(answer.data, self._kind, self._namespace, self._quoted)
-            fault = self._fault(read)
-            doubt = "" if read is None or fault else self._doubt(read)
-            if read is not None and not fault and (not doubt or self._doubts == _DOUBTS):
-                return answer.data, read, "; ".join(filter(None, (self._seam or self._leap(read), doubt)))
+            envelope = read_envelope(answer.data, self._kind, self._namespace, self._quote)
+            fault = self._find_fault(envelope)
+            doubt = "" if envelope is None or fault else self._find_doubt(envelope)
+            if envelope is not None and not fault and (not doubt or self._doubts == _DOUBTS):
+                reasons = (self._inconsistency or self._find_leap(envelope), doubt)
+                return answer.data, envelope, "; ".join(filter(None, reasons))
             self._doubts += 1
             if self._doubts > _DOUBTS:
                 self._fail(fault)
 
-    def _ask(self) -> Answer:
+    def _ask(self) -> HttpResponse:
         while True:
             query = {**self._query, "limit": str(self._limit)}
             if self._token:
@@ -301,7 +305,7 @@ class PagedList:
                 return self._session.get(self._path, query, accept=accept, time_limit=self._time_limit)
             except AnswerTooLarge as error:
                 self._ask_for_less(error)
-            except (Unanswered, ClusterError) as error:
+            except (NoResponse, ClusterError) as error:
                 self._fail(f"{error}. Scan again when this is fixed")
 
     def _ask_for_less(self, error: AnswerTooLarge) -> None:
@@ -310,94 +314,97 @@ class PagedList:
             self._fail(f"{error} for the one object after page {self._number}, so the list ends there")
         self._limit = max(self._limit // _SMALLER, 1)
 
-    def _fault(self, read: Envelope | None) -> str:
+    def _find_fault(self, envelope: Envelope | None) -> str:
         """The reason why a response is no page of this list, or an empty string. A retry may help."""
-        if read is None:
+        if envelope is None:
             return "the response is not a list in JSON. Check for a proxy between Assay and the API server"
-        if not self._is_list_of_kind(read):
-            returned = self._quoted(f"{read.api_version} {read.kind}".strip()) or "a list without a kind"
+        if not self._is_list_of_kind(envelope):
+            returned = self._quote(f"{envelope.api_version} {envelope.kind}".strip()) or "a list without a kind"
             return f"the response is {returned} instead of {self._kind.api_version} {self._kind.kind}List. Scan again"
-        if len(read.token) > _LONGEST_TOKEN:
-            return (
-                f"the server returned a token of {len(read.token)} characters after page {self._number + 1}. Scan again"
-            )
-        if read.token and read.token in self._tokens:
+        if len(envelope.token) > _LONGEST_TOKEN:
+            return f"the server returned a token of {len(envelope.token)} characters after page {self._number + 1}. Scan again"
+        if envelope.token and envelope.token in self._tokens:
             return f"the server repeats pages after page {self._number}. Scan again, and report this to its operators"
-        if not read.token and (self._missing(read) > 0 or read.remaining):
+        if not envelope.token and (self._count_missing(envelope) > 0 or envelope.remaining):
             return f"the list ends after page {self._number + 1}, although the server had announced more. Scan again"
-        if read.stray:
-            return f"page {self._number + 1} holds objects of namespace {self._quoted(read.stray)} instead of {self._namespace}. Scan again"
+        if envelope.stray:
+            return f"page {self._number + 1} holds objects of namespace {self._quote(envelope.stray)} instead of {self._namespace}. Scan again"
         return ""
 
-    def _is_list_of_kind(self, read: Envelope) -> bool:
+    def _is_list_of_kind(self, envelope: Envelope) -> bool:
         """Return whether a response is a list of the kind. A metadata-only list does not name the kind."""
-        if read.is_metadata_only:
+        if envelope.is_metadata_only:
             return self._metadata_only
-        return read.api_version == self._kind.api_version and self._is_list_kind(read.kind)
+        return envelope.api_version == self._kind.api_version and self._is_list_kind(envelope.kind)
 
     def _is_list_kind(self, name: str) -> bool:
         return name == f"{self._kind.kind}List" or (name != "" and name == self._list_kind(self._kind))
 
-    def _doubt(self, read: Envelope) -> str:
+    def _find_doubt(self, envelope: Envelope) -> str:
         """The reason why a readable page may lack objects, or an empty string. A retry may help."""
-        doubts = [f"page {self._number + 1} {fault}" for fault in read.faults]
-        if not read.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
+        doubts = [f"page {self._number + 1} {fault}" for fault in envelope.faults]
+        if not envelope.resource_version and (self._kind.group, self._kind.kind) not in _COMPUTED:
             doubts.append(f"page {self._number + 1} names no resource version")
-        if repeated := self._seen.among(read.names):
+        if repeated := self._repeats.find_repeats(envelope.names):
             doubts.append(f"page {self._number + 1} repeats {len(repeated)} objects of earlier pages")
-        if read.token and read.remaining is not None and not self._narrowed and read.count != self._limit:
+        if (
+            envelope.token
+            and envelope.remaining is not None
+            and not self._has_selector
+            and envelope.count != self._limit
+        ):
             announced = f"{self._limit} were asked for and more are announced"
-            doubts.append(f"page {self._number + 1} has {read.count} objects, although {announced}")
-        elif (missing := self._missing(read)) != 0:
+            doubts.append(f"page {self._number + 1} has {envelope.count} objects, although {announced}")
+        elif (missing := self._count_missing(envelope)) != 0:
             more = "fewer" if missing > 0 else "more"
             doubts.append(f"page {self._number + 1} has {abs(missing)} objects {more} than the server had announced")
         return "; ".join(doubts)
 
-    def _missing(self, read: Envelope) -> int:
+    def _count_missing(self, envelope: Envelope) -> int:
         """The number of announced objects that are neither on a page nor announced for later pages."""
         if self._announced is None:
             return 0
-        rest = self._announced - read.count
-        remaining = read.remaining if read.token else 0
+        rest = self._announced - envelope.count
+        remaining = envelope.remaining if envelope.token else 0
         return min(rest, 0) if remaining is None else rest - remaining
 
-    def _still_announced(self, read: Envelope) -> int | None:
+    def _count_announced(self, envelope: Envelope) -> int | None:
         """The number of objects that must follow a page. With a selector, the server's number is too high."""
-        if self._narrowed:
+        if self._has_selector:
             return None
-        if read.remaining is not None or self._announced is None:
-            return read.remaining
-        return max(self._announced - read.count, 0)
+        if envelope.remaining is not None or self._announced is None:
+            return envelope.remaining
+        return max(self._announced - envelope.count, 0)
 
-    def _leap(self, read: Envelope) -> str:
+    def _find_leap(self, envelope: Envelope) -> str:
         """The reason why a page without an expired token shows another moment, or an empty string."""
-        version = read.resource_version
+        version = envelope.resource_version
         if version == self._version or not self._number or not version:
             return ""
-        shown, before = self._quoted(version), self._quoted(self._version)
-        return f"page {self._number + 1} shows resource version {shown}, those before it {before}"
+        version_text, earlier_text = self._quote(version), self._quote(self._version)
+        return f"page {self._number + 1} shows resource version {version_text}, those before it {earlier_text}"
 
-    def _go_on(self, answer: Answer) -> None:
+    def _go_on(self, answer: HttpResponse) -> None:
         """Continue an expired list at a later moment, or start it again."""
         expired = f"the list expired after page {self._number}"
         token = as_text(dig(answer.body(), "metadata", "continue"))
         self._expiries += 1
-        self._announced, self._seen = None, RepeatDetector()
-        if self._expiries > _EXPIRIES or (self._begun_again and not token):
+        self._announced, self._repeats = None, RepeatDetector()
+        if self._expiries > _EXPIRIES or (self._has_restarted and not token):
             self._fail(f"{expired}: {answer.message()}. Scan again when the server is less busy")
         if token:
             self._token = token
-            self._seam = f"{expired} and was continued at a later moment"
+            self._inconsistency = f"{expired} and was continued at a later moment"
         else:
-            self._token, self._tokens, self._begun_again = "", {""}, True
-            self._seam = f"{expired} and was started again"
+            self._token, self._tokens, self._has_restarted = "", {""}, True
+            self._inconsistency = f"{expired} and was started again"
 
-    def _reject_refusal(self, answer: Answer) -> None:
+    def _reject_refusal(self, answer: HttpResponse) -> None:
         match answer.status:
             case 200:
                 return
             case 403:
-                raise ListFailed("forbidden", self._forbidden(answer))
+                raise ListFailed("forbidden", self._explain_forbidden(answer))
             case 401:
                 self._fail("the server no longer accepts the credentials. Log in, then scan again")
             case 404:
@@ -405,13 +412,13 @@ class PagedList:
             case status:
                 self._fail(f"the server answered {status}: {answer.message()}. Scan again when this is fixed")
 
-    def _forbidden(self, answer: Answer) -> str:
-        named = _USER.search(answer.message())
-        who = named[1] if named else self._username()
+    def _explain_forbidden(self, answer: HttpResponse) -> str:
+        user = _USER.search(answer.message())
+        who = user[1] if user else self._username()
         return str(MissingRight("list", self._kind.resource, self._namespace, who))
 
-    def _quoted(self, text: str) -> str:
-        return self._session.quoted(text, QUOTED)
+    def _quote(self, text: str) -> str:
+        return self._session.quote(text, QUOTED)
 
     def _fail(self, why: str) -> NoReturn:
         raise ListFailed("failed", f"cannot list {self._kind.resource}: {why}")

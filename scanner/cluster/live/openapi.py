@@ -11,13 +11,13 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import Answer, Session, Unanswered
-from scanner.cluster.schemas import conversion_of, versions_of
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
+from scanner.cluster.schemas import find_conversion, read_versions
 from scanner.errors import ClusterError
 from scanner.model.json import as_list, as_text, dig
 from scanner.model.resource import Kind
-from scanner.mutate.openapi import schemas_of
-from scanner.mutate.schema import Conversion, Schema, Versions
+from scanner.mutate.openapi import read_schemas
+from scanner.mutate.schema import Conversion, DefinedVersions, Schema
 
 _OK = 200
 _NOT_FOUND = 404
@@ -34,49 +34,49 @@ class ServedSchemas:
     Of these alone it also reads the CustomResourceDefinitions, which say how an object is converted and stored.
     """
 
-    def __init__(self, session: Session, several: Callable[[], AbstractSet[tuple[str, str]]] = frozenset) -> None:
+    def __init__(self, session: ApiSession, several: Callable[[], AbstractSet[tuple[str, str]]] = frozenset) -> None:
         self._session = session
         self._several = several
         self._schemas: dict[Kind, Schema | None] = {}
         self._compiled = frozenset((kind.group, kind.kind) for kind in builtin_kinds())
         self._known: dict[str, Mapping[tuple[str, str, str], Schema]] = {}
-        self._definitions: dict[tuple[str, str], Answer | None] = {}
+        self._definitions: dict[tuple[str, str], HttpResponse | None] = {}
 
     def schema(self, kind: Kind) -> Schema | None:
         """The schema of a kind, or None if the server has none. Raises ClusterError for expired credentials."""
         if kind not in self._schemas:
-            self._schemas[kind] = self._schema(kind)
+            self._schemas[kind] = self._find_schema(kind)
         return self._schemas[kind]
 
-    def _schema(self, kind: Kind) -> Schema | None:
+    def _find_schema(self, kind: Kind) -> Schema | None:
         path = f"/openapi/v3/apis/{kind.group}/{kind.version}" if kind.group else f"/openapi/v3/api/{kind.version}"
         if path not in self._known:
             self._known[path] = self._read(path, builtin=(kind.group, kind.kind) in self._compiled)
         schema = self._known[path].get((kind.group, kind.version, kind.kind))
         if schema is None or schema.custom is None or (kind.group, kind.kind) not in self._several():
             return schema
-        return replace(schema, custom=replace(schema.custom, versions=self._versions_of(kind)))
+        return replace(schema, custom=replace(schema.custom, versions=self._find_versions(kind)))
 
     def conversion(self, kind: Kind) -> Conversion:
         """The conversion in the definition of a kind. An aggregated API server, whose kinds have none, converts as it likes."""
-        answer = self._definition(kind)
+        answer = self._get_definition(kind)
         if answer is not None and answer.status == _NOT_FOUND:
             return "server"
-        versions = self._versions_of(kind)
-        return "unknown" if versions is None else conversion_of(versions)
+        versions = self._find_versions(kind)
+        return "unknown" if versions is None else find_conversion(versions)
 
-    def _versions_of(self, kind: Kind) -> Versions | None:
+    def _find_versions(self, kind: Kind) -> DefinedVersions | None:
         """The versions of a custom kind, None if its definition cannot be read."""
-        answer = self._definition(kind)
-        return versions_of(answer.body()) if answer is not None and answer.status == _OK else None
+        answer = self._get_definition(kind)
+        return read_versions(answer.body()) if answer is not None and answer.status == _OK else None
 
-    def _definition(self, kind: Kind) -> Answer | None:
+    def _get_definition(self, kind: Kind) -> HttpResponse | None:
         """The response to the request for the definition of a kind, which is sent once; None without one."""
         name = (kind.plural, kind.group)
         if name not in self._definitions:
             try:
                 answer = self._session.get(f"{_DEFINITIONS}/{quote('.'.join(name), safe='')}")
-            except Unanswered:
+            except NoResponse:
                 answer = None
             self._definitions[name] = answer
         return self._definitions[name]
@@ -84,20 +84,22 @@ class ServedSchemas:
     def _read(self, path: str, *, builtin: bool) -> Mapping[tuple[str, str, str], Schema]:
         try:
             answer = self._session.get(path)
-        except Unanswered:
+        except NoResponse:
             return {}
-        return schemas_of(answer.body(), builtin=builtin) if answer.status == _OK else {}
+        return read_schemas(answer.body(), builtin=builtin) if answer.status == _OK else {}
 
 
-def list_kind(session: Session, kind: Kind) -> str:
+def read_list_kind(session: ApiSession, kind: Kind) -> str:
     """The kind of the lists of a kind, which a CustomResourceDefinition may choose; empty if the server does not declare it."""
     path = f"/openapi/v3/{kind.path.removesuffix(f'/{kind.plural}').removeprefix('/')}"
     try:
         answer = session.get(path, attempts=_ATTEMPTS)
-    except (Unanswered, ClusterError):
+    except (NoResponse, ClusterError):
         return ""
     document = answer.body()
-    read = dig(document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref")
-    name = as_text(read).rpartition("/")[2]
+    reference = dig(
+        document, "paths", kind.path, "get", "responses", "200", "content", "application/json", "schema", "$ref"
+    )
+    name = as_text(reference).rpartition("/")[2]
     stated = as_list(dig(document, "components", "schemas", name, _GROUP_VERSION_KIND))
     return as_text(dig(stated[0], "kind")) if len(stated) == 1 else ""

@@ -20,7 +20,7 @@ _SECONDS: Final = 1.0
 """The time between two beats of a reader that waits."""
 
 
-class Wanted(NamedTuple):
+class WantedList(NamedTuple):
     """A list that will be read."""
 
     kind: Kind
@@ -31,12 +31,12 @@ class Wanted(NamedTuple):
 class Prefetcher:
     """Prefetches expected lists in their order; another list is fetched when it is read."""
 
-    def __init__(self, begin: Callable[[Wanted], Iterator[Page]], concurrency: int) -> None:
+    def __init__(self, begin: Callable[[WantedList], Iterator[Page]], concurrency: int) -> None:
         """`begin` starts a list; a thread reads its pages. With a `concurrency` below 1, nothing is prefetched."""
         self._begin = begin
         self._concurrency = concurrency
-        self._waiting: deque[Wanted] = deque()
-        self._running: dict[Wanted, _Fetch] = {}
+        self._waiting: deque[WantedList] = deque()
+        self._running: dict[WantedList, _Fetch] = {}
         self._stopped: list[_Fetch] = []
         self._beat: Callable[[], None] = lambda: None
 
@@ -44,7 +44,7 @@ class Prefetcher:
         """Call `beat` about once a second while the reader waits: for a page, or for requests to end before a pause."""
         self._beat = beat
 
-    def expect(self, wanted: Iterable[Wanted]) -> None:
+    def expect(self, wanted: Iterable[WantedList]) -> None:
         """Set the lists that will be read, in order. Running fetches of lists that are still expected continue."""
         lists = dict.fromkeys(wanted)
         for gone in self._running.keys() - lists.keys():
@@ -52,15 +52,15 @@ class Prefetcher:
         self._waiting = deque(wanted_list for wanted_list in lists if wanted_list not in self._running)
         self._start()
 
-    def pages(self, wanted: Wanted) -> Iterator[Page]:
+    def pages(self, wanted: WantedList) -> Iterator[Page]:
         """The pages of a list. Raises the errors of the list."""
         fetch = self._running.get(wanted)
         if fetch is None:
             return self._begin(wanted)
-        return self._taken(wanted, fetch)
+        return self._yield_pages(wanted, fetch)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """A block in which no thread runs. It starts when the current requests have ended."""
         fetches = (*self._running.values(), *self._stopped)
         try:
@@ -80,7 +80,7 @@ class Prefetcher:
         for wanted in tuple(self._running):
             self._stop(wanted)
 
-    def _taken(self, wanted: Wanted, fetch: _Fetch) -> Iterator[Page]:
+    def _yield_pages(self, wanted: WantedList, fetch: _Fetch) -> Iterator[Page]:
         try:
             yield from fetch.pages(self._beat)
         except KeyboardInterrupt:
@@ -90,7 +90,7 @@ class Prefetcher:
             self._stop(wanted)
             self._start()
 
-    def _stop(self, wanted: Wanted) -> None:
+    def _stop(self, wanted: WantedList) -> None:
         fetch = self._running.pop(wanted, None)
         if fetch is None:
             return
@@ -108,14 +108,14 @@ class _Fetch:
 
     def __init__(self, pages: Iterator[Page]) -> None:
         self._pages = pages
-        self._come: deque[Page | BaseException | None] = deque()
+        self._items: deque[Page | BaseException | None] = deque()
         self._change = Condition()
         self._stopped = False
         self._paused = False
         self._ended = False
-        self._left = False
+        self._is_leaving = False
         self._most = _IN_FLIGHT
-        self._thread = self._begun()
+        self._thread = self._start_thread()
 
     def pages(self, beat: Callable[[], None]) -> Iterator[Page]:
         """The pages, in the caller's thread; a failure is raised after the pages before it. Calls `beat` while it waits."""
@@ -148,48 +148,48 @@ class _Fetch:
         """Continue, in a new thread if the former has ended."""
         with self._change:
             self._paused = False
-            if self._left and not self._ended:
-                self._thread = self._begun()
+            if self._is_leaving and not self._ended:
+                self._thread = self._start_thread()
 
     def is_alive(self) -> bool:
         """Return whether the thread runs."""
         return self._thread.is_alive()
 
-    def _begun(self) -> Thread:
-        self._left = False
+    def _start_thread(self) -> Thread:
+        self._is_leaving = False
         thread = Thread(target=self._run, daemon=True)
         thread.start()
         return thread
 
     def _next(self, beat: Callable[[], None]) -> Page | BaseException | None:
-        while not self._has_come():
+        while not self._wait_for_page():
             beat()
         with self._change:
-            item = self._come.popleft()
+            item = self._items.popleft()
             self._change.notify_all()
             return item
 
-    def _has_come(self) -> bool:
+    def _wait_for_page(self) -> bool:
         """Wait for a page, but not for long; return whether there is one."""
         with self._change:
-            return bool(self._change.wait_for(lambda: self._come, _SECONDS))
+            return bool(self._change.wait_for(lambda: self._items, _SECONDS))
 
     def _run(self) -> None:
-        while self._has_room():
-            item = self._fetched()
+        while self._wait_for_room():
+            item = self._fetch()
             with self._change:
-                self._come.append(item)
+                self._items.append(item)
                 self._ended = not isinstance(item, Page)
                 self._change.notify_all()
 
-    def _has_room(self) -> bool:
+    def _wait_for_room(self) -> bool:
         """Wait until another page may be fetched; False if fetching has stopped or pauses."""
         with self._change:
-            self._change.wait_for(lambda: len(self._come) < self._most or self._stopped or self._paused)
-            self._left = self._ended or self._stopped or self._paused
-            return not self._left
+            self._change.wait_for(lambda: len(self._items) < self._most or self._stopped or self._paused)
+            self._is_leaving = self._ended or self._stopped or self._paused
+            return not self._is_leaving
 
-    def _fetched(self) -> Page | BaseException | None:
+    def _fetch(self) -> Page | BaseException | None:
         try:
             return next(self._pages, None)
         except BaseException as error:  # noqa: BLE001 - any error is raised again where the list is read

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scanner.cluster.requests.session import Session, Unanswered
+from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, dig
-from scanner.rbac import Need
+from scanner.rbac import Permission
 
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _REVIEWS: Final = f"/apis/{_AUTHORIZATION}/selfsubjectaccessreviews"
@@ -22,7 +22,7 @@ _CREATED: Final = 201
 _SUBJECT: Final = "write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME"
 
 
-def allowed(session: Session, need: Need) -> bool:
+def is_allowed(session: ApiSession, need: Permission) -> bool:
     """Return whether this user has a permission. Raises ClusterError without an answer."""
     fields = {
         "group": need.group,
@@ -38,7 +38,7 @@ def allowed(session: Session, need: Need) -> bool:
         answer = session.review(
             _REVIEWS, {"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec}
         )
-    except Unanswered as error:
+    except NoResponse as error:
         raise ClusterError(f"cannot determine the permissions of this user: {error}") from error
     if answer.status != _CREATED:
         raise ClusterError(
@@ -48,24 +48,24 @@ def allowed(session: Session, need: Need) -> bool:
     return dig(answer.body(), "status", "allowed") is True
 
 
-def roles(needs: Iterable[Need], name: str, subject: str = "") -> Iterator[JsonObject]:
+def make_roles(needs: Iterable[Permission], name: str, subject: str = "") -> Iterator[JsonObject]:
     """The ClusterRole for permissions in all namespaces and a Role for each namespace, with bindings for a `subject`.
 
     `subject` is `user:NAME`, `group:NAME` or `serviceaccount:NAMESPACE:NAME`. Raises UsageError for any other.
     """
-    to = _subject(subject) if subject else None
-    by_namespace: dict[str, list[Need]] = {}
+    to = _make_subject(subject) if subject else None
+    by_namespace: dict[str, list[Permission]] = {}
     for need in needs:
         by_namespace.setdefault(need.namespace, []).append(need)
-    for namespace, wanted in sorted(by_namespace.items()):
+    for namespace, permissions in sorted(by_namespace.items()):
         kind = "Role" if namespace else "ClusterRole"
-        yield _document(kind, name, namespace, {"rules": _rules(wanted)})
+        yield _make_document(kind, name, namespace, {"rules": _make_rules(permissions)})
         if to:
             reference: JsonObject = {"apiGroup": _RBAC, "kind": kind, "name": name}
-            yield _document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
+            yield _make_document(f"{kind}Binding", name, namespace, {"subjects": [to], "roleRef": reference})
 
 
-def _rules(needs: Sequence[Need]) -> list[Json]:
+def _make_rules(needs: Sequence[Permission]) -> list[Json]:
     """One rule for all needs with the same group, verb and object, and one for each URL."""
     grouped: dict[tuple[str, str, str], set[str]] = {}
     urls = [need for need in needs if need.url]
@@ -84,12 +84,12 @@ def _rules(needs: Sequence[Need]) -> list[Json]:
     return [*by_resource, *({"nonResourceURLs": [need.url], "verbs": [need.verb]} for need in urls)]
 
 
-def _document(kind: str, name: str, namespace: str, rest: JsonObject) -> JsonObject:
+def _make_document(kind: str, name: str, namespace: str, rest: JsonObject) -> JsonObject:
     metadata: JsonObject = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **rest}
 
 
-def _subject(text: str) -> JsonObject:
+def _make_subject(text: str) -> JsonObject:
     kind, _, name = text.partition(":")
     namespace, _, account = name.partition(":")
     match kind.lower():

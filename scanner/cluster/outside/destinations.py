@@ -57,20 +57,20 @@ class Destinations:
     ranges: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
 
-    def refusal(self, host: str, address: Address) -> str:
+    def find_refusal(self, host: str, address: Address) -> str:
         """The reason to send no request to a host at an address, or an empty string."""
-        for form in forms(address):
-            if never := _never(form):
+        for form in list_forms(address):
+            if never := _explain_never(form):
                 return never
-            if not _is_public(form) and not self._named(host, form):
-                return f"which is {_range_of(form)}: name it with {OPTION} to allow it"
+            if not _is_public(form) and not self._is_named(host, form):
+                return f"which is {_name_range(form)}: name it with {OPTION} to allow it"
         return ""
 
-    def _named(self, host: str, address: Address) -> bool:
+    def _is_named(self, host: str, address: Address) -> bool:
         return host in self.hosts or any(address in allowed for allowed in self.ranges)
 
 
-def destinations(texts: Iterable[str]) -> Destinations:
+def parse_destinations(texts: Iterable[str]) -> Destinations:
     """Read the values of --allow-network-to: CIDR, address or host each. Raises UsageError."""
     ranges: list[Network] = []
     hosts: list[str] = []
@@ -78,16 +78,16 @@ def destinations(texts: Iterable[str]) -> Destinations:
         try:
             ranges.append(ipaddress.ip_network(text.strip("[]"), strict=False))
         except ValueError:
-            hosts.append(_host(text))
+            hosts.append(_read_host(text))
     return Destinations(tuple(ranges), frozenset(hosts))
 
 
-def canonical_host(host: str) -> str:
+def canonicalize_host(host: str) -> str:
     """A host in the form for comparisons: in lower case, without brackets and without the dot of an absolute name."""
     return host.strip("[]").lower().rstrip(".")
 
 
-def address_of(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """The IP address in a text, or None for any other text."""
     try:
         return ipaddress.ip_address(text.partition("%")[0])
@@ -95,12 +95,12 @@ def address_of(text: str) -> Address | None:
         return None
 
 
-def forms(address: Address) -> Iterator[Address]:
+def list_forms(address: Address) -> Iterator[Address]:
     """The canonical form of an address, and the addresses to which packets to it are forwarded."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
     elif any(address in same for same in _SAME) and int(address) > 1:  # :: and ::1 are themselves
-        yield _last_bits(address)
+        yield ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
     else:
         yield address
         if address.sixtofour:
@@ -109,11 +109,7 @@ def forms(address: Address) -> Iterator[Address]:
             yield from address.teredo
 
 
-def _last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
-    return ipaddress.IPv4Address(int(address) & _LAST_32_BITS)
-
-
-def _never(address: Address) -> str:
+def _explain_never(address: Address) -> str:
     """The reason why no option allows an address, or an empty string."""
     if address in _METADATA:
         return "the metadata service of a cloud, to which a scan sends no request"
@@ -129,14 +125,14 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_reserved and not any(address in part for part in _NOT_PUBLIC)
 
 
-def _range_of(address: Address) -> str:
+def _name_range(address: Address) -> str:
     if address.is_loopback:
         return "this machine"
     return "link-local" if address.is_link_local else "not public"
 
 
-def _host(text: str) -> str:
-    host = canonical_host(text)
+def _read_host(text: str) -> str:
+    host = canonicalize_host(text)
     if not _HOST.fullmatch(host):
         raise UsageError(f"{OPTION} {text}: write a range (10.0.0.0/8), an address, or the name of a host without port")
     return host

@@ -20,9 +20,16 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Timeout, parse_url
 
 from scanner.cel import EvaluationError, Value
-from scanner.cluster.outside.destinations import Address, Destinations, address_of, canonical_host, forms
-from scanner.cluster.outside.registry import Got, Registries
-from scanner.cluster.requests.exchange import Lookup, Received, TooLarge, addresses_of, fetch, within_deadlines
+from scanner.cluster.outside.destinations import Address, Destinations, canonicalize_host, list_forms, parse_address
+from scanner.cluster.outside.registry import OutsideResponse, Registries
+from scanner.cluster.requests.exchange import (
+    Lookup,
+    RawResponse,
+    ResponseTooLarge,
+    fetch,
+    resolve_addresses,
+    set_connection_classes,
+)
 from scanner.cluster.requests.limits import Deadline
 from scanner.policies.kyverno.libraries import Call, Unavailable
 
@@ -40,7 +47,7 @@ _CONFIDENTIAL: Final = frozenset({"authorization", "www-authenticate", "cookie",
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _ConnectionTarget:
     """The target of a request: the host in the URL, and the addresses to connect to."""
 
     host: str
@@ -68,14 +75,14 @@ class HttpClient:
         self._hosts = frozenset(hosts)
         self._ranges = tuple(map(ipaddress.ip_network, ranges))
         self._lookup = lookup
-        self._known: dict[tuple[Call, bool], Got | EvaluationError] = {}
+        self._responses: dict[tuple[Call, bool], OutsideResponse | EvaluationError] = {}
         self._images: dict[str, Value | EvaluationError] = {}
         self._registries = Registries(self._get)
 
     def request(self, call: Call, /) -> tuple[int, bytes]:
         """See Network."""
-        got = self._once(call)
-        return got.status, got.body
+        response = self._request_once(call)
+        return response.status, response.body
 
     def image(self, reference: str, /) -> Value:
         """See Network."""
@@ -89,74 +96,75 @@ class HttpClient:
             raise image
         return image
 
-    def _get(self, url: str, headers: Mapping[str, str]) -> Got:
+    def _get(self, url: str, headers: Mapping[str, str]) -> OutsideResponse:
         """A request to a registry, to which Kyverno's block list does not apply."""
         try:
-            return self._once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
+            return self._request_once(Call("GET", url, tuple(sorted(headers.items()))), registry=True)
         except Unavailable:
             raise
         except EvaluationError as error:
             why = str(error).replace("request failed: ", "")
             raise EvaluationError(f"failed to get image data: {why}") from None
 
-    def _once(self, call: Call, *, registry: bool = False) -> Got:
+    def _request_once(self, call: Call, *, registry: bool = False) -> OutsideResponse:
         """The response to a request, which is sent once. Raises EvaluationError, the same for equal requests."""
         key = call, registry
-        if key not in self._known:
-            if len(self._known) >= _REQUESTS:
+        if key not in self._responses:
+            if len(self._responses) >= _REQUESTS:
                 raise Unavailable(f"more than {_REQUESTS:,} different requests would be made in one scan")
             try:
-                self._known[key] = self._followed(call, registry=registry)
+                self._responses[key] = self._follow_redirects(call, registry=registry)
             except EvaluationError as error:
-                self._known[key] = error
-        response = self._known[key]
+                self._responses[key] = error
+        response = self._responses[key]
         if isinstance(response, EvaluationError):
             raise response
         return response
 
-    def _followed(self, call: Call, *, registry: bool) -> Got:
+    def _follow_redirects(self, call: Call, *, registry: bool) -> OutsideResponse:
         """The response after all redirects, within the time of one request."""
         deadline = Deadline(self._seconds)
         for _ in range(_REDIRECTS):
-            got = self._made(call, deadline, registry=registry)
-            if got.status not in _ELSEWHERE or "location" not in got.headers:
-                return got
-            call = _redirected(call, got)
+            response = self._send(call, deadline, registry=registry)
+            if response.status not in _ELSEWHERE or "location" not in response.headers:
+                return response
+            call = _redirect(call, response)
         raise EvaluationError(
-            f"request failed: request failed: {_host(call.url)}: stopped after {_REDIRECTS} redirects"
+            f"request failed: request failed: {_get_host(call.url)}: stopped after {_REDIRECTS} redirects"
         )
 
-    def _made(self, call: Call, deadline: Deadline, *, registry: bool) -> Got:
+    def _send(self, call: Call, deadline: Deadline, *, registry: bool) -> OutsideResponse:
         try:
-            received = self._received(call, self._target(call.url, deadline, registry=registry), deadline)
-        except TooLarge:
+            received = self._receive(call, self._find_target(call.url, deadline, registry=registry), deadline)
+        except ResponseTooLarge:
             why = f"the response is larger than {_BYTES >> 20} MiB"
-            raise EvaluationError(f"request failed: {_host(call.url)}: {why}") from None
+            raise EvaluationError(f"request failed: {_get_host(call.url)}: {why}") from None
         except (HTTPError, OSError, UnicodeError, ValueError) as error:
-            why = self._reason(error, deadline)
-            raise EvaluationError(f"request failed: request failed: {_host(call.url)}: {why}") from None
+            why = self._explain_error(error, deadline)
+            raise EvaluationError(f"request failed: request failed: {_get_host(call.url)}: {why}") from None
         headers = {name.lower(): value for name, value in received.headers.items()}
-        return Got(received.status, headers, received.data)
+        return OutsideResponse(received.status, headers, received.data)
 
-    def _received(self, call: Call, target: _Target, deadline: Deadline) -> Received:
+    def _receive(self, call: Call, target: _ConnectionTarget, deadline: Deadline) -> RawResponse:
         kind = {"Content-Type": "application/json"} if call.data else {}
-        with self._pool(call) as pool:
+        with self._make_pool(call) as pool:
             return fetch(
-                within_deadlines(pool),
+                set_connection_classes(pool),
                 call.method,
                 call.url,
                 headers={**kind, **dict(call.headers)},
                 body=call.data.encode() if call.data else None,
-                timeout=Timeout(total=max(deadline.left, 0.001)),
+                # urllib3 refuses a timeout of 0.
+                timeout=Timeout(total=max(deadline.seconds_left, 0.001)),
                 deadline=deadline,
                 most=_BYTES,
                 addresses=target.addresses,
             )
 
-    def _reason(self, error: Exception, deadline: Deadline) -> str:
+    def _explain_error(self, error: Exception, deadline: Deadline) -> str:
         """The reason of a failure, without the URL, which may contain a secret."""
         match error:
-            case _ if not deadline.left:
+            case _ if not deadline.seconds_left:
                 return f"no response within {self._seconds:g} seconds"
             case urllib3.exceptions.NewConnectionError():
                 return "the connection was refused"
@@ -167,7 +175,7 @@ class HttpClient:
             case _:
                 return type(error).__name__
 
-    def _pool(self, call: Call) -> urllib3.PoolManager:
+    def _make_pool(self, call: Call) -> urllib3.PoolManager:
         if not call.bundle:
             return urllib3.PoolManager()
         try:
@@ -176,7 +184,7 @@ class HttpClient:
             raise EvaluationError("request failed: the CA bundle holds no certificate") from None
         return urllib3.PoolManager(ssl_context=context)
 
-    def _target(self, url: str, deadline: Deadline, *, registry: bool) -> _Target:
+    def _find_target(self, url: str, deadline: Deadline, *, registry: bool) -> _ConnectionTarget:
         """The addresses to connect to. Raises for an invalid URL, and for hosts that Kyverno or a scan does not contact."""
         try:
             parsed = parse_url(url)
@@ -187,52 +195,52 @@ class HttpClient:
             raise EvaluationError(f"request failed: unsupported protocol scheme {parsed.scheme or ''!r}")
         if not registry and host.lower() in self._hosts:
             raise EvaluationError(f'request failed: URL of "{host}" is blocked: hostname "{host}" is on the blocklist')
-        if canonical_host(host) in self._hosts:
+        if canonicalize_host(host) in self._hosts:
             raise Unavailable(
                 f"it sends a request to {host}, the metadata service of a cloud, to which a scan sends no request"
             )
-        addresses = self._addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
+        addresses = self._find_addresses(host, parsed.port or _PORTS[parsed.scheme], deadline)
         for address in addresses:
             self._reject(host, address, registry=registry)
-        return _Target(host, tuple(map(str, addresses)))
+        return _ConnectionTarget(host, tuple(map(str, addresses)))
 
-    def _addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
-        name = canonical_host(host) if address_of(canonical_host(host)) else host
+    def _find_addresses(self, host: str, port: int, deadline: Deadline) -> tuple[Address, ...]:
+        name = canonicalize_host(host) if parse_address(canonicalize_host(host)) else host
         try:
-            texts = addresses_of(name, port, deadline, self._lookup)
+            texts = resolve_addresses(name, port, deadline, self._lookup)
         except TimeoutError:
             raise
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or "no such host"
             raise EvaluationError(f"request failed: request failed: {host}: {why}") from None
-        addresses = tuple(address for text in texts if (address := address_of(text)))
+        addresses = tuple(address for text in texts if (address := parse_address(text)))
         if not addresses:
             raise EvaluationError(f"request failed: request failed: {host}: no such host")
         return addresses
 
     def _reject(self, host: str, address: Address, *, registry: bool) -> None:
         """Raise for an address that Kyverno would not connect to, or that a scan does not."""
-        for form in () if registry else forms(address):
+        for form in () if registry else list_forms(address):
             if blocked := next((blocked_range for blocked_range in self._ranges if form in blocked_range), None):
                 text = f"connection to {host} blocked: IP {form} falls in blocked range {blocked}"
                 raise EvaluationError(f"request failed: request failed: {text}")
-        if why := self._allowed.refusal(canonical_host(host), address):
-            named = host if host == str(address) else f"{host} ({address})"
-            raise Unavailable(f"it sends a request to {named}, {why}")
+        if why := self._allowed.find_refusal(canonicalize_host(host), address):
+            host_text = host if host == str(address) else f"{host} ({address})"
+            raise Unavailable(f"it sends a request to {host_text}, {why}")
 
 
-def _redirected(call: Call, got: Got) -> Call:
+def _redirect(call: Call, response: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
-    url = urljoin(call.url, got.headers["location"])
-    before, after = canonical_host(_host(call.url)), canonical_host(_host(url))
+    url = urljoin(call.url, response.headers["location"])
+    before, after = canonicalize_host(_get_host(call.url)), canonicalize_host(_get_host(url))
     same = after == before or after.endswith(f".{before}")
     headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
-    if got.status in _AS_IT_WAS:
+    if response.status in _AS_IT_WAS:
         return replace(call, url=url, headers=headers)
     return replace(call, method="GET", url=url, headers=headers, data="")
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     try:
         return parse_url(url).host or ""
     except LocationParseError:

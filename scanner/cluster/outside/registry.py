@@ -37,7 +37,7 @@ _OK: Final = 200
 _REFUSED: Final = (401, 403)
 
 
-class Got(NamedTuple):
+class OutsideResponse(NamedTuple):
     """A response: status, headers with names in lower case, and the body."""
 
     status: int
@@ -45,7 +45,7 @@ class Got(NamedTuple):
     body: bytes
 
 
-Get = Callable[[str, Mapping[str, str]], Got]
+Get = Callable[[str, Mapping[str, str]], OutsideResponse]
 """Requests a URL with headers. Raises EvaluationError without a response."""
 
 
@@ -65,10 +65,10 @@ class Registries:
         image = parse(reference)
         if not isinstance(image, Image):
             raise EvaluationError(f"{_FAILED}: could not parse reference: {reference}")
-        first, digest = self._manifest(image, image.identifier)
+        first, digest = self._get_manifest(image, image.identifier)
         index = first if dig(first, "mediaType") in _INDEXES or "manifests" in first else None
-        manifest = first if index is None else self._manifest(image, _for_linux(index))[0]
-        config = self._blob(image, as_text(dig(manifest, "config", "digest")))
+        manifest = first if index is None else self._get_manifest(image, _find_linux_digest(index))[0]
+        config = self._get_blob(image, as_text(dig(manifest, "config", "digest")))
         image_data: dict[str, Json] = {
             "image": reference,
             "resolvedImage": f"{image.registry}/{image.repository}@{digest}",
@@ -83,27 +83,27 @@ class Registries:
         }
         return with_doubles(image_data)
 
-    def _manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
-        got = self._content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
-        digest = got.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(got.body).hexdigest()}"
-        return _document(got.body), digest
+    def _get_manifest(self, image: Image, identifier: str) -> tuple[JsonObject, str]:
+        response = self._get_content(image, f"manifests/{identifier}", ", ".join((*_INDEXES, *_MANIFESTS)))
+        digest = response.headers.get("docker-content-digest") or f"sha256:{hashlib.sha256(response.body).hexdigest()}"
+        return _decode_document(response.body), digest
 
-    def _blob(self, image: Image, digest: str) -> JsonObject:
-        return _document(self._content(image, f"blobs/{digest}", "*/*").body)
+    def _get_blob(self, image: Image, digest: str) -> JsonObject:
+        return _decode_document(self._get_content(image, f"blobs/{digest}", "*/*").body)
 
-    def _content(self, image: Image, what: str, accept: str) -> Got:
+    def _get_content(self, image: Image, what: str, accept: str) -> OutsideResponse:
         scheme = "http" if _HERE.fullmatch(image.registry) else "https"
         url = f"{scheme}://{image.registry}/v2/{image.repository}/{what}"
-        got = self._get(url, self._headers(image, accept))
-        if got.status in _REFUSED and self._fetch_token(image, got.headers.get("www-authenticate", "")):
-            got = self._get(url, self._headers(image, accept))
-        if got.status in _REFUSED:
+        response = self._get(url, self._make_headers(image, accept))
+        if response.status in _REFUSED and self._fetch_token(image, response.headers.get("www-authenticate", "")):
+            response = self._get(url, self._make_headers(image, accept))
+        if response.status in _REFUSED:
             raise Unavailable(f"it asks the registry {image.registry}, which requires credentials, and a scan has none")
-        if got.status != _OK:
-            raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {got.status}")
-        return got
+        if response.status != _OK:
+            raise EvaluationError(f"{_FAILED}: {image.registry}/{image.repository}: HTTP {response.status}")
+        return response
 
-    def _headers(self, image: Image, accept: str) -> dict[str, str]:
+    def _make_headers(self, image: Image, accept: str) -> dict[str, str]:
         token = self._tokens.get((image.registry, image.repository))
         return {"Accept": accept, **({"Authorization": f"Bearer {token}"} if token else {})}
 
@@ -114,14 +114,14 @@ class Registries:
         if not realm:
             return False
         query = {"service": parameters.get("service", ""), "scope": f"repository:{image.repository}:pull"}
-        got = self._get(f"{realm}?{urlencode(query)}", {})
-        document = _document(got.body) if got.status == _OK else {}
+        response = self._get(f"{realm}?{urlencode(query)}", {})
+        document = _decode_document(response.body) if response.status == _OK else {}
         token = as_text(document.get("token")) or as_text(document.get("access_token"))
         self._tokens[image.registry, image.repository] = token
         return bool(token)
 
 
-def _for_linux(index: JsonObject) -> str:
+def _find_linux_digest(index: JsonObject) -> str:
     """The digest of the image for linux/amd64, the default of go-containerregistry."""
     for manifest in as_list(index.get("manifests")):
         if (dig(manifest, "platform", "os"), dig(manifest, "platform", "architecture")) == ("linux", "amd64"):
@@ -129,7 +129,7 @@ def _for_linux(index: JsonObject) -> str:
     raise EvaluationError(f"{_FAILED}: no child with platform linux/amd64 in index")
 
 
-def _document(body: bytes) -> JsonObject:
+def _decode_document(body: bytes) -> JsonObject:
     try:
         return as_object(orjson.loads(body))
     except ValueError:

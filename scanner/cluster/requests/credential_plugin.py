@@ -58,7 +58,7 @@ class PluginCredentials:
     lifetime: float = math.inf
 
 
-def plugin_credentials(section: JsonObject, cluster: JsonObject, folder: Path, seconds: float) -> PluginCredentials:
+def run_plugin(section: JsonObject, cluster: JsonObject, folder: Path, seconds: float) -> PluginCredentials:
     """Run the plugin of an `exec` section within so many seconds, in the folder of its kubeconfig. Raises PluginFailed."""
     version = as_text(section.get("apiVersion"))
     if not version.startswith(_GROUP):
@@ -67,38 +67,38 @@ def plugin_credentials(section: JsonObject, cluster: JsonObject, folder: Path, s
         raise PluginFailed("it needs a terminal (interactiveMode: Always), which a scan does not have")
     information: dict[str, Json] = {"interactive": False}
     if section.get("provideClusterInfo") is True:
-        information["cluster"] = _cluster_of(cluster)
+        information["cluster"] = _describe_cluster(cluster)
     document: JsonObject = {"apiVersion": version, "kind": "ExecCredential", "spec": information}
-    environment = {**os.environ, **_environment(section), "KUBERNETES_EXEC_INFO": orjson.dumps(document).decode()}
-    return _credentials(_run(_arguments(section), environment, folder, seconds), version)
+    environment = {**os.environ, **_make_environment(section), "KUBERNETES_EXEC_INFO": orjson.dumps(document).decode()}
+    return _read_credentials(_run(_list_arguments(section), environment, folder, seconds), version)
 
 
-def _arguments(section: JsonObject) -> tuple[str, ...]:
+def _list_arguments(section: JsonObject) -> tuple[str, ...]:
     arguments = (section.get("command"), *as_list(section.get("args")))
     if not all(isinstance(argument, str) for argument in arguments) or not section.get("command"):
         raise PluginFailed("its command and args in the kubeconfig are not texts")
     return tuple(map(as_text, arguments))
 
 
-def _environment(section: JsonObject) -> dict[str, str]:
+def _make_environment(section: JsonObject) -> dict[str, str]:
     variables = [(dig(item, "name"), dig(item, "value")) for item in as_list(section.get("env"))]
     if not all(isinstance(text, str) for variable in variables for text in variable):
         raise PluginFailed("a variable of its env in the kubeconfig has no name, or a value that is no text")
     return {as_text(name): as_text(value) for name, value in variables}
 
 
-def _cluster_of(cluster: JsonObject) -> JsonObject:
+def _describe_cluster(cluster: JsonObject) -> JsonObject:
     """The cluster as a plugin that wants it reads it (`ConfigToExecCluster`): with the certificates, and not their file."""
-    kept = {name: value for name, value in cluster.items() if name not in ("extensions", "certificate-authority")}
+    fields = {name: value for name, value in cluster.items() if name not in ("extensions", "certificate-authority")}
     authority = as_text(cluster.get("certificate-authority"))
     if authority and "certificate-authority-data" not in cluster:
         with suppress(OSError):
-            kept["certificate-authority-data"] = base64.b64encode(read_file(Path(authority), SETTINGS)).decode()
+            fields["certificate-authority-data"] = base64.b64encode(read_file(Path(authority), SETTINGS)).decode()
     extensions = (item for item in as_list(cluster.get("extensions")) if dig(item, "name") == _EXTENSION)
-    return {**kept, **({"config": dig(extension, "extension")} if (extension := next(extensions, None)) else {})}
+    return {**fields, **({"config": dig(extension, "extension")} if (extension := next(extensions, None)) else {})}
 
 
-def _credentials(output: bytes, version: str) -> PluginCredentials:
+def _read_credentials(output: bytes, version: str) -> PluginCredentials:
     try:
         document = as_object(orjson.loads(output))
     except orjson.JSONDecodeError:
@@ -111,10 +111,10 @@ def _credentials(output: bytes, version: str) -> PluginCredentials:
     )
     if bool(certificate) != bool(key) or not (token.strip() or certificate):
         raise PluginFailed("it printed no credentials: a token, or a client certificate and its key")
-    return PluginCredentials(token, certificate, key, _lifetime(status.get("expirationTimestamp")))
+    return PluginCredentials(token, certificate, key, _count_seconds_until(status.get("expirationTimestamp")))
 
 
-def _lifetime(moment: Json) -> float:
+def _count_seconds_until(moment: Json) -> float:
     """The seconds until an expirationTimestamp. Raises PluginFailed for a text that is no time."""
     if moment is None:
         return math.inf
@@ -137,7 +137,7 @@ class _Processes:
         for _ in range(_ROUNDS):
             with suppress(OSError):
                 os.killpg(self.group, signal.SIGKILL)
-            detached = tuple(self._detached())
+            detached = tuple(self._find_detached())
             if not detached:
                 return
             for number in detached:
@@ -145,7 +145,7 @@ class _Processes:
                     os.kill(number, signal.SIGKILL)
             time.sleep(_PAUSE)
 
-    def _detached(self) -> Iterator[int]:
+    def _find_detached(self) -> Iterator[int]:
         """The processes with the mark of this run, where the operating system shows environments (Linux)."""
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError), (folder / "environ").open("rb") as file:
@@ -170,7 +170,7 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Pat
 
     It runs in a thread: a signal interrupts the main thread anywhere, also between the start of a program and the note that it runs.
     """
-    run = _Run(arguments, environment, folder, seconds)
+    run = _PluginRun(arguments, environment, folder, seconds)
     thread = Thread(target=run.make, daemon=True)
     try:
         thread.start()
@@ -180,10 +180,10 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], folder: Pat
     finally:
         run.stopped.set()
         thread.join(_UNTIL_ENDED)
-    return run.output()
+    return run.get_output()
 
 
-class _Run:
+class _PluginRun:
     """One run of a program, until `stopped` is set."""
 
     def __init__(
@@ -195,7 +195,7 @@ class _Run:
         self._result: bytes | Exception = PluginFailed(_INTERRUPTED)
         self.stopped = Event()
 
-    def output(self) -> bytes:
+    def get_output(self) -> bytes:
         """The output of the program. Raises PluginFailed."""
         if isinstance(self._result, Exception):
             raise self._result
@@ -204,11 +204,11 @@ class _Run:
     def make(self) -> None:
         """Run the program, and end all of its processes."""
         try:
-            self._result = self._printed()
+            self._result = self._run_program()
         except Exception as error:  # noqa: BLE001 - `output` raises it in the thread that waits
             self._result = error
 
-    def _printed(self) -> bytes:
+    def _run_program(self) -> bytes:
         if self.stopped.is_set() or _ENDING.is_set():
             raise PluginFailed(_INTERRUPTED)
         try:
@@ -227,7 +227,7 @@ class _Run:
         processes = _Processes(process.pid, self._mark)
         _RUNNING.add(processes)
         try:
-            output = self._output(process)
+            output = self._read_output(process)
         finally:
             processes.end()
             _close(process)
@@ -236,7 +236,7 @@ class _Run:
             raise PluginFailed("it failed")
         return output
 
-    def _output(self, process: subprocess.Popen[bytes]) -> bytes:
+    def _read_output(self, process: subprocess.Popen[bytes]) -> bytes:
         """Everything that the program prints until it ends; children may keep its output open after that."""
         if process.stdout is None:
             raise TypeError
@@ -249,10 +249,10 @@ class _Run:
                 raise PluginFailed(f"it printed more than {MOST >> 20} MiB, and was stopped")
             if has_ended:
                 return bytes(output)
-            if not deadline.left:
+            if not deadline.seconds_left:
                 why = f"it did not end within {self._seconds:g} s, and was stopped"
                 raise PluginFailed(f"{why}: raise --request-timeout, or make it faster")
-            if self.stopped.wait(min(_PAUSE, deadline.left)):
+            if self.stopped.wait(min(_PAUSE, deadline.seconds_left)):
                 raise PluginFailed(_INTERRUPTED)
 
 

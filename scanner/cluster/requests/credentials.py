@@ -27,13 +27,13 @@ import orjson
 
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
-from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, plugin_credentials
+from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, run_plugin
 from scanner.cluster.requests.simple_kubeconfig import (
     SERVICE_ACCOUNT,
     Entries,
-    plain_account,
-    rereading,
-    simple_settings,
+    make_token_hook,
+    read_service_account,
+    read_simple_settings,
 )
 from scanner.errors import ClusterError
 from scanner.files import SECRET, SETTINGS, read_file, read_text
@@ -73,7 +73,7 @@ class Credentials:
     lifetime: float = math.inf
     named_secrets: tuple[str, ...] = field(default=(), repr=False)
 
-    def authorization(self) -> str:
+    def get_authorization(self) -> str:
         """The value of the Authorization header, or an empty string. Raises ClusterError for a token that no header can carry."""
         hook: Callable[[Any], None] | None = self.configuration.refresh_api_key_hook
         if hook:
@@ -87,20 +87,20 @@ class Credentials:
             )
         return authorization
 
-    def secrets(self) -> Iterator[str]:
+    def list_secrets(self) -> Iterator[str]:
         """The texts that no message may repeat: the token, passwords, also of proxies, and the private key of the certificate."""
         configuration = self.configuration
         yield from self.named_secrets
         for key in configuration.api_key.values():
-            yield from secrets_of(str(key or ""))
+            yield from list_secrets(str(key or ""))
         for url in (configuration.host, configuration.proxy):
             yield from secrets_of_url(str(url or ""))
         if configuration.key_file:
             with suppress(OSError, ValueError):
-                yield from _keys_in(read_text(Path(str(configuration.key_file)), SECRET))
+                yield from _find_keys(read_text(Path(str(configuration.key_file)), SECRET))
 
 
-def secrets_of(authorization: str) -> Iterator[str]:
+def list_secrets(authorization: str) -> Iterator[str]:
     """The secrets in the value of an Authorization header: the token, or user and password as they are sent and as they are written."""
     scheme, _, sent = authorization.strip().partition(" ")
     yield sent.strip() or scheme
@@ -110,20 +110,20 @@ def secrets_of(authorization: str) -> Iterator[str]:
             yield from (pair, pair.partition(":")[2])
 
 
-def _keys_in(text: str) -> Iterator[str]:
+def _find_keys(text: str) -> Iterator[str]:
     """The private keys in PEM, without their first and last lines and without line ends; and the end of each, a short line."""
     for key in _PRIVATE_KEY.findall(text):
         lines = key.split()
         yield from ("".join(lines), *lines[-1:])
 
 
-def _keys_of(user: Json) -> Iterator[str]:
+def _find_keys_of_user(user: Json) -> Iterator[str]:
     """The private key in the entry of a user."""
     with suppress(ValueError):
-        yield from _keys_in(base64.b64decode(as_text(dig(user, "client-key-data"))).decode())
+        yield from _find_keys(base64.b64decode(as_text(dig(user, "client-key-data"))).decode())
 
 
-def _named_secrets(value: Json) -> Iterator[str]:
+def _find_named_secrets(value: Json) -> Iterator[str]:
     """The texts in a document under names of secrets."""
     for key, item in as_object(value).items():
         if isinstance(item, str) and (
@@ -131,9 +131,9 @@ def _named_secrets(value: Json) -> Iterator[str]:
         ):
             yield item
         else:
-            yield from _named_secrets(item)
+            yield from _find_named_secrets(item)
     for item in as_list(value):
-        yield from _named_secrets(item)
+        yield from _find_named_secrets(item)
 
 
 def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS) -> Credentials:
@@ -142,15 +142,15 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     Mirrors client-go's `clientcmd` loading rules. A credential plugin has so many seconds. Raises ClusterError when there are no
     credentials or they cannot be read.
     """
-    if kubeconfig and not _present(kubeconfig):
+    if kubeconfig and not _find_path(kubeconfig):
         raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
-    present = [found for path in paths.split(os.pathsep) if path and (found := _present(path))]
-    read = {path: text for path in present if not _is_empty(text := _kubeconfig_text(path))}
-    if read:
-        return _from_files({path: _parsed(path, text) for path, text in read.items()}, context, seconds)
+    present = [existing for path in paths.split(os.pathsep) if path and (existing := _find_path(path))]
+    text_by_path = {path: text for path in present if not _is_empty(text := _read_kubeconfig(path))}
+    if text_by_path:
+        return _load_from_files({path: _parse(path, text) for path, text in text_by_path.items()}, context, seconds)
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
-        return _in_cluster()
+        return _load_from_pod()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
     raise ClusterError(
         f"no cluster to scan: {lack}{'' if kubeconfig else ', and this is not a pod'}. "
@@ -158,32 +158,32 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     )
 
 
-def _present(path: str) -> Path | None:
+def _find_path(path: str) -> Path | None:
     """The path with the home folder in the place of a tilde, or None if there is nothing that this user can see."""
     expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for an unknown user
     return Path(expanded) if os.path.exists(expanded) else None  # noqa: PTH110 - Path.exists raises without permission
 
 
-def _kubeconfig_text(path: Path) -> str:
+def _read_kubeconfig(path: Path) -> str:
     try:
         return read_text(path, SETTINGS)
     except (OSError, UnicodeDecodeError) as error:
         raise ClusterError(
-            f"the kubeconfig {path} cannot be read: {_reason(error)}. Correct it, or name another with --kubeconfig"
+            f"the kubeconfig {path} cannot be read: {_explain_file_error(error)}. Correct it, or name another with --kubeconfig"
         ) from error
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _explain_file_error(error: OSError | ValueError) -> str:
     """The reason why a file cannot be read, as the end of a sentence."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else "its name is invalid"
 
 
-def _parsed(path: Path, text: str) -> JsonObject:
+def _parse(path: Path, text: str) -> JsonObject:
     try:
         return as_object(yaml.load(text))
-    except yaml.Malformed as error:
+    except yaml.MalformedDocument as error:
         # What the parser reports may quote a token.
         where = f" in line {error.line}, column {error.column}" if error.line else ""
         raise ClusterError(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
@@ -196,14 +196,14 @@ def _is_empty(text: str) -> bool:
     )
 
 
-def _official_client() -> tuple[Any, Any]:
+def _import_official_client() -> tuple[Any, Any]:
     """The client's modules `client` and `config`, without types; imported when needed, because that takes 0.43 seconds."""
     from kubernetes import client, config
 
     return client, config
 
 
-def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> Credentials:
+def _make_credentials(configuration: Any, entries: Entries, lifetime: float = math.inf) -> Credentials:
     _reject_anonymous(entries, configuration)
     user, cluster = dig(entries.user, "user"), dig(entries.cluster, "cluster")
     return Credentials(
@@ -215,94 +215,96 @@ def _with(configuration: Any, entries: Entries, lifetime: float = math.inf) -> C
         uncompressed=dig(cluster, "disable-compression") is True,
         context=as_text(dig(entries.context, "name")),
         lifetime=lifetime,
-        named_secrets=(*_named_secrets(user), *_keys_of(user)),
+        named_secrets=(*_find_named_secrets(user), *_find_keys_of_user(user)),
     )
 
 
-def _in_cluster() -> Credentials:
-    if plain := plain_account():
-        return Credentials("in-cluster", plain)
-    client, loading = _official_client()
+def _load_from_pod() -> Credentials:
+    if settings := read_service_account():
+        return Credentials("in-cluster", settings)
+    client, loading = _import_official_client()
     configuration = client.Configuration()
-    with _trouble_with("the pod's service account"):
+    with _convert_client_errors("the pod's service account"):
         loading.load_incluster_config(client_configuration=configuration)
-    configuration.refresh_api_key_hook = rereading(SERVICE_ACCOUNT / "token")
+    configuration.refresh_api_key_hook = make_token_hook(SERVICE_ACCOUNT / "token")
     return Credentials("in-cluster", configuration)
 
 
 _Files = Mapping[Path, JsonObject]
 
 
-class _Entry(NamedTuple):
+class _KubeconfigEntry(NamedTuple):
     """An entry of a kubeconfig, None if there is none, and the folder to which its paths are relative."""
 
     item: Json
     folder: Path = Path()
 
 
-def _from_files(files: _Files, context: str, seconds: float) -> Credentials:
+def _load_from_files(files: _Files, context: str, seconds: float) -> Credentials:
     paths = os.pathsep.join(map(str, files))
-    chosen = context or _current_context(files)
-    _reject_unknown_context(files, chosen, paths)
-    wanted = _named(files, "contexts", chosen).item
-    cluster = _with_files(_named(files, "clusters", as_text(dig(wanted, "context", "cluster"))))
-    user = _named(files, "users", as_text(dig(wanted, "context", "user")))
-    _reject_unknown_user(files, wanted, paths)
-    credentials, lifetime = _with_credentials(user, cluster, seconds)
-    entries = Entries(wanted, cluster, credentials)
-    configuration = simple_settings(entries) or _configuration(entries, chosen, paths)
-    return _with(configuration, entries, lifetime)
+    context_name = context or _find_current_context(files)
+    _reject_unknown_context(files, context_name, paths)
+    context_entry = _find_entry(files, "contexts", context_name).item
+    cluster = _resolve_files(_find_entry(files, "clusters", as_text(dig(context_entry, "context", "cluster"))))
+    user = _find_entry(files, "users", as_text(dig(context_entry, "context", "user")))
+    _reject_unknown_user(files, context_entry, paths)
+    credentials, lifetime = _resolve_credentials(user, cluster, seconds)
+    entries = Entries(context_entry, cluster, credentials)
+    configuration = read_simple_settings(entries) or _load_configuration(entries, context_name, paths)
+    return _make_credentials(configuration, entries, lifetime)
 
 
-def _configuration(entries: Entries, context: str, paths: str) -> Any:
+def _load_configuration(entries: Entries, context: str, paths: str) -> Any:
     """The official client's configuration, which has embedded certificates in temporary files. Raises ClusterError."""
-    client, loading = _official_client()
+    client, loading = _import_official_client()
     configuration = client.Configuration()
-    with _trouble_with(f"the kubeconfig {paths}"):
-        loader = loading.kube_config.KubeConfigLoader(_only(entries), active_context=context, config_base_path="")
+    with _convert_client_errors(f"the kubeconfig {paths}"):
+        loader = loading.kube_config.KubeConfigLoader(
+            _make_kubeconfig(entries), active_context=context, config_base_path=""
+        )
         loader.load_and_set(configuration)
     configuration.refresh_api_key_hook = None
     return configuration
 
 
-def _only(entries: Entries) -> dict[str, object]:
+def _make_kubeconfig(entries: Entries) -> dict[str, object]:
     """The kubeconfig with nothing but these entries."""
     sections = {"contexts": entries.context, "clusters": entries.cluster, "users": entries.user}
     return {name: [] if item is None else [item] for name, item in sections.items()}
 
 
-def _with_credentials(user: _Entry, cluster: Json, seconds: float) -> tuple[Json, float]:
+def _resolve_credentials(user: _KubeconfigEntry, cluster: Json, seconds: float) -> tuple[Json, float]:
     """The user with a token or certificates in the place of what gives them, and the seconds until they expire.
 
     Of several sources the first counts, in the order of the official client. Raises ClusterError.
     """
-    name, entry = as_text(dig(user.item, "name")), _with_files(user)
-    section = dig(entry, "user")
+    name, user_entry = as_text(dig(user.item, "name")), _resolve_files(user)
+    section = dig(user_entry, "user")
     if not isinstance(section, Mapping):
-        return entry, math.inf
-    given = {key: value for key, value in section.items() if key not in _SOURCES}
+        return user_entry, math.inf
+    fields = {key: value for key, value in section.items() if key not in _SOURCES}
     lifetime = math.inf
     match next((key for key in _SOURCES if section.get(key)), ""):
         case _ if section.get("token"):
             pass
         case "auth-provider":
-            given["token"] = _token_of_provider(as_object(section["auth-provider"]), name)
+            fields["token"] = _get_provider_token(as_object(section["auth-provider"]), name)
         case "tokenFile":
-            given["token"] = _token_in(section["tokenFile"], name)
+            fields["token"] = _read_token(section["tokenFile"], name)
         case "exec":
-            printed, lifetime = _printed(as_object(section["exec"]), name, user.folder, cluster, seconds)
-            given |= printed
+            printed, lifetime = _run_user_plugin(as_object(section["exec"]), name, user.folder, cluster, seconds)
+            fields |= printed
         case _:
             pass
-    return {**as_object(entry), "user": given}, lifetime
+    return {**as_object(user_entry), "user": fields}, lifetime
 
 
-def _printed(
+def _run_user_plugin(
     section: JsonObject, name: str, folder: Path, cluster: Json, seconds: float
 ) -> tuple[dict[str, Json], float]:
     """The fields of a user for the credentials that a plugin prints, and the seconds until they expire. Raises ClusterError."""
     try:
-        printed = plugin_credentials(section, as_object(dig(cluster, "cluster")), folder, seconds)
+        printed = run_plugin(section, as_object(dig(cluster, "cluster")), folder, seconds)
     except PluginFailed as why:
         command = as_text(section.get("command"))
         raise ClusterError(
@@ -310,24 +312,24 @@ def _printed(
         ) from None
     texts_by_field = {
         "token": printed.token,
-        "client-certificate-data": _encoded(printed.certificate),
-        "client-key-data": _encoded(printed.key),
+        "client-certificate-data": _encode(printed.certificate),
+        "client-key-data": _encode(printed.key),
     }
     # A plugin that prints expired credentials runs once a minute, and not before every request.
     return {field: text for field, text in texts_by_field.items() if text}, max(printed.lifetime, _SELDOM)
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _token_of_provider(provider: JsonObject, name: str) -> str:
+def _get_provider_token(provider: JsonObject, name: str) -> str:
     """The ID token of an OpenID Connect provider, which is the only one that kubectl still knows. Raises ClusterError.
 
     It is not renewed: most providers accept a refresh token once, so that kubectl could not renew it any more.
     """
     token = as_text(dig(provider, "config", "id-token")) if provider.get("name") == "oidc" else ""
-    expires = _expiry_of(token)
+    expires = _read_expiry(token)
     if expires is None:
         raise ClusterError(
             f"the auth-provider {as_text(provider.get('name'))} of user {name} gave no usable token. Log in again, or give the user a "
@@ -341,10 +343,11 @@ def _token_of_provider(provider: JsonObject, name: str) -> str:
     return token
 
 
-def _expiry_of(token: str) -> float | None:
+def _read_expiry(token: str) -> float | None:
     """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
     parts = token.split(".")
     try:
+        # The base64 of a token has no padding.
         padded = parts[1] + "=" * (-len(parts[1]) % 4)
         claims = orjson.loads(base64.urlsafe_b64decode(padded))
     except (IndexError, binascii.Error, ValueError):
@@ -355,16 +358,16 @@ def _expiry_of(token: str) -> float | None:
     return float(expires) if isinstance(expires, int | float) else math.inf
 
 
-def _token_in(path: Json, name: str) -> str:
+def _read_token(path: Json, name: str) -> str:
     try:
         return read_text(Path(as_text(path)), SECRET).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ClusterError(
-            f"the tokenFile {path} of user {name} cannot be read: {_reason(error)}. Correct the kubeconfig"
+            f"the tokenFile {path} of user {name} cannot be read: {_explain_file_error(error)}. Correct the kubeconfig"
         ) from error
 
 
-def _with_files(entry: _Entry) -> Json:
+def _resolve_files(entry: _KubeconfigEntry) -> Json:
     """An entry with the absolute paths of its files, each of which is a regular file of a limited size. Raises ClusterError."""
     kind = next((kind for kind in _FILES if isinstance(dig(entry.item, kind), Mapping)), "")
     if not kind:
@@ -381,17 +384,17 @@ def _with_files(entry: _Entry) -> Json:
         except (OSError, ValueError) as error:
             owner = f"{kind} {as_text(dig(entry.item, 'name'))}"
             raise ClusterError(
-                f"the {key} {path} of {owner} cannot be read: {_reason(error)}. Correct the kubeconfig"
+                f"the {key} {path} of {owner} cannot be read: {_explain_file_error(error)}. Correct the kubeconfig"
             ) from error
         paths[key] = str(path)
     return {**as_object(entry.item), kind: {**section, **paths}}
 
 
-def _current_context(files: _Files) -> str:
+def _find_current_context(files: _Files) -> str:
     names = (as_text(dig(config, "current-context")) for config in files.values())
     context = next((name for name in names if name), "")
     if not context:
-        contexts = _listed(files)
+        contexts = _write_contexts(files)
         raise ClusterError(
             f"the kubeconfig {os.pathsep.join(map(str, files))} has no current context: name one with --context. "
             f"The contexts are: {contexts}"
@@ -401,37 +404,39 @@ def _current_context(files: _Files) -> str:
 
 def _reject_unknown_context(files: _Files, context: str, paths: str) -> None:
     """Raise ClusterError with the names of the contexts if there is none of this name."""
-    if _named(files, "contexts", context).item is not None:
+    if _find_entry(files, "contexts", context).item is not None:
         return
-    alike = did_you_mean(context, sorted(context_names(files.values())))
-    raise ClusterError(f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_listed(files)}")
+    alike = did_you_mean(context, sorted(list_contexts(files.values())))
+    raise ClusterError(
+        f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_write_contexts(files)}"
+    )
 
 
-def _listed(files: _Files) -> str:
-    names = sorted(context_names(files.values()))
+def _write_contexts(files: _Files) -> str:
+    names = sorted(list_contexts(files.values()))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}" if names else "none"
 
 
-def context_names(files: Iterable[Json]) -> set[str]:
+def list_contexts(files: Iterable[Json]) -> set[str]:
     """The names of the contexts of kubeconfig files."""
     items = (item for config in files for item in as_list(dig(config, "contexts")))
     return {name for item in items if (name := as_text(dig(item, "name")))}
 
 
-def _named(files: _Files, section: str, name: str) -> _Entry:
+def _find_entry(files: _Files, section: str, name: str) -> _KubeconfigEntry:
     """The first entry with a name in any of the files."""
     for path, config in files.items():
         for item in as_list(dig(config, section)):
             if dig(item, "name") == name:
-                return _Entry(item, path.absolute().parent)
-    return _Entry(None)
+                return _KubeconfigEntry(item, path.absolute().parent)
+    return _KubeconfigEntry(None)
 
 
 def _reject_unknown_user(files: _Files, context: Json, paths: str) -> None:
     """Raise ClusterError if a context names a user that no file has: the client would continue without credentials."""
     name = as_text(dig(context, "context", "user"))
-    if not name or _named(files, "users", name).item is not None:
+    if not name or _find_entry(files, "users", name).item is not None:
         return
     users = (as_text(dig(item, "name")) for config in files.values() for item in as_list(dig(config, "users")))
     alike = did_you_mean(name, sorted(filter(None, users)))
@@ -459,7 +464,7 @@ def _has_credentials(configuration: Any) -> bool:
 
 
 @contextmanager
-def _trouble_with(what: str) -> Iterator[None]:
+def _convert_client_errors(what: str) -> Iterator[None]:
     """Raise the various errors that the client raises on invalid input as ClusterError."""
     from kubernetes.config import ConfigException
 
@@ -467,10 +472,10 @@ def _trouble_with(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        raise ClusterError(f"cannot use {what}: {_reason_of(error)}; {_LOGIN}") from error
+        raise ClusterError(f"cannot use {what}: {_explain_client_error(error)}; {_LOGIN}") from error
 
 
-def _reason_of(error: Exception) -> str:
+def _explain_client_error(error: Exception) -> str:
     """The reason of an error of the client, without values of the file: its own message prints the whole entry, with its token."""
     from kubernetes.config import ConfigException
 

@@ -36,11 +36,11 @@ Lookup = Callable[[str, int], Iterable[str]]
 """The addresses of a host; the port is that of the connection. Raises OSError."""
 
 
-class TooLarge(Exception):
+class ResponseTooLarge(Exception):
     """A response has too many bytes."""
 
 
-class Received(NamedTuple):
+class RawResponse(NamedTuple):
     """A response: status, headers and the uncompressed body."""
 
     status: int
@@ -69,10 +69,10 @@ def fetch(
     deadline: Deadline,
     most: int = MOST,
     addresses: tuple[str, ...] = (),
-) -> Received:
+) -> RawResponse:
     """Send a request and read the whole response, of at most `most` bytes. `addresses` replace those of the URL's host.
 
-    The pool is from `within_deadlines`. Raises TooLarge, and the errors of urllib3 and sockets.
+    The pool is from `set_connection_classes`. Raises ResponseTooLarge, and the errors of urllib3 and sockets.
     """
     _CURRENT.deadline, _CURRENT.addresses = deadline, addresses
     try:
@@ -86,21 +86,21 @@ def fetch(
             redirect=False,
             preload_content=False,
         )
-        return Received(response.status, response.headers, _body(response, most))
+        return RawResponse(response.status, response.headers, _read_body(response, most))
     finally:
         _CURRENT.deadline, _CURRENT.addresses = Deadline(), ()
 
 
-def within_deadlines(pool: urllib3.PoolManager) -> urllib3.PoolManager:
+def set_connection_classes(pool: urllib3.PoolManager) -> urllib3.PoolManager:
     """The pool, whose connections keep the deadline of `fetch` from now on."""
     pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
     return pool
 
 
-def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
+def resolve_addresses(host: str, port: int, deadline: Deadline, lookup: Lookup | None = None) -> tuple[str, ...]:
     """The addresses of a host, in the order of attempts. Raises OSError, and TimeoutError after the deadline."""
-    lookup = lookup or _looked_up
-    if deadline.left == math.inf or _is_address(host):
+    lookup = lookup or _look_up
+    if deadline.seconds_left == math.inf or _is_address(host):
         return tuple(lookup(host, port))
     answers: SimpleQueue[tuple[str, ...] | OSError | UnicodeError] = SimpleQueue()
 
@@ -113,7 +113,7 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
     # The resolver of the C library has no deadline.
     threading.Thread(target=look_up, daemon=True).start()
     try:
-        answer = answers.get(timeout=max(deadline.left, _LEAST))
+        answer = answers.get(timeout=max(deadline.seconds_left, _LEAST))
     except Empty:
         raise TimeoutError(f"looking up {host} timed out") from None
     if isinstance(answer, Exception):
@@ -121,7 +121,7 @@ def addresses_of(host: str, port: int, deadline: Deadline, lookup: Lookup | None
     return answer
 
 
-def _looked_up(host: str, port: int) -> Iterable[str]:
+def _look_up(host: str, port: int) -> Iterable[str]:
     """The addresses from the operating system, each once."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return dict.fromkeys(str(info[4][0]) for info in infos)
@@ -135,22 +135,22 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
+def _read_body(response: urllib3.BaseHTTPResponse, most: int) -> bytes:
     body = BytesIO()  # returns its own buffer, where a join of the parts would be a second copy
     while part := response.read1(_PART, decode_content=True):
         body.write(part)
         if body.tell() > most:
             response.close()
-            raise TooLarge
+            raise ResponseTooLarge
     return body.getvalue()
 
 
-def _rest(limit: float | None) -> float | None:
+def _compute_wait(limit: float | None) -> float | None:
     """The time for the next wait: the given limit, but not beyond the deadline. Raises TimeoutError."""
-    left = _CURRENT.deadline.left
-    if left <= 0:
+    seconds_left = _CURRENT.deadline.seconds_left
+    if seconds_left <= 0:
         raise TimeoutError("the deadline has passed")
-    rest = min(math.inf if limit is None else limit, left)
+    rest = min(math.inf if limit is None else limit, seconds_left)
     return None if rest == math.inf else max(rest, _LEAST)
 
 
@@ -168,7 +168,7 @@ class _Source(RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int | None:
         """See RawIOBase. Raises TimeoutError."""
-        self._socket.settimeout(_rest(self._limit))
+        self._socket.settimeout(_compute_wait(self._limit))
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -192,9 +192,11 @@ class _WithinDeadline(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         try:
-            addresses = _CURRENT.addresses or addresses_of(self._dns_host.strip("[]"), self.port, _CURRENT.deadline)
-            connected = self._connected(addresses)
-            connected.settimeout(_rest(self.timeout))
+            addresses = _CURRENT.addresses or resolve_addresses(
+                self._dns_host.strip("[]"), self.port, _CURRENT.deadline
+            )
+            connected = self._connect(addresses)
+            connected.settimeout(_compute_wait(self.timeout))
         except socket.gaierror as error:
             raise NameResolutionError(self.host, self, error) from error
         except TimeoutError as error:
@@ -203,11 +205,11 @@ class _WithinDeadline(HTTPConnection):
             raise NewConnectionError(self, f"Failed to establish a new connection: {error}") from error
         return connected
 
-    def _connected(self, addresses: Iterable[str]) -> socket.socket:
+    def _connect(self, addresses: Iterable[str]) -> socket.socket:
         trouble: OSError = OSError("the host has no address")
         for address in addresses:
             try:
-                connected = socket.create_connection((address, self.port), _rest(self.timeout))
+                connected = socket.create_connection((address, self.port), _compute_wait(self.timeout))
             except OSError as error:
                 trouble = error
                 continue
@@ -218,7 +220,7 @@ class _WithinDeadline(HTTPConnection):
 
     def _tunnel(self) -> None:
         super()._tunnel()
-        self.sock.settimeout(_rest(self.timeout))
+        self.sock.settimeout(_compute_wait(self.timeout))
 
     def send(self, data: Any) -> None:
         """Send bytes in parts, each within the deadline."""
@@ -229,7 +231,7 @@ class _WithinDeadline(HTTPConnection):
             super().send(data)
             return
         for start in range(0, len(parts), _SENT_AT_ONCE):
-            self.sock.settimeout(_rest(self.timeout))
+            self.sock.settimeout(_compute_wait(self.timeout))
             super().send(bytes(parts[start : start + _SENT_AT_ONCE]))
 
 

@@ -70,7 +70,7 @@ class Deadline:
         self._moment = math.inf if seconds == math.inf else clock() + seconds
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """The seconds until the deadline; infinite without a deadline, never negative."""
         return math.inf if self._moment == math.inf else max(self._moment - self._clock(), 0.0)
 
@@ -86,13 +86,13 @@ class TimeLimit:
         self._since: float | None = None
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """The seconds that remain; infinite without a limit, never negative."""
         running = 0.0 if self._since is None else self._clock() - self._since
         return math.inf if self.seconds is None else max(self.seconds - self._spent - running, 0.0)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def count_time(self) -> Iterator[None]:
         """Count the time of this block."""
         self._since = self._clock()
         try:
@@ -102,7 +102,7 @@ class TimeLimit:
             self._since = None
 
 
-def retries(attempts: int = ATTEMPTS) -> Retry:
+def make_retry(attempts: int = ATTEMPTS) -> Retry:
     """The number of attempts, and the pauses between them, which grow and are jittered, in seconds."""
     return Retry(
         total=attempts - 1,
@@ -113,7 +113,7 @@ def retries(attempts: int = ATTEMPTS) -> Retry:
     )
 
 
-def after_failure(retry: Retry, *, late: bool = False) -> Retry | None:
+def count_failure(retry: Retry, *, late: bool = False) -> Retry | None:
     """The retries that are left after a failed attempt, or None.
 
     A timeout (`late`) uses up more of them.
@@ -124,12 +124,12 @@ def after_failure(retry: Retry, *, late: bool = False) -> Retry | None:
         return None
 
 
-def pause_before(retry: Retry, retry_after: str = "") -> float:
+def compute_pause(retry: Retry, retry_after: str = "") -> float:
     """Seconds to wait before the next attempt: the server's Retry-After, up to a limit, or our own pause."""
-    return min(_seconds_of(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
+    return min(_parse_retry_after(retry, retry_after), _LONGEST_PAUSE) or retry.get_backoff_time()
 
 
-def _seconds_of(retry: Retry, retry_after: str) -> float:
+def _parse_retry_after(retry: Retry, retry_after: str) -> float:
     """The seconds of a Retry-After header, or those until the date in it; 0 without either."""
     if seconds := _SECONDS.fullmatch(retry_after):
         return float(seconds[1])

@@ -33,22 +33,22 @@ from urllib3.util import Retry
 from scanner import __version__
 from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.cluster.requests.credential_plugin import SECONDS
-from scanner.cluster.requests.credentials import Credentials, load_credentials, secrets_of
-from scanner.cluster.requests.exchange import MOST, Received, TooLarge, fetch
+from scanner.cluster.requests.credentials import Credentials, list_secrets, load_credentials
+from scanner.cluster.requests.exchange import MOST, RawResponse, ResponseTooLarge, fetch
 from scanner.cluster.requests.limits import (
     ATTEMPTS,
     Deadline,
     RateLimiter,
     TimeLimit,
-    after_failure,
-    pause_before,
-    retries,
+    compute_pause,
+    count_failure,
+    make_retry,
 )
-from scanner.cluster.requests.transport import encoding_for, pool_for, timeout_for
+from scanner.cluster.requests.transport import choose_encoding, make_pool, make_timeout
 from scanner.errors import ClusterError, UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
@@ -60,27 +60,27 @@ _AT_LEAST: Final = 0.001
 _REMEMBERED: Final = 60.0
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """There was no response; the message is the reason, as the end of a sentence."""
 
 
-class AnswerTooLarge(Unanswered):
+class AnswerTooLarge(NoResponse):
     """The response has too many bytes; smaller pages may help."""
 
 
-class _Lost(Unanswered):
+class _ConnectionLost(NoResponse):
     """The connection broke; a retry may help."""
 
 
-class _Late(Unanswered):
+class _ResponseLate(NoResponse):
     """The response did not arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An HTTP response. `data` is the body, decompressed; `retry_after`, `warnings` and `date` the headers of these names.
 
-    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `written_object` is without them.
+    A proxy or a server may repeat the `secrets` of the request: every text but `data` and `exact_body` is without them.
     """
 
     status: int
@@ -92,10 +92,10 @@ class Answer:
 
     def body(self) -> JsonObject:
         """The decoded body, or an empty object if it is not a JSON object."""
-        body = self.written_object()
-        return as_object(self.secrets.masked_document(body)) if self.secrets.are_in(self.data) else body
+        body = self.exact_body()
+        return as_object(self.secrets.mask_document(body)) if self.secrets.occur_in(self.data) else body
 
-    def written_object(self) -> JsonObject:
+    def exact_body(self) -> JsonObject:
         """The decoded body as the server wrote it, for the content of an object, which may be a token of this user."""
         try:
             return as_object(orjson.loads(self.data))
@@ -104,20 +104,20 @@ class Answer:
 
     def message(self) -> str:
         """The message of an error response, in one line."""
-        message = as_text(self.body().get("message"))[:_LONGEST] or self._beginning()
+        message = as_text(self.body().get("message"))[:_LONGEST] or self._quote_beginning()
         return " ".join(message.split()) or "without a message"
 
-    def _beginning(self) -> str:
+    def _quote_beginning(self) -> str:
         """The beginning of a body that is no Status. It is cut last: a part of a secret might not be recognised."""
-        return self.secrets.masked(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
+        return self.secrets.mask(self.data[:_READ].decode(errors="replace"))[:_QUOTED]
 
 
-_Outcome: TypeAlias = Answer | _Lost | _Late
+_Outcome: TypeAlias = HttpResponse | _ConnectionLost | _ResponseLate
 """The result of an attempt: a response, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _HttpRequest:
     method: str
     path: str
     accept: str
@@ -138,7 +138,7 @@ class _Login:
         return str(self.credentials.configuration.host).rstrip("/")
 
 
-class Session:
+class ApiSession:
     """Connections with credentials, which threads may share.
 
     It sends GET, the POST of `review`, and the writes of `dry_run`, which change nothing.
@@ -166,7 +166,7 @@ class Session:
         self._clock = clock
         self._failure: tuple[float, str] | None = None
         self._secrets = OwnSecrets()
-        self._login = self._logged_in()
+        self._login = self._log_in()
         self._as_user = as_user or self._login.credentials.as_user
         self._as_groups = as_groups or self._login.credentials.as_groups
         self._pace = pace or RateLimiter(0, 0)
@@ -190,7 +190,7 @@ class Session:
     @property
     def server_digest(self) -> str:
         """SHA-256, in hex, of the CA and the URL of the server."""
-        return server_digest(self._login.credentials.configuration)
+        return digest_server(self._login.credentials.configuration)
 
     @property
     def place(self) -> str:
@@ -200,15 +200,15 @@ class Session:
     @property
     def server(self) -> str:
         """The server's URL for messages."""
-        return without_password(self._login.root)
+        return remove_password(self._login.root)
 
-    def sends(self, *secrets: str) -> None:
+    def add_secrets(self, *secrets: str) -> None:
         """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
         self._secrets.add(*secrets)
 
-    def quoted(self, text: str, most: int) -> str:
+    def quote(self, text: str, most: int) -> str:
         """The beginning of a text of the server for a message, without what this session sends."""
-        return self._secrets.masked(text)[:most]
+        return self._secrets.mask(text)[:most]
 
     def get(
         self,
@@ -218,70 +218,71 @@ class Session:
         accept: str = "application/json",
         attempts: int = ATTEMPTS,
         time_limit: TimeLimit | None = None,
-    ) -> Answer:
-        """Fetch a path, with retries. Raises Unanswered, and ClusterError for expired credentials."""
-        request = _Request("GET", f"{path}?{urlencode(query)}" if query else path, accept)
+    ) -> HttpResponse:
+        """Fetch a path, with retries. Raises NoResponse, and ClusterError for expired credentials."""
+        request = _HttpRequest("GET", f"{path}?{urlencode(query)}" if query else path, accept)
         time_limit = time_limit or TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(attempts), time_limit)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(attempts), time_limit)
 
-    def review(self, path: str, body: Json) -> Answer:
+    def review(self, path: str, body: Json) -> HttpResponse:
         """Post a review, which the server does not store. Raises like `get`."""
-        request = _Request("POST", path, "application/json", orjson.dumps(body))
+        request = _HttpRequest("POST", path, "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(), time_limit)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(), time_limit)
 
-    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> Answer:
+    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> HttpResponse:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
 
         This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
         or a webhook fails: the same Status twice is the answer, and no further retry follows.
         """
-        request = _Request(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
+        request = _HttpRequest(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
         time_limit = TimeLimit()
-        with time_limit.running():
-            return self._persist(request, retries(), time_limit, settles=_says_the_same)
+        with time_limit.count_time():
+            return self._persist(request, make_retry(), time_limit, settles=_is_same_answer)
 
     def _persist(
         self,
-        request: _Request,
+        request: _HttpRequest,
         retry: Retry,
         time_limit: TimeLimit,
         *,
         settles: Callable[[_Outcome | None, _Outcome], bool] = lambda _before, _now: False,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
         before: _Outcome | None = None
         while True:
-            outcome = self._tried(request, time_limit)
-            if isinstance(outcome, Answer) and (outcome.status not in _LATER or settles(before, outcome)):
+            outcome = self._try(request, time_limit)
+            if isinstance(outcome, HttpResponse) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome
             before = outcome
-            more = after_failure(retry, late=isinstance(outcome, _Late))
-            if more is None or (pause := pause_before(more, _retry_after(outcome))) >= time_limit.left:
-                return _settled(outcome)
+            more = count_failure(retry, late=isinstance(outcome, _ResponseLate))
+            retry_after = outcome.retry_after if isinstance(outcome, HttpResponse) else ""
+            if more is None or (pause := compute_pause(more, retry_after)) >= time_limit.seconds_left:
+                return _return_or_raise(outcome)
             retry = more
             self._sleep(pause)
 
-    def _tried(self, request: _Request, time_limit: TimeLimit) -> _Outcome:
+    def _try(self, request: _HttpRequest, time_limit: TimeLimit) -> _Outcome:
         """The response, after reading rejected credentials again, or the reason why there is none."""
-        login = self._login if self._clock() < self._login.until else self._renewed(self._login)
+        login = self._login if self._clock() < self._login.until else self._renew(self._login)
         try:
-            answer = self._once(login, request, time_limit)
+            answer = self._send(login, request, time_limit)
             if answer.status != _UNAUTHORIZED:
                 return answer
-            return self._once(self._renewed(login), request, time_limit)
-        except (_Lost, _Late) as trouble:
+            return self._send(self._renew(login), request, time_limit)
+        except (_ConnectionLost, _ResponseLate) as trouble:
             return trouble
 
-    def _logged_in(self) -> _Login:
+    def _log_in(self) -> _Login:
         credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
-        self._secrets.add(*credentials.secrets())
+        self._secrets.add(*credentials.list_secrets())
         until = self._clock() + credentials.lifetime
-        return _Login(credentials, pool_for(credentials), encoding_for(credentials), until)
+        return _Login(credentials, make_pool(credentials), choose_encoding(credentials), until)
 
-    def _renewed(self, refused: _Login) -> _Login:
+    def _renew(self, refused: _Login) -> _Login:
         """The login after a rejected or expired one; of several threads, one reads the credentials.
 
         A failure is the answer to all of them, for some time: a plugin that hangs would hang again for every list.
@@ -292,52 +293,53 @@ class Session:
             if self._failure and self._clock() < self._failure[0]:
                 raise ClusterError(self._failure[1])
             try:
-                self._login = self._logged_in()
+                self._login = self._log_in()
             except ClusterError as error:
                 self._failure = self._clock() + _REMEMBERED, str(error)
                 raise
             return self._login
 
-    def _once(self, login: _Login, request: _Request, time_limit: TimeLimit) -> Answer:
+    def _send(self, login: _Login, request: _HttpRequest, time_limit: TimeLimit) -> HttpResponse:
         self._pace.wait()
         with self._lock:
             self.requests += 1
-        deadline = Deadline(min(self._seconds or math.inf, time_limit.left), clock=self._clock)
+        deadline = Deadline(min(self._seconds or math.inf, time_limit.seconds_left), clock=self._clock)
         try:
-            received = self._received(login, request, deadline)
-        except (HTTPError, OSError, TooLarge) as error:
-            raise self._explained(error, login, time_limit, deadline) from error
+            response = self._receive(login, request, deadline)
+        except (HTTPError, OSError, ResponseTooLarge) as error:
+            raise self._explain_error(error, login, time_limit, deadline) from error
         self._reached = True
-        headers = received.headers
-        return Answer(
-            received.status,
-            received.data,
-            self._secrets.masked(headers.get("Retry-After", "")),
-            tuple(map(self._secrets.masked, headers.getlist("Warning"))),
-            self._secrets.masked(headers.get("Date", "")),
+        headers = response.headers
+        return HttpResponse(
+            response.status,
+            response.data,
+            self._secrets.mask(headers.get("Retry-After", "")),
+            tuple(map(self._secrets.mask, headers.getlist("Warning"))),
+            self._secrets.mask(headers.get("Date", "")),
             self._secrets,
         )
 
-    def _received(self, login: _Login, request: _Request, deadline: Deadline) -> Received:
-        seconds = None if deadline.left == math.inf else max(deadline.left, _AT_LEAST)
+    def _receive(self, login: _Login, request: _HttpRequest, deadline: Deadline) -> RawResponse:
+        seconds = None if deadline.seconds_left == math.inf else max(deadline.seconds_left, _AT_LEAST)
         return fetch(
             login.pool,
             request.method,
             f"{login.root}{request.path}",
-            headers=self._headers(login, request),
+            headers=self._make_headers(login, request),
             body=request.body,
-            timeout=timeout_for(seconds),
+            timeout=make_timeout(seconds),
             deadline=deadline,
         )
 
-    def _headers(self, login: _Login, request: _Request) -> urllib3.HTTPHeaderDict:
+    def _make_headers(self, login: _Login, request: _HttpRequest) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
             {"User-Agent": f"assay/{__version__}", "Accept": request.accept, "Accept-Encoding": login.encoding}
         )
+        # In a pod this may read the token again, into the configuration that threads share.
         with self._lock:
-            authorization = login.credentials.authorization()
+            authorization = login.credentials.get_authorization()
         if authorization:
-            self._secrets.add(*secrets_of(authorization))
+            self._secrets.add(*list_secrets(authorization))
             headers.add("Authorization", authorization)
         if request.body is not None:
             headers.add("Content-Type", "application/json")
@@ -347,48 +349,46 @@ class Session:
             headers.add("Impersonate-Group", group)
         return headers
 
-    def _explained(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> Unanswered:
-        server, reason = without_password(login.root), self._secrets.masked(_reason(error))
+    def _explain_error(self, error: Exception, login: _Login, time_limit: TimeLimit, deadline: Deadline) -> NoResponse:
+        server, reason = remove_password(login.root), self._secrets.mask(_find_reason(error))
         match error:
-            case TooLarge():
+            case ResponseTooLarge():
                 return AnswerTooLarge(f"the response of {server} is larger than {MOST >> 20} MiB")
             case LocationValueError():
-                return Unanswered(f"{server} is not the URL of a server: correct it in the kubeconfig")
+                return NoResponse(f"{server} is not the URL of a server: correct it in the kubeconfig")
             case SSLError() if not self._reached:
-                return Unanswered(f"TLS to {server} failed ({reason})")
+                return NoResponse(f"TLS to {server} failed ({reason})")
             case NewConnectionError() if not self._reached:
-                return Unanswered(f"{server} cannot be reached ({reason})")
+                return NoResponse(f"{server} cannot be reached ({reason})")
             case NewConnectionError():
-                return _Lost(f"{server} can no longer be reached ({reason})")
-            case _ if not time_limit.left:
-                return _Late(f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout")
-            case _ if not deadline.left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
-                return _Late(f"{server} did not respond in time; raise --request-timeout")
+                return _ConnectionLost(f"{server} can no longer be reached ({reason})")
+            case _ if not time_limit.seconds_left:
+                return _ResponseLate(
+                    f"{server} did not finish it within {time_limit.seconds:g} s; raise --kind-timeout"
+                )
+            case _ if not deadline.seconds_left or isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+                return _ResponseLate(f"{server} did not respond in time; raise --request-timeout")
             case ProxyError() if not self._reached:
-                return Unanswered(f"the proxy before {server} failed ({reason})")
+                return NoResponse(f"the proxy before {server} failed ({reason})")
             case _:
-                return _Lost(f"the connection to {server} broke ({reason})")
+                return _ConnectionLost(f"the connection to {server} broke ({reason})")
 
 
-def _says_the_same(before: _Outcome | None, now: _Outcome) -> bool:
+def _is_same_answer(before: _Outcome | None, now: _Outcome) -> bool:
     """Return whether two attempts have the same Status with reason InternalError. Errors of etcd have no reason."""
-    if not (isinstance(before, Answer) and isinstance(now, Answer)):
+    if not (isinstance(before, HttpResponse) and isinstance(now, HttpResponse)):
         return False
     same = (before.status, before.data) == (now.status, now.data)
     return same and now.status == _INTERNAL and now.body().get("reason") == "InternalError"
 
 
-def _settled(outcome: _Outcome) -> Answer:
-    if isinstance(outcome, Answer):
+def _return_or_raise(outcome: _Outcome) -> HttpResponse:
+    if isinstance(outcome, HttpResponse):
         return outcome
     raise outcome
 
 
-def _retry_after(outcome: _Outcome) -> str:
-    return outcome.retry_after if isinstance(outcome, Answer) else ""
-
-
-def _reason(error: BaseException) -> str:
+def _find_reason(error: BaseException) -> str:
     """The innermost cause of a transport error, without the names of objects in memory."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
@@ -400,13 +400,13 @@ def _reason(error: BaseException) -> str:
 # The URL alone does not: in every cluster with default settings, pods reach the API server at the same address.
 
 
-def server_digest(configuration: Any) -> str:
+def digest_server(configuration: Any) -> str:
     """SHA-256, in hex, of the certificates that the server is verified with and of its URL without user, password and query."""
-    url = without_password(str(configuration.host)).rstrip("/")
-    return hashlib.sha256(_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
+    url = remove_password(str(configuration.host)).rstrip("/")
+    return hashlib.sha256(_read_authority(configuration).strip() + b"\0" + url.encode()).hexdigest()
 
 
-def _authority(configuration: Any) -> bytes:
+def _read_authority(configuration: Any) -> bytes:
     """The CA certificates of the configuration in PEM; empty if the system's certificates are used, or none."""
     if data := getattr(configuration, "ca_cert_data", None):
         return str(data).encode()

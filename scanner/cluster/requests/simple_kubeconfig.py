@@ -38,7 +38,7 @@ _STALE: Final = 60.0
 
 
 @dataclass(slots=True)
-class Settings:
+class ClientSettings:
     """The settings of the official client's Configuration under its names, and `ca_cert_data`."""
 
     host: str
@@ -63,18 +63,20 @@ class Entries:
     user: Json
 
 
-def simple_settings(entries: Entries) -> Settings | None:
+def read_simple_settings(entries: Entries) -> ClientSettings | None:
     """The settings of entries whose files have absolute paths and were read before, or None if the official client must read them."""
     cluster, user = as_object(dig(entries.cluster, "cluster")), as_object(dig(entries.user, "user"))
-    if any(map(os.environ.get, _PROXIES)) or not (_plain(cluster, _CLUSTER, _FLAGS) and _plain(user, _USER, ())):
+    if any(map(os.environ.get, _PROXIES)) or not (
+        _has_supported_fields(cluster, _CLUSTER, _FLAGS) and _has_supported_fields(user, _USER, ())
+    ):
         return None
-    host, authority = as_text(cluster.get("server")).rstrip("/"), _decoded(cluster.get("certificate-authority-data"))
+    host, authority = as_text(cluster.get("server")).rstrip("/"), _decode(cluster.get("certificate-authority-data"))
     token, certificate, key = (as_text(user.get(name)) for name in ("token", "client-certificate", "client-key"))
     files = certificate or as_text(cluster.get("certificate-authority"))
     sound = host.startswith("https://") or (host.startswith("http://") and not files and not authority)
     if not sound or authority is None or bool(certificate) != bool(key):
         return None
-    return Settings(
+    return ClientSettings(
         host=host,
         verify_ssl=not cluster.get("insecure-skip-tls-verify", False),
         ssl_ca_cert=None if authority else as_text(cluster.get("certificate-authority")) or None,
@@ -86,35 +88,35 @@ def simple_settings(entries: Entries) -> Settings | None:
     )
 
 
-def plain_account(folder: Path = SERVICE_ACCOUNT) -> Settings | None:
+def read_service_account(folder: Path = SERVICE_ACCOUNT) -> ClientSettings | None:
     """The settings of a pod's service account, or None if the official client must report an error."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     authority, token = folder / "ca.crt", folder / "token"
-    if not (host and port and _content(authority) and _content(token)) or any(map(os.environ.get, _PROXIES)):
+    if not (host and port and _read_content(authority) and _read_content(token)) or any(map(os.environ.get, _PROXIES)):
         return None
-    shown = f"[{host}]" if ":" in host or "%" in host else host
-    return Settings(
-        host=f"https://{shown}:{port}",
+    host_text = f"[{host}]" if ":" in host or "%" in host else host
+    return ClientSettings(
+        host=f"https://{host_text}:{port}",
         ssl_ca_cert=str(authority),
-        api_key={"BearerToken": f"Bearer {_content(token)}"},
-        refresh_api_key_hook=rereading(token),
+        api_key={"BearerToken": f"Bearer {_read_content(token)}"},
+        refresh_api_key_hook=make_token_hook(token),
     )
 
 
-def rereading(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
+def make_token_hook(token: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
     """A hook that reads the token file of a pod again every 60 seconds, because tokens are rotated."""
     read_at = clock()
 
-    def refresh(settings: Settings) -> None:
+    def refresh(settings: ClientSettings) -> None:
         nonlocal read_at
-        if clock() - read_at > _STALE and (content := _content(token)):
+        if clock() - read_at > _STALE and (content := _read_content(token)):
             settings.api_key["BearerToken"] = f"Bearer {content}"
             read_at = clock()
 
     return refresh
 
 
-def _plain(section: JsonObject, supported: frozenset[str], flags: tuple[str, ...]) -> bool:
+def _has_supported_fields(section: JsonObject, supported: frozenset[str], flags: tuple[str, ...]) -> bool:
     """Return whether an entry has supported fields only, with their types."""
     if not section or not supported >= section.keys():
         return False
@@ -124,14 +126,14 @@ def _plain(section: JsonObject, supported: frozenset[str], flags: tuple[str, ...
     )
 
 
-def _decoded(data: Json) -> str | None:
+def _decode(data: Json) -> str | None:
     try:
         return base64.b64decode(as_text(data), validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError):
         return None
 
 
-def _content(path: Path) -> str:
+def _read_content(path: Path) -> str:
     try:
         return read_text(path, SECRET).strip()
     except (OSError, ValueError):

@@ -12,8 +12,9 @@ from typing import Final
 class Baseline:
     """The baseline of a report, and the ids of the problems that are new since then.
 
-    `as_recorded` tells that these are the problems that the store recorded as new. `scan` is the id of a scan, `file` the path of a JSON report; both are empty if no earlier scan is comparable. `gone` is the
-    number of its problems that are not open any more. `opened` has the beginnings of the problems of a report, by their ids.
+    `as_recorded` tells that these are the problems that the store recorded as new. `scan` is the id of a scan, `file` the path
+    of a JSON report; both are empty if no earlier scan is comparable. `gone` is the number of its problems that are not open
+    any more. `opened` has the beginnings of the problems of a report, by their ids.
     """
 
     new: frozenset[str]

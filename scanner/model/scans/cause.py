@@ -23,6 +23,7 @@ class CauseKind(StrEnum):
     FIRST_SCAN = "firstScan"
     COVERAGE = "coverage"
     SERVER = "server"
+    KYVERNO = "kyverno"
     ASSAY = "assay"
     OPTIONS = "options"
     OBJECT_NOT_IN_EARLIER_SCAN = "objectNotInEarlierScan"

@@ -48,7 +48,7 @@ class CommonPlace(NamedTuple):
     object_kind: str
 
 
-class Numbered(dict[tuple[Any, ...], int]):
+class CombinationNumbers(dict[tuple[Any, ...], int]):
     """Numbers combinations in the order in which they are first asked for."""
 
     def __missing__(self, key: tuple[Any, ...]) -> int:

@@ -60,9 +60,11 @@ class Method:
 
     `scanner` is the user of the scan's own requests, as the API server reports it: another user than the requester if the
     scan simulates one. `host` is the machine. `command_line` has the arguments without passwords and tokens.
-    `kyverno_compat` is the component whose reports are reproduced. `network_to` are the destinations that `--allow-network-to`
-    names, besides public addresses. `chunk_size` is the number of objects in a page, 0 for files. `schema_version` is that of
-    the database, and `ladder` that of the rules by which checks keep their ids (`posture.problem_ids`).
+    `kyverno_release` is the release of Kyverno whose rules were applied to its policies, such as `1.19`, empty without them, and
+    `kyverno_note` a sentence if this is not the installed one. `kyverno_compat` is the component whose reports are reproduced.
+    `network_to` are the destinations that `--allow-network-to` names, besides public addresses. `chunk_size` is the number of
+    objects in a page, 0 for files. `schema_version` is that of the database, and `ladder` that of the rules by which checks keep
+    their ids (`posture.problem_ids`).
     `without_counts` is the reason why the API server's own counts of objects were not read; empty if they were.
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
     the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.
@@ -72,13 +74,15 @@ class Method:
     scanner: UserInfo = field(default_factory=UserInfo)
     host: str = ""
     command_line: tuple[str, ...] = ()
+    kyverno_release: str = ""
+    kyverno_note: str = ""
     kyverno_compat: str = ""
     network: bool = False
     network_to: tuple[str, ...] = ()
     workers: int = 1
     chunk_size: int = 0
     schema_version: str = ""
-    ladder: int = 0
+    ladder: int = 0  # databases have this name in the text of a method
     without_counts: str = ""
     policy_files: tuple[str, ...] = ()
     without_cluster_policies: bool = False

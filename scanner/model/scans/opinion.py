@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class Limitation:
     """Evaluations that the other engine does not support, for one known reason; `expressions` counts different expressions."""
 
     limit: str
@@ -47,7 +47,7 @@ class Opinion:
     evaluations: int = 0
     agreed: int = 0
     expressions: int = 0
-    limits: tuple[Limited, ...] = ()
+    limits: tuple[Limitation, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     left_out: int = 0
 

@@ -22,7 +22,7 @@ class ObjectName(NamedTuple):
 
 
 class PlacedObject(NamedTuple):
-    """An object of files and its place. The place of one of its fields has a name that `field_name` makes."""
+    """An object of files and its place. The place of one of its fields has a name that `name_field` makes."""
 
     group: str
     kind: str
@@ -31,7 +31,7 @@ class PlacedObject(NamedTuple):
     place: Place
 
 
-def field_name(name: str, field: str) -> str:
+def name_field(name: str, field: str) -> str:
     """The name under which the place of a field of an object is kept; that of the object for an empty path."""
     return f"{name}\n{field}" if field else name
 
@@ -39,7 +39,7 @@ def field_name(name: str, field: str) -> str:
 class Places(Protocol):
     """The places of the objects of a scan, and of the fields that decided its findings."""
 
-    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+    def find(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
         """The place of an object, or of one of its fields; None if it is not known."""
         ...
 

@@ -16,7 +16,7 @@ class OpenProblems(NamedTuple):
     refused: int = 0
     new: int = 0
 
-    def plus(self, other: OpenProblems) -> OpenProblems:
+    def add(self, other: OpenProblems) -> OpenProblems:
         """The sums."""
         return OpenProblems(self.open + other.open, self.refused + other.refused, self.new + other.new)
 
@@ -37,7 +37,7 @@ class GroupedProblems:
     repeated: OpenProblems = NO_PROBLEMS
     outside: OpenProblems = NO_PROBLEMS
 
-    def of(self, name: str) -> OpenProblems:
+    def numbers_of(self, name: str) -> OpenProblems:
         """The problems of a group."""
         return self.groups.get(name, NO_PROBLEMS)
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
-from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject
@@ -63,7 +63,7 @@ Digests: TypeAlias = bytes
 SILENCE: Final = 900
 """Seconds without a heartbeat after which a scan on another host is dead, if its lists have no time limit."""
 
-ALONE: Final = frozenset({"preview", "outdated"})
+SINGLE_SCAN_STATUSES: Final = frozenset({"preview", "outdated"})
 """The statuses of findings that belong to one scan alone: they count in no number of problems, and fail no gate."""
 
 STDIN: Final = "stdin"
@@ -329,7 +329,7 @@ class PolicyRecord:
     bindings: tuple[Binding, ...]
     matched: int
     actions: tuple[Action, ...] = ()
-    reading: Reading = UNKNOWN
+    reading: Reading = UNKNOWN_READING
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +337,9 @@ class PageResult:
     """The results of one page of objects, which the store commits together.
 
     `identities` name the evaluated objects, by UID or else as `namespace/name`, and are not stored; `repeated` counts objects
-    that were skipped because an earlier page had them, `excluded` those in namespaces that the user excluded. `budget_use` has, by policy, the largest share of the cost budget (0 to
-    1) that an evaluation used, if its cost was counted. `without_param` counts, by binding, the matched objects that were not
-    evaluated because no param exists for them.
+    that were skipped because an earlier page had them, `excluded` those in namespaces that the user excluded. `budget_use` has,
+    by policy, the largest share of the cost budget (0 to 1) that an evaluation used, if its cost was counted. `without_param`
+    counts, by binding, the matched objects that were not evaluated because no param exists for them.
 
     `examined` has the examined objects in the order of the list (`audit.population`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
@@ -514,20 +514,20 @@ class OwnedTally(NamedTuple):
     numbers: Mapping[str, int]
 
 
-def census_of(findings: Iterable[StoredFinding]) -> Census:
+def make_census(findings: Iterable[StoredFinding]) -> Census:
     """Count findings."""
-    return Counter(map(_bucket, findings))
+    return Counter(map(_bucket_of, findings))
 
 
-def owned_census_of(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+def make_census_by_owner(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
     """Count findings by owner."""
     counted: defaultdict[str, Counter[Bucket]] = defaultdict(Counter)
     for stored in findings:
-        counted[owner_of(stored.kept)][_bucket(stored)._replace(namespace="")] += 1
+        counted[owner_of(stored.kept)][_bucket_of(stored)._replace(namespace="")] += 1
     yield from starmap(OwnedCensus, counted.items())
 
 
-def _bucket(stored: StoredFinding) -> Bucket:
+def _bucket_of(stored: StoredFinding) -> Bucket:
     finding = stored.finding
     drift = isinstance(finding.outcome, WouldChange)
     return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
@@ -540,7 +540,7 @@ class ScanRecord:
     `unchecked` counts findings that are still open, but that this scan did not check; `opinion` is the second opinion, if any.
     `rules`, `uncovered` and `method` are empty or None for a scan of an older version. `check_ids` are the ids of the checks
     (`posture.problem_ids`). `comparable` is the newest earlier scan of the same scope, operation, requester and mode, which may be
-    pruned, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
+    pruned, with `comparable_method`, and `changed_rules` are the kinds of rules that differ from those of that scan: none if they are not known. `baseline`
     is that with which a user or a gate compares the scan.
     """
 
@@ -559,11 +559,12 @@ class ScanRecord:
     method: Method | None = None
     check_ids: Mapping[tuple[PolicyKey, Check], str] = field(default_factory=dict)
     comparable: Scan | None = None
+    comparable_method: Method | None = None
     changed_rules: tuple[CauseKind, ...] = ()
     baseline: Baseline | None = None
 
 
-def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> OutcomeName:
+def name_outcome(outcome: str, *, would_deny: bool, excepted_by: str) -> OutcomeName:
     """The name under which the outcome of a finding is counted: `outcome` is violated, wouldChange or errored."""
     if excepted_by:
         return OutcomeName.EXCEPTED
@@ -575,7 +576,7 @@ def outcome_name(outcome: str, *, would_deny: bool, excepted_by: str) -> Outcome
 # Detect a scan that had nothing to evaluate: such a scan is not complete, because silence is never success.
 
 
-def emptiness(*, bound: bool, objects: int, scope: Scope) -> Emptiness:
+def find_emptiness(*, bound: bool, objects: int, scope: Scope) -> Emptiness:
     """Return the things that a scan lacked: no policy is bound, or no object was listed although the user narrowed nothing."""
     if not bound:
         return Emptiness.POLICIES
@@ -586,4 +587,4 @@ def is_empty(record: ScanRecord) -> bool:
     """Return whether a stored scan had nothing to evaluate."""
     bound = any(policy_record.bindings for policy_record in record.policies)
     objects = sum(line.objects for line in record.coverage)
-    return emptiness(bound=bound, objects=objects, scope=record.scan.scope) is not Emptiness.NONE
+    return find_emptiness(bound=bound, objects=objects, scope=record.scan.scope) is not Emptiness.NONE

@@ -15,21 +15,21 @@ from scanner.model.scans.place import Places
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
-from scanner.model.waiver import Candidate, Near, WaivedCheck
+from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
 
-class Counts(Protocol):
+class ReportCounts(Protocol):
     """The numbers of a scan that every report needs."""
 
     def census(self) -> Census:
         """The numbers of the findings."""
         ...
 
-    def census_by(self, owner_of: OwnerOf, /) -> Iterator[OwnedCensus]:
+    def census_by_owner(self, owner_of: OwnerOf, /) -> Iterator[OwnedCensus]:
         """The same of one owner after another, in no order."""
         ...
 
-    def tallies_by(self, owner_of: OwnerOf, /) -> Iterator[OwnedTally]:
+    def tallies_by_owner(self, owner_of: OwnerOf, /) -> Iterator[OwnedTally]:
         """The tallies by owner; none for a scan of an older version."""
         ...
 
@@ -52,39 +52,39 @@ class StoredScan(ScanRecord, ABC):
         """The findings of the scan, ordered by policy, binding, param, check, kind, namespace and name."""
 
     @abstractmethod
-    def resolved(self) -> Iterator[StoredFinding]:
+    def resolved_findings(self) -> Iterator[StoredFinding]:
         """The findings that the scan resolved, in the same order."""
 
     @abstractmethod
-    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+    def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """Both, and the findings that are still open but that the scan did not check, those of a problem together, ordered by policy.
 
         Of some policies alone, if these are given.
         """
 
     @abstractmethod
-    def of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
-        """The findings of some rows of `by_problem` or of previews, with the id of the row, in no order."""
+    def findings_of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+        """The findings of some rows of `findings_by_problem` or of previews, with the id of the row, in no order."""
 
     @abstractmethod
-    def indexed(self, owner_of: OwnerOf) -> FindingIndex:
-        """The findings of `by_problem` and the previews, without their texts."""
+    def index_findings(self, owner_of: OwnerOf) -> FindingIndex:
+        """The findings of `findings_by_problem` and the previews, without their texts."""
 
     @abstractmethod
-    def findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self) -> Mapping[int, int]:
         """The numbers of findings by the ids of `population`."""
 
     @abstractmethod
     def census(self) -> Census:
-        """See `Counts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
-    def census_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
-        """See `Counts`."""
+    def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+        """See `ReportCounts`."""
 
     @abstractmethod
-    def tallies_by(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
-        """See `Counts`."""
+    def tallies_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
+        """See `ReportCounts`."""
 
     @abstractmethod
     def resolutions(self) -> Mapping[str, int]:
@@ -94,7 +94,7 @@ class StoredScan(ScanRecord, ABC):
     def problem_totals(
         self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
-        """See `Counts`."""
+        """See `ReportCounts`."""
 
     @abstractmethod
     def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
@@ -109,15 +109,15 @@ class StoredScan(ScanRecord, ABC):
         """The same by owner; the empty name stands for objects without an owner."""
 
     @abstractmethod
-    def candidates(self, near: Near) -> Iterator[Candidate]:
+    def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """The open findings to which waivers may apply, and maybe others of their policies, without their texts, in no order."""
 
     @abstractmethod
-    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+    def count_open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
         """The numbers of the open findings of problems that gates count: checked ones, without previews and excepted findings."""
 
     @abstractmethod
-    def excepted(self) -> Mapping[str, int]:
+    def count_excepted(self) -> Mapping[str, int]:
         """The numbers of findings by the exceptions and filters that except them."""
 
     @abstractmethod
@@ -129,7 +129,7 @@ class StoredScan(ScanRecord, ABC):
         """The objects that the scan examined; none for a scan of an older version."""
 
     @abstractmethod
-    def evaluated(self) -> Iterator[EvaluatedObjects]:
+    def evaluated_objects(self) -> Iterator[EvaluatedObjects]:
         """The objects that each check matched; none for a scan of an older version."""
 
     @abstractmethod

@@ -35,6 +35,6 @@ RULES: Rules = {
 _DEFAULTS = RuleSet(RULES)
 
 
-def defaulted(schema: Schema, document: JsonObject) -> JsonObject:
+def set_defaults(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind with all its defaults (`SetDefaults_*`); the same document if nothing is missing."""
-    return _DEFAULTS.applied(schema, document)
+    return _DEFAULTS.apply(schema, document)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
-from scanner.mutate.defaulting.resources import containers_total, missing_of, resource_lists
-from scanner.mutate.walk import Rule, Rules, each, in_order, when_absent, when_zero, with_member, within
+from scanner.mutate.defaulting.resources import find_missing, round_resource_lists, sum_containers
+from scanner.mutate.walk import (
+    Rule,
+    Rules,
+    apply_to_each,
+    apply_within,
+    chain_rules,
+    fill_absent,
+    fill_zero,
+    set_member,
+)
 
 _CORE = "io.k8s.api.core.v1."
 _MODE = 0o644
@@ -15,100 +24,100 @@ _HUGE_PAGES = "hugepages-"
 _POD_LEVEL = ("cpu", "memory")
 
 
-def _image_pull_policy(value: JsonObject) -> JsonObject:
+def _default_image_pull_policy(value: JsonObject) -> JsonObject:
     if value.get("imagePullPolicy"):
         return value
-    return {**value, "imagePullPolicy": pull_policy(as_text(value.get("image")))}
+    return {**value, "imagePullPolicy": choose_pull_policy(as_text(value.get("image")))}
 
 
-_container = in_order(  # SetDefaults_Container, SetDefaults_EphemeralContainer
-    _image_pull_policy,
-    when_zero(terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File"),
+_container = chain_rules(  # SetDefaults_Container, SetDefaults_EphemeralContainer
+    _default_image_pull_policy,
+    fill_zero(terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File"),
 )
 
 
-def _volume(value: JsonObject) -> JsonObject:
+def _default_volume(value: JsonObject) -> JsonObject:
     """A volume without a source is an empty directory (`SetDefaults_Volume`)."""
     if all(name == "name" or source is None for name, source in value.items()):
         return {**value, "emptyDir": EMPTY}
     image = value.get("image")
     if image is None or dig(image, "pullPolicy"):
         return value
-    policy = pull_policy(as_text(dig(image, "reference")))
+    policy = choose_pull_policy(as_text(dig(image, "reference")))
     return {**value, "image": {**as_object(image), "pullPolicy": policy}}
 
 
-def _requests_from_limits(container: JsonObject) -> JsonObject:
+def _default_requests_from_limits(container: JsonObject) -> JsonObject:
     """A limit of a container without a request is the request, too (`SetDefaults_Pod`)."""
     resources = as_object(container.get("resources"))
-    missing = missing_of(resources.get("requests"), as_object(resources.get("limits")))
+    missing = find_missing(resources.get("requests"), as_object(resources.get("limits")))
     if not missing:
         return container
     requests = {**as_object(resources.get("requests")), **missing}
     return {**container, "resources": {**resources, "requests": requests}}
 
 
-def _host_ports(value: JsonObject) -> JsonObject:
+def _default_host_ports(value: JsonObject) -> JsonObject:
     """The ports of containers in the host network become host ports (`defaultHostNetworkPorts`)."""
     if not value.get("hostNetwork"):
         return value
-    ports = each("ports", _host_port)
-    return in_order(each("containers", ports), each("initContainers", ports))(value)
+    ports = apply_to_each("ports", _default_host_port)
+    return chain_rules(apply_to_each("containers", ports), apply_to_each("initContainers", ports))(value)
 
 
-def _host_port(port: JsonObject) -> JsonObject:
-    return port if port.get("hostPort") else with_member(port, "hostPort", port.get("containerPort"))
+def _default_host_port(port: JsonObject) -> JsonObject:
+    return port if port.get("hostPort") else set_member(port, "hostPort", port.get("containerPort"))
 
 
-def _huge_page_limits(spec: JsonObject) -> JsonObject:
+def _default_huge_page_limits(spec: JsonObject) -> JsonObject:
     """A pod with resources of its own gets the huge page limits of its containers (`defaultHugePagePodLimits`)."""
     resources = as_object(spec.get("resources"))
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits and not requests:
         return spec
-    total = containers_total(spec, "limits")
+    total = sum_containers(spec, "limits")
     huge_pages = {
         name: amount for name, amount in total.items() if name.startswith(_HUGE_PAGES) and name not in requests
     }
-    missing = missing_of(limits, huge_pages)
+    missing = find_missing(limits, huge_pages)
     return {**spec, "resources": {**resources, "limits": {**limits, **missing}}} if missing else spec
 
 
-def _pod_requests(spec: JsonObject) -> JsonObject:
+def _default_pod_requests(spec: JsonObject) -> JsonObject:
     """A pod with limits gets the requests of its containers, or its limits where they have none (`defaultPodRequests`)."""
     resources = as_object(spec.get("resources"))
     limits, requests = as_object(resources.get("limits")), as_object(resources.get("requests"))
     if not limits:
         return spec
-    total = containers_total(spec, "requests")
+    total = sum_containers(spec, "requests")
     from_containers = {name: total[name] for name in _POD_LEVEL if name in total}
     from_limits = {
         name: amount for name, amount in limits.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
     }
-    missing = missing_of(requests, from_containers, from_limits)
+    missing = find_missing(requests, from_containers, from_limits)
     return {**spec, "resources": {**resources, "requests": {**requests, **missing}}} if missing else spec
 
 
-_pod = within(  # SetDefaults_Pod
+_pod = apply_within(  # SetDefaults_Pod
     "spec",
-    in_order(
-        each("containers", _requests_from_limits),
-        each("initContainers", _requests_from_limits),
-        _huge_page_limits,
-        _pod_requests,
-        when_absent(enableServiceLinks=True),
-        _host_ports,
+    chain_rules(
+        apply_to_each("containers", _default_requests_from_limits),
+        apply_to_each("initContainers", _default_requests_from_limits),
+        _default_huge_page_limits,
+        _default_pod_requests,
+        fill_absent(enableServiceLinks=True),
+        _default_host_ports,
     ),
 )
-_pod_spec = in_order(  # SetDefaults_PodSpec
-    when_zero(dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler"),
-    when_absent(securityContext={}, terminationGracePeriodSeconds=30),
-    resource_lists("overhead"),
+_pod_spec = chain_rules(  # SetDefaults_PodSpec
+    fill_zero(dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler"),
+    fill_absent(securityContext={}, terminationGracePeriodSeconds=30),
+    round_resource_lists("overhead"),
 )
 
 
-def _mode(value: Json = _MODE) -> Rule:
-    return when_absent(defaultMode=value)
+def _make_mode_rule(value: Json = _MODE) -> Rule:
+    return fill_absent(defaultMode=value)
 
 
 RULES: Rules = {
@@ -116,21 +125,21 @@ RULES: Rules = {
     f"{_CORE}PodSpec": _pod_spec,
     f"{_CORE}Container": _container,
     f"{_CORE}EphemeralContainer": _container,
-    f"{_CORE}ContainerPort": when_zero(protocol="TCP"),
-    f"{_CORE}ResourceRequirements": resource_lists("limits", "requests"),
-    f"{_CORE}ContainerStatus": resource_lists("allocatedResources"),
-    f"{_CORE}PodStatus": resource_lists("allocatedResources"),
-    f"{_CORE}ObjectFieldSelector": when_zero(apiVersion="v1"),
-    f"{_CORE}FileKeySelector": when_absent(optional=False),
-    f"{_CORE}Probe": when_zero(timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3),
-    f"{_CORE}HTTPGetAction": when_zero(path="/", scheme="HTTP"),
-    f"{_CORE}GRPCAction": when_absent(service=""),
-    f"{_CORE}Volume": _volume,
-    f"{_CORE}SecretVolumeSource": _mode(),
-    f"{_CORE}ConfigMapVolumeSource": _mode(),
-    f"{_CORE}DownwardAPIVolumeSource": _mode(),
-    f"{_CORE}ProjectedVolumeSource": _mode(),
-    f"{_CORE}ServiceAccountTokenProjection": when_absent(expirationSeconds=_HOUR),
+    f"{_CORE}ContainerPort": fill_zero(protocol="TCP"),
+    f"{_CORE}ResourceRequirements": round_resource_lists("limits", "requests"),
+    f"{_CORE}ContainerStatus": round_resource_lists("allocatedResources"),
+    f"{_CORE}PodStatus": round_resource_lists("allocatedResources"),
+    f"{_CORE}ObjectFieldSelector": fill_zero(apiVersion="v1"),
+    f"{_CORE}FileKeySelector": fill_absent(optional=False),
+    f"{_CORE}Probe": fill_zero(timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3),
+    f"{_CORE}HTTPGetAction": fill_zero(path="/", scheme="HTTP"),
+    f"{_CORE}GRPCAction": fill_absent(service=""),
+    f"{_CORE}Volume": _default_volume,
+    f"{_CORE}SecretVolumeSource": _make_mode_rule(),
+    f"{_CORE}ConfigMapVolumeSource": _make_mode_rule(),
+    f"{_CORE}DownwardAPIVolumeSource": _make_mode_rule(),
+    f"{_CORE}ProjectedVolumeSource": _make_mode_rule(),
+    f"{_CORE}ServiceAccountTokenProjection": fill_absent(expirationSeconds=_HOUR),
 }
 
 
@@ -150,12 +159,12 @@ _IDENTIFIER = re.compile("[a-f0-9]{64}")
 _REGISTRY = "docker.io"
 
 
-def pull_policy(image: str) -> str:
+def choose_pull_policy(image: str) -> str:
     """The pull policy of an image: Always for the tag `latest`, else IfNotPresent."""
-    return "Always" if _tag(image) == "latest" else "IfNotPresent"
+    return "Always" if _get_tag(image) == "latest" else "IfNotPresent"
 
 
-def _tag(image: str) -> str:
+def _get_tag(image: str) -> str:
     registry, rest = _split(image)
     path = rest.partition(":")[0]
     match = _REFERENCE.fullmatch(f"{registry}/{rest}")

@@ -10,32 +10,32 @@ from collections.abc import Mapping
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.quantity import Quantity, add, compare, parse
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig
-from scanner.mutate.walk import Rule, with_member
+from scanner.mutate.walk import Rule, set_member
 
 _MILLI = -3
 _Amounts = dict[str, Quantity]
 
 
-def resource_lists(*names: str) -> Rule:
+def round_resource_lists(*names: str) -> Rule:
     """Round the quantities of some resource lists of an object."""
 
     def apply(value: JsonObject) -> JsonObject:
         for name in names:
             if value.get(name):
-                value = with_member(value, name, _rounded_list(value[name]))
+                value = set_member(value, name, _round_list(value[name]))
         return value
 
     return apply
 
 
-def _rounded_list(amounts: Json) -> Json:
+def _round_list(amounts: Json) -> Json:
     if not isinstance(amounts, Mapping):
         return amounts
-    rounded = {name: _rounded(amount) for name, amount in amounts.items()}
+    rounded = {name: _round_up(amount) for name, amount in amounts.items()}
     return amounts if all(rounded[name] is amounts[name] for name in amounts) else rounded
 
 
-def _rounded(amount: Json) -> Json:
+def _round_up(amount: Json) -> Json:
     """A quantity rounded up to thousandths; unchanged when it needs no rounding, or when it is not a quantity."""
     if not isinstance(amount, str) or (amount.isalnum() and amount[-1:] not in "nu"):
         return amount
@@ -54,30 +54,30 @@ def _rounded(amount: Json) -> Json:
     return str(milli)
 
 
-def containers_total(spec: JsonObject, which: str) -> dict[str, str]:
+def sum_containers(spec: JsonObject, which: str) -> dict[str, str]:
     """The requests or limits (`which`) of all containers of a pod at one time, as quantities by resource.
 
     They are the sum of the containers, or more while an init container runs (`PodRequests` and `PodLimits`).
     """
     total: _Amounts = {}
     for container in as_list(spec.get("containers")):
-        _add(total, _amounts(container, which))
+        _add(total, _read_amounts(container, which))
     sidecars: _Amounts = {}
     initializing: _Amounts = {}
     for container in as_list(spec.get("initContainers")):
-        own = _amounts(container, which)
+        init_total = _read_amounts(container, which)
         if dig(container, "restartPolicy") == "Always":
-            _add(total, own)
-            _add(sidecars, own)
-            own = sidecars
+            _add(total, init_total)
+            _add(sidecars, init_total)
+            init_total = sidecars
         else:
-            _add(own, sidecars)
-        _raise_to(initializing, own)
+            _add(init_total, sidecars)
+        _raise_to(initializing, init_total)
     _raise_to(total, initializing)
     return {name: str(amount) for name, amount in total.items()}
 
 
-def _amounts(container: Json, which: str) -> _Amounts:
+def _read_amounts(container: Json, which: str) -> _Amounts:
     quantities = {}
     for name, amount in as_object(dig(container, "resources", which)).items():
         try:
@@ -98,7 +98,7 @@ def _raise_to(total: _Amounts, amounts: _Amounts) -> None:
             total[name] = amount
 
 
-def missing_of(amounts: Json, *sources: JsonObject) -> JsonObject:
+def find_missing(amounts: Json, *sources: JsonObject) -> JsonObject:
     """The resources that sources have and a resource list lacks; the first source that has a resource has precedence."""
     present = as_object(amounts)
     missing: dict[str, Json] = {}

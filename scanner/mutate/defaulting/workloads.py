@@ -3,58 +3,61 @@
 from __future__ import annotations
 
 from scanner.model.json import Json, JsonObject, as_object, dig
-from scanner.mutate.walk import Rule, Rules, in_order, when_absent, when_zero, where, within
+from scanner.mutate.walk import Rule, Rules, apply_when_set, apply_within, chain_rules, fill_absent, fill_zero
 
 _APPS = "io.k8s.api.apps.v1."
 
 
-def _rolling_update(rule: Rule) -> Rule:
+def _make_rolling_update_rule(rule: Rule) -> Rule:
     """Set the strategy to RollingUpdate where none is given, and fill in its parameters."""
 
     def apply(strategy: JsonObject) -> JsonObject:
-        strategy = when_zero(type="RollingUpdate")(strategy)
-        return within("rollingUpdate", rule)(strategy) if strategy["type"] == "RollingUpdate" else strategy
+        strategy = fill_zero(type="RollingUpdate")(strategy)
+        return apply_within("rollingUpdate", rule)(strategy) if strategy["type"] == "RollingUpdate" else strategy
 
     return apply
 
 
-def _stateful_strategy(strategy: JsonObject) -> JsonObject:
+def _default_stateful_strategy(strategy: JsonObject) -> JsonObject:
     """Default the type to RollingUpdate, and the partition where the strategy has parameters (`SetDefaults_StatefulSet`)."""
     if not strategy.get("type"):
         strategy = {**strategy, "type": "RollingUpdate", "rollingUpdate": as_object(strategy.get("rollingUpdate"))}
     if strategy["type"] != "RollingUpdate" or strategy.get("rollingUpdate") is None:
         return strategy
-    return within("rollingUpdate", when_absent(partition=0))(strategy)
+    return apply_within("rollingUpdate", fill_absent(partition=0))(strategy)
 
 
-_replicas = when_absent(replicas=1)
-_history = when_absent(revisionHistoryLimit=10)
+_replicas = fill_absent(replicas=1)
+_history = fill_absent(revisionHistoryLimit=10)
 
 APPS_RULES: Rules = {
-    f"{_APPS}Deployment": within(  # SetDefaults_Deployment
+    f"{_APPS}Deployment": apply_within(  # SetDefaults_Deployment
         "spec",
-        in_order(
+        chain_rules(
             _replicas,
-            within("strategy", _rolling_update(when_absent(maxUnavailable="25%", maxSurge="25%"))),
+            apply_within("strategy", _make_rolling_update_rule(fill_absent(maxUnavailable="25%", maxSurge="25%"))),
             _history,
-            when_absent(progressDeadlineSeconds=600),
+            fill_absent(progressDeadlineSeconds=600),
         ),
     ),
-    f"{_APPS}DaemonSet": within(  # SetDefaults_DaemonSet
+    f"{_APPS}DaemonSet": apply_within(  # SetDefaults_DaemonSet
         "spec",
-        in_order(within("updateStrategy", _rolling_update(when_absent(maxUnavailable=1, maxSurge=0))), _history),
-    ),
-    f"{_APPS}StatefulSet": within(  # SetDefaults_StatefulSet
-        "spec",
-        in_order(
-            when_zero(podManagementPolicy="OrderedReady"),
-            within("updateStrategy", _stateful_strategy),
-            within("persistentVolumeClaimRetentionPolicy", when_zero(whenDeleted="Retain", whenScaled="Retain")),
-            _replicas,
+        chain_rules(
+            apply_within("updateStrategy", _make_rolling_update_rule(fill_absent(maxUnavailable=1, maxSurge=0))),
             _history,
         ),
     ),
-    f"{_APPS}ReplicaSet": within("spec", _replicas),  # SetDefaults_ReplicaSet
+    f"{_APPS}StatefulSet": apply_within(  # SetDefaults_StatefulSet
+        "spec",
+        chain_rules(
+            fill_zero(podManagementPolicy="OrderedReady"),
+            apply_within("updateStrategy", _default_stateful_strategy),
+            apply_within("persistentVolumeClaimRetentionPolicy", fill_zero(whenDeleted="Retain", whenScaled="Retain")),
+            _replicas,
+            _history,
+        ),
+    ),
+    f"{_APPS}ReplicaSet": apply_within("spec", _replicas),  # SetDefaults_ReplicaSet
 }
 
 
@@ -65,14 +68,14 @@ _RETRIES = 6
 _UNLIMITED = 2**31 - 1
 
 
-def _job_spec(spec: JsonObject) -> JsonObject:
+def _default_job_spec(spec: JsonObject) -> JsonObject:
     """`SetDefaults_Job`."""
     if spec.get("parallelism") is None:
-        spec = when_absent(completions=1)(spec) if spec.get("completions") is None else spec
+        spec = fill_absent(completions=1)(spec) if spec.get("completions") is None else spec
         spec = {**spec, "parallelism": 1}
     limited_by_index = spec.get("backoffLimitPerIndex") is not None
     replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
-    return when_absent(
+    return fill_absent(
         backoffLimit=_UNLIMITED if limited_by_index else _RETRIES,
         completionMode="NonIndexed",
         suspend=False,
@@ -81,22 +84,22 @@ def _job_spec(spec: JsonObject) -> JsonObject:
     )(spec)
 
 
-def _template_labels(job: JsonObject) -> JsonObject:
+def _default_template_labels(job: JsonObject) -> JsonObject:
     """A job without labels has those of its template (`SetDefaults_Job`)."""
     labels = as_object(dig(job, "spec", "template", "metadata", "labels"))
-    return within("metadata", when_zero(labels=labels))(job) if labels else job
+    return apply_within("metadata", fill_zero(labels=labels))(job) if labels else job
 
 
 BATCH_RULES: Rules = {
-    f"{_BATCH}Job": in_order(within("spec", _job_spec), _template_labels),
-    f"{_BATCH}CronJob": within(  # SetDefaults_CronJob
+    f"{_BATCH}Job": chain_rules(apply_within("spec", _default_job_spec), _default_template_labels),
+    f"{_BATCH}CronJob": apply_within(  # SetDefaults_CronJob
         "spec",
-        in_order(
-            when_zero(concurrencyPolicy="Allow"),
-            when_absent(suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1),
+        chain_rules(
+            fill_zero(concurrencyPolicy="Allow"),
+            fill_absent(suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1),
         ),
     ),
-    f"{_BATCH}PodFailurePolicyOnPodConditionsPattern": when_zero(status="True"),
+    f"{_BATCH}PodFailurePolicyOnPodConditionsPattern": fill_zero(status="True"),
 }
 
 
@@ -112,7 +115,7 @@ _UP: JsonObject = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "poli
 _DOWN: JsonObject = {"selectPolicy": "Max", "policies": [_DOUBLE]}
 
 
-def _scaling_rules(name: str, defaults: JsonObject) -> Rule:
+def _make_scaling_rule(name: str, defaults: JsonObject) -> Rule:
     """`GenerateHPAScaleUpRules`, `GenerateHPAScaleDownRules`."""
 
     def apply(behavior: JsonObject) -> JsonObject:
@@ -126,13 +129,15 @@ def _scaling_rules(name: str, defaults: JsonObject) -> Rule:
 
 
 AUTOSCALING_RULES: Rules = {
-    f"{_AUTOSCALING}v1.HorizontalPodAutoscaler": within("spec", when_absent(minReplicas=1)),
-    f"{_AUTOSCALING}v2.HorizontalPodAutoscaler": within(  # SetDefaults_HorizontalPodAutoscaler
+    f"{_AUTOSCALING}v1.HorizontalPodAutoscaler": apply_within("spec", fill_absent(minReplicas=1)),
+    f"{_AUTOSCALING}v2.HorizontalPodAutoscaler": apply_within(  # SetDefaults_HorizontalPodAutoscaler
         "spec",
-        in_order(
-            when_absent(minReplicas=1),
-            when_zero(metrics=_HALF_BUSY),
-            where("behavior", in_order(_scaling_rules("scaleUp", _UP), _scaling_rules("scaleDown", _DOWN))),
+        chain_rules(
+            fill_absent(minReplicas=1),
+            fill_zero(metrics=_HALF_BUSY),
+            apply_when_set(
+                "behavior", chain_rules(_make_scaling_rule("scaleUp", _UP), _make_scaling_rule("scaleDown", _DOWN))
+            ),
         ),
     ),
 }
@@ -141,10 +146,10 @@ AUTOSCALING_RULES: Rules = {
 # Defaults of priority classes and pod groups: `pkg/apis/scheduling/*/defaults.go`, and `+default` in `types.go`.
 
 _SCHEDULING = "io.k8s.api.scheduling."
-_priority = when_absent(preemptionPolicy="PreemptLowerPriority")  # SetDefaults_PriorityClass
+_priority = fill_absent(preemptionPolicy="PreemptLowerPriority")  # SetDefaults_PriorityClass
 
 SCHEDULING_RULES: Rules = {
     f"{_SCHEDULING}v1.PriorityClass": _priority,
     f"{_SCHEDULING}v1beta1.PriorityClass": _priority,
-    f"{_SCHEDULING}v1alpha2.PodGroupSpec": when_absent(disruptionMode="Pod"),
+    f"{_SCHEDULING}v1alpha2.PodGroupSpec": fill_absent(disruptionMode="Pod"),
 }

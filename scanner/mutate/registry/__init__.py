@@ -1,8 +1,8 @@
 """The object that an update stores, given the object that admission has admitted.
 
 Mirrors, for the kinds that are compiled into the server, `rest.BeforeUpdate`, the strategies of `pkg/registry` and the
-conversion of the object to its internal type and its stored form. It happens once, at the end of a request (`stored`): mutations
-of one pass read each other's `stringData` and `status`. `between_passes` does the conversion between the passes of admission. The
+conversion of the object to its internal type and its stored form. It happens once, at the end of a request (`store_update`): mutations
+of one pass read each other's `stringData` and `status`. `prepare_second_pass` does the conversion between the passes of admission. The
 validation by a strategy is out of scope: objects are validated after admission.
 
 An object without all its defaults, such as one in a file, is compared with its stored form: a difference that every request
@@ -12,27 +12,27 @@ causes is not a change of the policy, and is reverted.
 from __future__ import annotations
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, dig
-from scanner.mutate.defaulting import defaulted
-from scanner.mutate.operations import same
-from scanner.mutate.registry.conversion import converted_into, round_tripped
-from scanner.mutate.registry.features import without_disabled
-from scanner.mutate.registry.restoring import completed, restored
-from scanner.mutate.registry.strategies import creation_of, strategy_of
+from scanner.mutate.defaulting import set_defaults
+from scanner.mutate.operations import is_same_json
+from scanner.mutate.registry.conversion import convert_into, convert_round_trip
+from scanner.mutate.registry.features import drop_disabled
+from scanner.mutate.registry.restoring import complete, restore
+from scanner.mutate.registry.strategies import find_creation_strategy, find_update_strategy
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import with_member, within, without
+from scanner.mutate.walk import apply_within, drop_members, set_member
 
-__all__ = ["between_passes", "kept_metadata", "round_tripped", "stored"]
+__all__ = ["convert_round_trip", "keep_metadata", "prepare_second_pass", "store_update"]
 
 _REMEMBERED = 8
 
 
-def stored(schema: Schema, before: JsonObject, after: JsonObject, *, created: bool = False) -> JsonObject:
+def store_update(schema: Schema, before: JsonObject, after: JsonObject, *, created: bool = False) -> JsonObject:
     """The object that an update stores, given the stored object and the object that admission produced.
 
     With `created`, the object that a request to create the same object stores. The same object as `before` if the request changes
     nothing.
     """
-    return before if same(before, after) else _LATEST.of(schema, before, created=created).stored(after)
+    return before if is_same_json(before, after) else _LATEST.of(schema, before, created=created).store(after)
 
 
 class _Update:
@@ -40,39 +40,39 @@ class _Update:
 
     def __init__(self, schema: Schema, before: JsonObject, *, created: bool) -> None:
         self.schema, self.before, self.created = schema, before, created
-        self._old = _decoded(schema, before)
-        self._start = self._updated(self._old, self._old)
+        self._old = _decode(schema, before)
+        self._start = self._update(self._old, self._old)
         self._known: list[tuple[JsonObject, JsonObject]] = []
 
-    def stored(self, after: JsonObject) -> JsonObject:
+    def store(self, after: JsonObject) -> JsonObject:
         """The object that is stored instead; the same object when it does not change. The latest results are cached."""
-        result = next((result for mutated, result in self._known if same(mutated, after)), None)
+        result = next((result for mutated, result in self._known if is_same_json(mutated, after)), None)
         if result is None:
-            result = self._stored(after)
+            result = self._store(after)
             self._known = [(after, result), *self._known[: _REMEMBERED - 1]]
         return result
 
-    def _stored(self, after: JsonObject) -> JsonObject:
+    def _store(self, after: JsonObject) -> JsonObject:
         schema, before, start = self.schema, self.before, self._start
-        after = converted_into(schema, before, after)
-        if start is before or same(start, before):
-            updated = self._updated(self._old, _decoded(schema, after))
+        after = convert_into(schema, before, after)
+        if start is before or is_same_json(start, before):
+            updated = self._update(self._old, _decode(schema, after))
         else:
-            updated = restored(before, start, self._updated(start, _decoded(schema, completed(before, start, after))))
-        return before if same(before, updated) else updated
+            updated = restore(before, start, self._update(start, _decode(schema, complete(before, start, after))))
+        return before if is_same_json(before, updated) else updated
 
-    def _updated(self, old: JsonObject, new: JsonObject) -> JsonObject:
+    def _update(self, old: JsonObject, new: JsonObject) -> JsonObject:
         """The stored object after the request."""
         name = self.schema.resolve(self.schema.root).name
-        new = with_status(old, kept_metadata(old, new))
+        new = keep_status(old, keep_metadata(old, new))
         if self.created:
-            prepared = creation_of(name)(old, without_disabled(self.schema, EMPTY, new))
+            prepared = find_creation_strategy(name)(old, drop_disabled(self.schema, EMPTY, new))
         else:
-            prepared = strategy_of(name)(old, without_disabled(self.schema, old, new))
-        return new if prepared is new else defaulted(self.schema, prepared)
+            prepared = find_update_strategy(name)(old, drop_disabled(self.schema, old, new))
+        return new if prepared is new else set_defaults(self.schema, prepared)
 
 
-class _Latest:
+class _LatestUpdate:
     """A cache of the latest object: policies, alone and together, produce several results for one object in a row."""
 
     def __init__(self) -> None:
@@ -90,18 +90,18 @@ class _Latest:
         return update
 
 
-_LATEST = _Latest()
+_LATEST = _LatestUpdate()
 
 
-def between_passes(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def prepare_second_pass(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object of the second pass of admission: after its internal type, and after the plugins that run earlier."""
-    converted = round_tripped(schema, converted_into(schema, before, after))
-    return after_plugins(schema.resolve(schema.root).name, before, converted)
+    converted = convert_round_trip(schema, convert_into(schema, before, after))
+    return apply_plugins(schema.resolve(schema.root).name, before, converted)
 
 
-def _decoded(schema: Schema, document: JsonObject) -> JsonObject:
+def _decode(schema: Schema, document: JsonObject) -> JsonObject:
     """An object as the server stores it."""
-    return round_tripped(schema, defaulted(schema, document))
+    return convert_round_trip(schema, set_defaults(schema, document))
 
 
 # The metadata after an update: fields that clients cannot set keep the stored values.
@@ -120,30 +120,30 @@ _SERVER_SET = (
 )
 
 
-def kept_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
+def keep_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
     """An object whose server-set metadata is that of the stored object (`rest.BeforeUpdate`)."""
-    stored, given = as_object(before.get("metadata")), as_object(after.get("metadata"))
-    if given is stored:
+    old, new = as_object(before.get("metadata")), as_object(after.get("metadata"))
+    if new is old:
         return after
-    own = {name: stored[name] for name in _SERVER_SET if name in stored}
-    metadata = {**without(given, *_SERVER_SET), **own}
-    if "namespace" not in stored:  # EnsureObjectNamespaceMatchesRequestNamespace
+    set_by_server = {name: old[name] for name in _SERVER_SET if name in old}
+    metadata = {**drop_members(new, *_SERVER_SET), **set_by_server}
+    if "namespace" not in old:  # EnsureObjectNamespaceMatchesRequestNamespace
         metadata.pop("namespace", None)
     elif not metadata.get("namespace"):
-        metadata["namespace"] = stored["namespace"]
-    metadata = {**metadata, **_owners(metadata)}
-    return {**after, "metadata": metadata} if metadata else without(after, "metadata")
+        metadata["namespace"] = old["namespace"]
+    metadata = {**metadata, **_keep_owners(metadata)}
+    return {**after, "metadata": metadata} if metadata else drop_members(after, "metadata")
 
 
-def _owners(metadata: JsonObject) -> JsonObject:
+def _keep_owners(metadata: JsonObject) -> JsonObject:
     owners = as_list(metadata.get("ownerReferences"))
     once: list[Json] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     return {} if len(once) == len(owners) else {"ownerReferences": once}
 
 
-def with_status(before: JsonObject, after: JsonObject) -> JsonObject:
+def keep_status(before: JsonObject, after: JsonObject) -> JsonObject:
     """An object with the stored status: only the status subresource changes it."""
-    return with_member(after, "status", before["status"]) if "status" in before else without(after, "status")
+    return set_member(after, "status", before["status"]) if "status" in before else drop_members(after, "status")
 
 
 # The changes of other admission plugins to an updated pod: of plugins that are on by default and need only the
@@ -156,41 +156,42 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PRIORITY = ("priority", "preemptionPolicy")
 
 
-def after_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
+def apply_plugins(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object after the plugins; only pods change. `type_name` is the name of the kind's definition."""
     if type_name != "io.k8s.api.core.v1.Pod":
         return after
     old = as_object(before.get("spec"))
-    return within("spec", lambda spec: _tolerating(old, _with_priority(old, spec)))(after)
+    return apply_within("spec", lambda spec: _add_tolerations(old, _keep_priority(old, spec)))(after)
 
 
-def _with_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
+def _keep_priority(old: JsonObject, spec: JsonObject) -> JsonObject:
     missing = {name: old[name] for name in _PRIORITY if old.get(name) is not None and spec.get(name) is None}
     return {**spec, **missing} if missing else spec
 
 
-def _tolerating(old: JsonObject, spec: JsonObject) -> JsonObject:
+def _add_tolerations(old: JsonObject, spec: JsonObject) -> JsonObject:
     """Add tolerations for unavailable nodes of five minutes unless the pod has its own.
 
     A pod without them before the update comes from a file, or from a server without this plugin.
     """
-    new = _missing_tolerations(spec)
+    new = _list_missing_tolerations(spec)
     return (
         spec
-        if not new or _missing_tolerations(old)
+        if not new or _list_missing_tolerations(old)
         else {**spec, "tolerations": [*as_list(spec.get("tolerations")), *new]}
     )
 
 
-def _missing_tolerations(spec: JsonObject) -> list[JsonObject]:
+def _list_missing_tolerations(spec: JsonObject) -> list[JsonObject]:
     ending = [
         toleration
         for toleration in as_list(spec.get("tolerations"))
         if dig(toleration, "effect") in (None, "", "NoExecute")
     ]
     keys = {dig(toleration, "key") or "" for toleration in ending}
-    return [_toleration(taint) for taint in _TAINTS if taint not in keys and "" not in keys]
-
-
-def _toleration(taint: str) -> JsonObject:
-    return {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    # A toleration without a key tolerates every taint.
+    return [
+        {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for taint in _TAINTS
+        if taint not in keys and "" not in keys
+    ]

@@ -9,12 +9,22 @@ from __future__ import annotations
 import base64
 import re
 
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig
-from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, first_version, second_version
+from scanner.mutate.autoscalers import METRICS, ROUND_TRIP, convert_to_v1, convert_to_v2
 from scanner.mutate.native import RequestFault
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, each, in_order, when_absent, where, with_member, within, without
+from scanner.mutate.walk import (
+    Rule,
+    RuleSet,
+    apply_to_each,
+    apply_when_set,
+    apply_within,
+    chain_rules,
+    drop_members,
+    fill_absent,
+    set_member,
+)
 
 _CORE = "io.k8s.api.core.v1."
 _INIT_CONTAINERS = tuple(
@@ -28,12 +38,12 @@ _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
 
-def round_tripped(schema: Schema, document: JsonObject) -> JsonObject:
+def convert_round_trip(schema: Schema, document: JsonObject) -> JsonObject:
     """A document of a built-in kind after conversion to its internal type and back."""
-    return _ROUND_TRIP.applied(schema, document)
+    return _ROUND_TRIP.apply(schema, document)
 
 
-def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def convert_into(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object of admission, converted into the request's own object, which keeps fields that a conversion does not write.
 
     `Convert_v1_HorizontalPodAutoscalerSpec_To_autoscaling_HorizontalPodAutoscalerSpec` writes no metrics for none.
@@ -43,13 +53,8 @@ def converted_into(schema: Schema, before: JsonObject, after: JsonObject) -> Jso
     busy, spec = dig(before, "spec", _CPU), as_object(after.get("spec"))
     has_metrics = any(dig(document, "metadata", "annotations", METRICS) is not None for document in (before, after))
     return (
-        after if busy is None or has_metrics or spec.get(_CPU) is not None else with_spec(after, {**spec, _CPU: busy})
+        after if busy is None or has_metrics or spec.get(_CPU) is not None else {**after, "spec": {**spec, _CPU: busy}}
     )
-
-
-def with_spec(document: JsonObject, spec: JsonObject) -> JsonObject:
-    """A document with another spec."""
-    return {**document, "spec": spec}
 
 
 def reject_unconvertible(document: JsonObject) -> None:
@@ -58,30 +63,32 @@ def reject_unconvertible(document: JsonObject) -> None:
     if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
         return
     if re.fullmatch(r"[+-]?[0-9]+", counter, re.ASCII) is None:
-        why = "invalid syntax"
+        reason = "invalid syntax"
     elif not -(2**63) <= int(counter) < 2**63:
-        why = "value out of range"
+        reason = "value out of range"
     else:
         return
     raise RequestFault(
-        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quoted(counter)}: {why}"
+        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {reason}"
     )
 
 
-def _annotations(rule: Rule) -> Rule:
-    return within("metadata", lambda metadata: without_empty(where("annotations", rule)(metadata), "annotations"))
+def _apply_to_annotations(rule: Rule) -> Rule:
+    return apply_within(
+        "metadata", lambda metadata: drop_empty(apply_when_set("annotations", rule)(metadata), "annotations")
+    )
 
 
-def without_empty(value: JsonObject, name: str) -> JsonObject:
+def drop_empty(value: JsonObject, name: str) -> JsonObject:
     """The object without a member whose content is empty, the same object if there is none."""
-    return without(value, name) if name in value and not value[name] else value
+    return drop_members(value, name) if name in value and not value[name] else value
 
 
-def _dropping(*names: str) -> Rule:
-    return lambda value: without(value, *names)
+def _make_drop_rule(*names: str) -> Rule:
+    return lambda value: drop_members(value, *names)
 
 
-def _service_account(spec: JsonObject) -> JsonObject:
+def _convert_service_account(spec: JsonObject) -> JsonObject:
     """The account of a pod is written under both its names (`Convert_v1_PodSpec_To_core_PodSpec` and back)."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if not account or (spec.get("serviceAccountName") == account and spec.get("serviceAccount") == account):
@@ -89,23 +96,23 @@ def _service_account(spec: JsonObject) -> JsonObject:
     return {**spec, "serviceAccountName": account, "serviceAccount": account}
 
 
-def _grace_period(spec: JsonObject) -> JsonObject:
+def _convert_grace_period(spec: JsonObject) -> JsonObject:
     """A negative grace period becomes one second (`Convert_v1_Pod_To_core_Pod`)."""
     seconds = spec.get("terminationGracePeriodSeconds")
     return {**spec, "terminationGracePeriodSeconds": 1} if isinstance(seconds, int) and seconds < 0 else spec
 
 
-def _secret_data(secret: JsonObject) -> JsonObject:
+def _convert_secret_data(secret: JsonObject) -> JsonObject:
     """The members of stringData become data (`Convert_v1_Secret_To_core_Secret`)."""
     if "stringData" not in secret:
         return secret
     texts = as_object(secret["stringData"])
     encoded = {name: base64.b64encode(as_text(text).encode()).decode() for name, text in texts.items()}
-    rest = without(secret, "stringData")
+    rest = drop_members(secret, "stringData")
     return {**rest, "data": {**as_object(secret.get("data")), **encoded}} if encoded else rest
 
 
-def _pod_cidr(spec: JsonObject) -> JsonObject:
+def _convert_pod_cidr(spec: JsonObject) -> JsonObject:
     """The first range of a node is also a separate field, which prevails (`Convert_v1_NodeSpec_To_core_NodeSpec` and back)."""
     first, ranges = spec.get("podCIDR"), as_list(spec.get("podCIDRs"))
     if first and (not ranges or ranges[0] != first):
@@ -113,77 +120,77 @@ def _pod_cidr(spec: JsonObject) -> JsonObject:
     return {**spec, "podCIDR": ranges[0]} if ranges and not first else spec
 
 
-def _claim_kind(claim: JsonObject) -> JsonObject:
+def _convert_claim_kind(claim: JsonObject) -> JsonObject:
     """`Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec`."""
     if claim.get("apiVersion") == "v1" and claim.get("kind") == "PersistentVolumeClaim":
         return claim
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
 
 
-def _rollback(annotations: JsonObject) -> JsonObject:
+def _convert_rollback(annotations: JsonObject) -> JsonObject:
     """The revision of a rollback is a number; empty means none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
     revision = as_text(annotations.get(_ROLLBACK))
     if not revision:
-        return without(annotations, _ROLLBACK)
+        return drop_members(annotations, _ROLLBACK)
     try:
-        return with_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
+        return set_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
     except ValueError:
         return annotations
 
 
-def _first_autoscaler(autoscaler: JsonObject) -> JsonObject:
+def _convert_first_autoscaler(autoscaler: JsonObject) -> JsonObject:
     """Metrics of v1 that its fields cannot hold are in annotations, which are written anew.
 
     `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler` and back.
     """
-    written = first_version(second_version(autoscaler))
-    parts = {name: written[name] for name in ("metadata", "spec") if written[name] or name in autoscaler}
+    rewritten = convert_to_v1(convert_to_v2(autoscaler))
+    parts = {name: rewritten[name] for name in ("metadata", "spec") if rewritten[name] or name in autoscaler}
     return autoscaler if all(autoscaler.get(name) == part for name, part in parts.items()) else {**autoscaler, **parts}
 
 
-def _selector(spec: JsonObject) -> JsonObject:
+def _convert_selector(spec: JsonObject) -> JsonObject:
     """The expression that once selected no pods is dropped beside others (`StripPDBV1beta1Label`)."""
     selector = as_object(spec.get("selector"))
     expressions = as_list(selector.get("matchExpressions"))
-    kept = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
-    if len(kept) == len(expressions) or selector == _NONE_SELECTED:
+    others = [expression for expression in expressions if as_object(expression).get("key") != _EMPTY_SELECTOR]
+    if len(others) == len(expressions) or selector == _NONE_SELECTED:
         return spec
-    return {**spec, "selector": without_empty({**selector, "matchExpressions": kept}, "matchExpressions")}
+    return {**spec, "selector": drop_empty({**selector, "matchExpressions": others}, "matchExpressions")}
 
 
-def _webhook(conversion: JsonObject) -> JsonObject:
+def _convert_webhook(conversion: JsonObject) -> JsonObject:
     """A webhook without a client and versions is dropped (`Convert_v1_CustomResourceConversion_To_apiextensions_…` and back)."""
     webhook = as_object(conversion.get("webhook"))
     has_client = webhook.get("clientConfig") is not None or webhook.get("conversionReviewVersions") is not None
-    return conversion if has_client else without(conversion, "webhook")
+    return conversion if has_client else drop_members(conversion, "webhook")
 
 
-def _items(schema: JsonObject) -> JsonObject:
+def _convert_items(schema: JsonObject) -> JsonObject:
     """`JSONSchemaPropsOrArray` writes null when both members are empty, and null is read as nil."""
-    return without(schema, "items") if schema.get("items", "") is None else schema
+    return drop_members(schema, "items") if schema.get("items", "") is None else schema
 
 
-_zeros = when_absent(maxUnavailable=0, maxSurge=0)
-_no_init_containers = _annotations(_dropping(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
+_zeros = fill_absent(maxUnavailable=0, maxSurge=0)
+_no_init_containers = _apply_to_annotations(_make_drop_rule(*_INIT_CONTAINERS))  # dropInitContainerAnnotations
 
 _ROUND_TRIP = RuleSet(
     {
-        f"{_CORE}Pod": in_order(_no_init_containers, within("spec", _grace_period)),
+        f"{_CORE}Pod": chain_rules(_no_init_containers, apply_within("spec", _convert_grace_period)),
         f"{_CORE}PodTemplateSpec": _no_init_containers,
-        f"{_CORE}PodSpec": _service_account,
-        f"{_CORE}Secret": _secret_data,
-        f"{_CORE}NodeSpec": _pod_cidr,
-        "io.k8s.api.apps.v1.Deployment": _annotations(_rollback),
-        "io.k8s.api.apps.v1.StatefulSetSpec": each("volumeClaimTemplates", _claim_kind),
+        f"{_CORE}PodSpec": _convert_service_account,
+        f"{_CORE}Secret": _convert_secret_data,
+        f"{_CORE}NodeSpec": _convert_pod_cidr,
+        "io.k8s.api.apps.v1.Deployment": _apply_to_annotations(_convert_rollback),
+        "io.k8s.api.apps.v1.StatefulSetSpec": apply_to_each("volumeClaimTemplates", _convert_claim_kind),
         # The internal types have numbers where these have pointers.
         "io.k8s.api.apps.v1.RollingUpdateDaemonSet": _zeros,
         "io.k8s.api.apps.v1.RollingUpdateDeployment": _zeros,
-        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": when_absent(partition=0),
-        f"{_EXTENSIONS}CustomResourceConversion": _webhook,
-        f"{_EXTENSIONS}JSONSchemaProps": _items,
-        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _first_autoscaler,
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _annotations(_dropping(*ROUND_TRIP)),
-        "io.k8s.api.resource.v1beta1.Device": when_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
-        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _selector,
+        "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy": fill_absent(partition=0),
+        f"{_EXTENSIONS}CustomResourceConversion": _convert_webhook,
+        f"{_EXTENSIONS}JSONSchemaProps": _convert_items,
+        "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler": _convert_first_autoscaler,
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler": _apply_to_annotations(_make_drop_rule(*ROUND_TRIP)),
+        "io.k8s.api.resource.v1beta1.Device": fill_absent(basic={}),  # Convert_resource_Device_To_v1beta1_Device
+        "io.k8s.api.policy.v1.PodDisruptionBudgetSpec": _convert_selector,
     }
 )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from scanner.model.json import JsonObject, as_object
 from scanner.mutate.schema import Schema
-from scanner.mutate.walk import Rule, RuleSet, without
+from scanner.mutate.walk import Rule, RuleSet, drop_members
 
 _CORE = "io.k8s.api.core.v1."
 _RESOURCE = "io.k8s.api.resource."
@@ -44,31 +44,32 @@ _DISABLED: Mapping[str, tuple[str, ...]] = {
 _CONTAINERS = (f"{_CORE}Container", f"{_CORE}EphemeralContainer")
 
 
-def without_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
+def drop_disabled(schema: Schema, before: JsonObject, after: JsonObject) -> JsonObject:
     """The object without the fields of disabled features that the stored object does not set (`dropDisabled…`)."""
-    dropped = _LEFT.applied(schema, after)
+    dropped = _LEFT.apply(schema, after)
     if dropped is after:
         return after
-    kept = _fields(schema, before)
+    fields_in_use = _list_set_fields(schema, before)
     rules = {
-        kind: _dropping(*(name for name in names if (kind, name) not in kept)) for kind, names in _DISABLED.items()
+        kind: _make_drop_rule(*(name for name in names if (kind, name) not in fields_in_use))
+        for kind, names in _DISABLED.items()
     }
-    if (_LIFECYCLE, _STOP_SIGNAL) not in kept:
-        rules |= dict.fromkeys(_CONTAINERS, _without_stop_signal)
-    return RuleSet(rules).applied(schema, after) if kept else dropped
+    if (_LIFECYCLE, _STOP_SIGNAL) not in fields_in_use:
+        rules |= dict.fromkeys(_CONTAINERS, _drop_stop_signal)
+    return RuleSet(rules).apply(schema, after) if fields_in_use else dropped
 
 
-def _dropping(*names: str) -> Rule:
-    return lambda value: without(value, *names)
+def _make_drop_rule(*names: str) -> Rule:
+    return lambda value: drop_members(value, *names)
 
 
-def _without_stop_signal(container: JsonObject) -> JsonObject:
+def _drop_stop_signal(container: JsonObject) -> JsonObject:
     """A lifecycle that is empty without the signal is dropped (`dropContainerStopSignals`)."""
     lifecycle = as_object(container.get("lifecycle"))
-    return without(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
+    return drop_members(container, "lifecycle") if lifecycle.keys() == {_STOP_SIGNAL} else container
 
 
-def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
+def _list_set_fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
     """The fields of disabled features that a document sets, each with its type."""
     fields: set[tuple[str, str]] = set()
 
@@ -79,14 +80,14 @@ def _fields(schema: Schema, document: JsonObject) -> frozenset[tuple[str, str]]:
 
         return note
 
-    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).applied(schema, document)
+    RuleSet({kind: noting(kind, names) for kind, names in _DISABLED.items()}).apply(schema, document)
     return frozenset(fields)
 
 
 _LEFT = RuleSet(
     {
-        **{kind: _dropping(*names) for kind, names in _DISABLED.items()},
-        **dict.fromkeys(_CONTAINERS, _without_stop_signal),
+        **{kind: _make_drop_rule(*names) for kind, names in _DISABLED.items()},
+        **dict.fromkeys(_CONTAINERS, _drop_stop_signal),
     }
 )
 """Drops the fields at every place."""

@@ -10,19 +10,19 @@ from operator import is_
 from typing import TypeAlias
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.difference import NAMING, aligned
-from scanner.mutate.operations import same
+from scanner.mutate.difference import NAMING, align
+from scanner.mutate.operations import is_same_json
 
 _Merge: TypeAlias = Callable[[Json, Json, Json], Json]
 
 
-def completed(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
+def complete(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after`, a mutation of `before`, with the values that the server set in `start`, which it makes of `before`."""
     result = _complete(before, start, after)
     return result if isinstance(result, Mapping) else after
 
 
-def restored(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
+def restore(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """`after` with the values of `before` where it equals `start`, which the server makes of `before`."""
     result = _restore(before, start, after)
     return result if isinstance(result, Mapping) else after
@@ -35,23 +35,23 @@ def _complete(before: Json, start: Json, after: Json) -> Json:
         return start
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         return _complete_members(before, start, after)
-    return _elements(before, start, after, _complete)
+    return _map_elements(before, start, after, _complete)
 
 
 def _complete_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
     """The object with the missing members; the same object when it has all, so that cached facts about it stay valid."""
     members = {name: _complete(before.get(name), start.get(name), member) for name, member in after.items()}
-    missing = {name: member for name, member in start.items() if name not in before and name not in after}
+    lost = {name: member for name, member in start.items() if name not in before and name not in after}
     is_shared = all(map(is_, members.values(), after.values()))
-    return after if is_shared and not missing else {**members, **missing}
+    return after if is_shared and not lost else {**members, **lost}
 
 
 def _restore(before: Json, start: Json, after: Json) -> Json:
-    if same(start, after):
+    if is_same_json(start, after):
         return before
     if isinstance(before, dict) and isinstance(start, dict) and isinstance(after, dict):
         return _restore_members(before, start, after)
-    return _elements(before, start, after, _restore)
+    return _map_elements(before, start, after, _restore)
 
 
 def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -> JsonObject:
@@ -59,19 +59,19 @@ def _restore_members(before: JsonObject, start: JsonObject, after: JsonObject) -
     for name, member in after.items():
         if name in before:
             members[name] = _restore(before[name], start.get(name), member)
-        elif name not in start or not same(start[name], member):
+        elif name not in start or not is_same_json(start[name], member):
             members[name] = member
-    gone = {name: member for name, member in before.items() if name not in start and name not in after}
-    return {**members, **gone}
+    dropped = {name: member for name, member in before.items() if name not in start and name not in after}
+    return {**members, **dropped}
 
 
-def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
+def _map_elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     """Lists whose elements the server has kept in their places."""
     if not isinstance(before, list) or not isinstance(start, list) or not isinstance(after, list):
         return after
     if len(before) != len(start):
         return after
-    partners = _partners(before if merge is _complete else start, after)
+    partners = _match_elements(before if merge is _complete else start, after)
     elements = [
         element if (at := partners.get(index)) is None else merge(before[at], start[at], element)
         for index, element in enumerate(after)
@@ -79,17 +79,17 @@ def _elements(before: Json, start: Json, after: Json, merge: _Merge) -> Json:
     return after if all(map(is_, elements, after)) else elements
 
 
-def _partners(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
+def _match_elements(earlier: Sequence[Json], after: Sequence[Json]) -> dict[int, int]:
     """The earlier places of elements: with the same value or the same name, or else at the same index.
 
     An element with a name may be new, unless there are as many as before: then it may have another name now.
     """
-    pairs = aligned(earlier, after)  # type: ignore[arg-type]
-    taken = {left for left, _ in pairs}
+    pairs = align(earlier, after)  # type: ignore[arg-type]
+    paired = {left for left, _ in pairs}
     in_place = {
         index: index
         for index, element in enumerate(earlier)
-        if index not in taken and (len(earlier) == len(after) or not _is_named(element))
+        if index not in paired and (len(earlier) == len(after) or not _is_named(element))
     }
     return {**in_place, **{right: left for left, right in pairs}}
 

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.mutate.autoscalers import STATUS_NOTES
 from scanner.mutate.defaulting.core import is_externally_accessible
-from scanner.mutate.operations import same
-from scanner.mutate.registry.conversion import without_empty
-from scanner.mutate.walk import Rule, each, in_order, with_member, within, without
+from scanner.mutate.operations import is_same_json
+from scanner.mutate.registry.conversion import drop_empty
+from scanner.mutate.walk import Rule, apply_to_each, apply_within, chain_rules, drop_members, set_member
 
 # The changes of the registry of services to an updated spec, as far as they follow from the object.
 #
@@ -27,18 +27,18 @@ _SINGLE, _PREFERRED, _REQUIRED = "SingleStack", "PreferDualStack", "RequireDualS
 _FAMILIES = ("ipFamilies", "ipFamilyPolicy")
 
 
-def updated_service(before: JsonObject, after: JsonObject) -> JsonObject:
+def update_service(before: JsonObject, after: JsonObject) -> JsonObject:
     """A service as an update stores it: the addresses and node ports of the stored one are kept where they still apply."""
     old, new = as_object(before.get("spec")), as_object(after.get("spec"))
-    spec = _with_families(old, _with_addresses(old, _with_allocated(old, new)))
-    spec = _without_unused(old, spec)
+    spec = _set_families(old, _align_addresses(old, _keep_allocated(old, new)))
+    spec = _drop_unused(old, spec)
     if spec.get("type") == "ExternalName":
-        spec = without(spec, "internalTrafficPolicy")
-    after = with_member(after, "spec", spec)
-    return after if spec.get("type") == "LoadBalancer" else _without_balancer(after)
+        spec = drop_members(spec, "internalTrafficPolicy")
+    after = set_member(after, "spec", spec)
+    return after if spec.get("type") == "LoadBalancer" else _drop_balancer(after)
 
 
-def _without_balancer(service: JsonObject) -> JsonObject:
+def _drop_balancer(service: JsonObject) -> JsonObject:
     status = as_object(service.get("status"))
     return {**service, "status": {**status, "loadBalancer": {}}} if status.get("loadBalancer") else service
 
@@ -61,52 +61,52 @@ def _needs_health_check_port(spec: JsonObject) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def _with_allocated(old: JsonObject, new: JsonObject) -> JsonObject:
+def _keep_allocated(old: JsonObject, new: JsonObject) -> JsonObject:
     """Keep allocated values that the new object does not set (`patchAllocatedValues`)."""
     if _needs_address(old) and _needs_address(new):
-        new = _taken_over(old, new, "clusterIP", "clusterIPs")
+        new = _take_over(old, new, "clusterIP", "clusterIPs")
     if _allocates_node_ports(old) and _allocates_node_ports(new):
-        new = _with_node_ports(old, new)
+        new = _keep_node_ports(old, new)
     if _needs_health_check_port(old) and _needs_health_check_port(new):
-        new = _taken_over(old, new, "healthCheckNodePort")
+        new = _take_over(old, new, "healthCheckNodePort")
     return new
 
 
-def _taken_over(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
+def _take_over(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
     missing = {name: old[name] for name in names if old.get(name) and not new.get(name)}
     return {**new, **missing} if missing else new
 
 
-def _with_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
+def _keep_node_ports(old: JsonObject, new: JsonObject) -> JsonObject:
     """A port with the name of an old port keeps its node port, unless another port has that now."""
     numbers = {as_object(port).get("name", ""): as_object(port).get("nodePort") for port in as_list(old.get("ports"))}
-    used = _node_ports(old) & _node_ports(new)
+    used = _list_node_ports(old) & _list_node_ports(new)
 
     def patched(port: JsonObject) -> JsonObject:
         number = numbers.get(port.get("name", ""))
         return port if port.get("nodePort") or not number or number in used else {**port, "nodePort": number}
 
-    return each("ports", patched)(new)
+    return apply_to_each("ports", patched)(new)
 
 
-def _node_ports(spec: JsonObject) -> frozenset[Json]:
+def _list_node_ports(spec: JsonObject) -> frozenset[Json]:
     numbers = (as_object(port).get("nodePort") for port in as_list(spec.get("ports")))
     return frozenset(number for number in numbers if isinstance(number, int) and number)
 
 
-def _same(old: JsonObject, new: JsonObject, *names: str) -> bool:
+def _are_same(old: JsonObject, new: JsonObject, *names: str) -> bool:
     """Return whether fields are equal; an empty list or text equals an absent one."""
-    return all(same(old.get(name) or None, new.get(name) or None) for name in names)
+    return all(is_same_json(old.get(name) or None, new.get(name) or None) for name in names)
 
 
-def _with_addresses(old: JsonObject, new: JsonObject) -> JsonObject:
+def _align_addresses(old: JsonObject, new: JsonObject) -> JsonObject:
     """The address and the list of addresses are kept equal (`normalizeClusterIPs`)."""
-    if _same(old, new, "clusterIP"):
+    if _are_same(old, new, "clusterIP"):
         missing = old.get("clusterIPs") and not new.get("clusterIPs")
         return {**new, "clusterIPs": old["clusterIPs"]} if missing else new
-    if not _same(old, new, "clusterIPs"):
+    if not _are_same(old, new, "clusterIPs"):
         return new
-    return {**new, "clusterIPs": [new["clusterIP"]]} if new.get("clusterIP") else without(new, "clusterIPs")
+    return {**new, "clusterIPs": [new["clusterIP"]]} if new.get("clusterIP") else drop_members(new, "clusterIPs")
 
 
 def _is_kept_dual_stack(old: JsonObject, new: JsonObject) -> bool:
@@ -114,11 +114,11 @@ def _is_kept_dual_stack(old: JsonObject, new: JsonObject) -> bool:
     return (
         new.get("ipFamilyPolicy") == _PREFERRED
         and old.get("ipFamilyPolicy") in (None, _PREFERRED)
-        and _same(old, new, "type", "clusterIPs", "ipFamilies", "clusterIP")
+        and _are_same(old, new, "type", "clusterIPs", "ipFamilies", "clusterIP")
     )
 
 
-def _with_families(old: JsonObject, new: JsonObject) -> JsonObject:
+def _set_families(old: JsonObject, new: JsonObject) -> JsonObject:
     """The families of the addresses, and the family policy that follows from them (`initIPFamilyFields`)."""
     if not _needs_address(new) or _is_kept_dual_stack(old, new):
         return new
@@ -127,37 +127,37 @@ def _with_families(old: JsonObject, new: JsonObject) -> JsonObject:
         default = _REQUIRED if is_open else _SINGLE
         new = {**new, "ipFamilyPolicy": old.get("ipFamilyPolicy") or default}
     if new.get("ipFamilyPolicy") == _SINGLE:
-        new = _single(old, new)
-    new = _with_default_family(old, _with_inferred(new))
-    return _with_open_families(new) if is_open else new
+        new = _keep_single(old, new)
+    new = _set_default_family(old, _infer_families(new))
+    return _open_families(new) if is_open else new
 
 
-def _single(old: JsonObject, new: JsonObject) -> JsonObject:
+def _keep_single(old: JsonObject, new: JsonObject) -> JsonObject:
     """A service that becomes single-stack keeps the first value."""
     for name, others in (("clusterIPs", ("clusterIP", "clusterIPs")), ("ipFamilies", ("ipFamilies",))):
-        if _same(old, new, *others) and len(as_list(new.get(name))) > 1:
+        if _are_same(old, new, *others) and len(as_list(new.get(name))) > 1:
             new = {**new, name: as_list(new[name])[:1]}
     return new
 
 
-def _with_inferred(spec: JsonObject) -> JsonObject:
+def _infer_families(spec: JsonObject) -> JsonObject:
     families, addresses = as_list(spec.get("ipFamilies")), as_list(spec.get("clusterIPs"))
     if _HEADLESS in addresses or len(addresses) <= len(families):
         return spec
-    return {**spec, "ipFamilies": [*families, *map(_family, addresses[len(families) :])]}
+    return {**spec, "ipFamilies": [*families, *map(_find_family, addresses[len(families) :])]}
 
 
-def _with_default_family(old: JsonObject, new: JsonObject) -> JsonObject:
+def _set_default_family(old: JsonObject, new: JsonObject) -> JsonObject:
     """A service without any family gets the default of the cluster: most likely the first that it had."""
     first = as_list(old.get("ipFamilies"))[:1]
     return new if new.get("ipFamilies") or not first else {**new, "ipFamilies": first}
 
 
-def _family(address: Json) -> str:
+def _find_family(address: Json) -> str:
     return "IPv6" if ":" in str(address) else "IPv4"
 
 
-def _with_open_families(spec: JsonObject) -> JsonObject:
+def _open_families(spec: JsonObject) -> JsonObject:
     """A headless service without selector gets both families unless it sets a policy."""
     families = as_list(spec.get("ipFamilies"))
     if len(families) != 1 or spec.get("ipFamilyPolicy") == _SINGLE:
@@ -165,25 +165,25 @@ def _with_open_families(spec: JsonObject) -> JsonObject:
     return {**spec, "ipFamilies": [families[0], "IPv6" if families[0] == "IPv4" else "IPv4"]}
 
 
-def _without_unused(old: JsonObject, new: JsonObject) -> JsonObject:
+def _drop_unused(old: JsonObject, new: JsonObject) -> JsonObject:
     """Drop fields that the new type does not use, unless the update changed them, too (`dropTypeDependentFields`)."""
     if _needs_address(old) and not _needs_address(new):
-        if _same(old, new, "clusterIP", "clusterIPs"):
-            new = without(new, "clusterIP", "clusterIPs")
-        new = without(new, *(name for name in _FAMILIES if _same(old, new, name)))
-    if _needs_node_ports(old) and not _needs_node_ports(new) and _node_ports(old) >= _node_ports(new):
-        new = each("ports", lambda port: without(port, "nodePort"))(new)
+        if _are_same(old, new, "clusterIP", "clusterIPs"):
+            new = drop_members(new, "clusterIP", "clusterIPs")
+        new = drop_members(new, *(name for name in _FAMILIES if _are_same(old, new, name)))
+    if _needs_node_ports(old) and not _needs_node_ports(new) and _list_node_ports(old) >= _list_node_ports(new):
+        new = apply_to_each("ports", lambda port: drop_members(port, "nodePort"))(new)
     if _needs_health_check_port(old) and not _needs_health_check_port(new):
-        new = _dropped(old, new, "healthCheckNodePort")
+        new = _drop_unless_changed(old, new, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
-        new = _dropped(old, new, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+        new = _drop_unless_changed(old, new, "allocateLoadBalancerNodePorts", "loadBalancerClass")
     if is_externally_accessible(old) and not is_externally_accessible(new):
-        new = _dropped(old, new, "externalTrafficPolicy")
+        new = _drop_unless_changed(old, new, "externalTrafficPolicy")
     return new
 
 
-def _dropped(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
-    return without(new, *(name for name in names if _same(old, new, name)))
+def _drop_unless_changed(old: JsonObject, new: JsonObject, *names: str) -> JsonObject:
+    return drop_members(new, *(name for name in names if _are_same(old, new, name)))
 
 
 Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
@@ -195,77 +195,77 @@ _HOST_NAME = "kubernetes.io/hostname"
 _COPIED = ("apiGroup", "kind", "name")
 
 
-def strategy_of(type_name: str) -> Strategy:
+def find_update_strategy(type_name: str) -> Strategy:
     """The strategy of a kind, by the name of its definition."""
     *_, group, _, kind = ("", "", *type_name.split("."))
-    return _STRATEGIES.get((group, kind), _unchanged)
+    return _STRATEGIES.get((group, kind), _change_nothing)
 
 
-def creation_of(type_name: str) -> Strategy:
+def find_creation_strategy(type_name: str) -> Strategy:
     """The strategy of a kind for a new object (`PrepareForCreate`), as far as it is not that of an update."""
     *_, group, _, kind = ("", "", *type_name.split("."))
-    return _CREATIONS.get((group, kind), strategy_of(type_name))
+    return _CREATIONS.get((group, kind), find_update_strategy(type_name))
 
 
-def _unchanged(before: JsonObject, after: JsonObject) -> JsonObject:
+def _change_nothing(before: JsonObject, after: JsonObject) -> JsonObject:
     del before
     return after
 
 
-def _kept(*path: str) -> Strategy:
+def _make_keep_strategy(*path: str) -> Strategy:
     """Keep a part of the object that an update cannot set."""
     *above, name = path
 
     def keep(before: JsonObject, after: JsonObject) -> JsonObject:
-        rule = _restoring(name, dig(before, *path))
+        rule = _make_restore_rule(name, dig(before, *path))
         for step in reversed(above):
-            rule = within(step, rule)
+            rule = apply_within(step, rule)
         return rule(after)
 
     return keep
 
 
-def _restoring(name: str, stored: Json) -> Rule:
-    return lambda value: without(value, name) if stored is None else with_member(value, name, stored)
+def _make_restore_rule(name: str, stored: Json) -> Rule:
+    return lambda value: drop_members(value, name) if stored is None else set_member(value, name, stored)
 
 
-def _daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the stored number of the template, like `generation`: only the server sets it."""
     stored = dig(before, "metadata", "annotations", _COUNTER)
     if stored is None or dig(after, "metadata", "annotations", _COUNTER) == stored:
         return after
-    return within("metadata", within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
+    return apply_within("metadata", apply_within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
 
 
-def _namespace(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_namespace(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the finalizers, which have a subresource, and set the label that names the namespace."""
-    after = _kept("spec", "finalizers")(before, after)
+    after = _make_keep_strategy("spec", "finalizers")(before, after)
     name = dig(after, "metadata", "name")
     if not name or dig(after, "metadata", "labels", _NAME_LABEL) == name:
         return after
-    return within("metadata", within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
+    return apply_within("metadata", apply_within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
 
 
-def _node(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_node(before: JsonObject, after: JsonObject) -> JsonObject:
     """`dropDisabledFields`: a source of configuration is kept where the stored object has one."""
     if dig(before, "spec", "configSource") is not None or dig(after, "spec", "configSource") is None:
         return after
-    return within("spec", lambda spec: without(spec, "configSource"))(after)
+    return apply_within("spec", lambda spec: drop_members(spec, "configSource"))(after)
 
 
-def _claim(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_claim(before: JsonObject, after: JsonObject) -> JsonObject:
     """The source of a volume is written under both its names (`DropDisabledFields`, `NormalizeDataSources`)."""
     old = as_object(before.get("spec"))
 
     def apply(spec: JsonObject) -> JsonObject:
         if dig(spec, "dataSourceRef", "namespace") and old.get("dataSourceRef") is None:
-            spec = without(spec, "dataSourceRef")
-        return _with_both_sources(_with_known_source(old, spec))
+            spec = drop_members(spec, "dataSourceRef")
+        return _set_both_sources(_drop_unknown_source(old, spec))
 
-    return within("spec", apply)(after)
+    return apply_within("spec", apply)(after)
 
 
-def _with_known_source(old: JsonObject, spec: JsonObject) -> JsonObject:
+def _drop_unknown_source(old: JsonObject, spec: JsonObject) -> JsonObject:
     """Only claims and snapshots are sources of the old form (`EnforceDataSourceBackwardsCompatibility`)."""
     if (
         old.get("dataSource") is not None
@@ -279,98 +279,100 @@ def _with_known_source(old: JsonObject, spec: JsonObject) -> JsonObject:
         ("", "PersistentVolumeClaim"),
         ("snapshot.storage.k8s.io", "VolumeSnapshot"),
     )
-    return spec if is_supported else without(spec, "dataSource")
+    return spec if is_supported else drop_members(spec, "dataSource")
 
 
-def _with_both_sources(spec: JsonObject) -> JsonObject:
+def _set_both_sources(spec: JsonObject) -> JsonObject:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is None:
-        return {**spec, "dataSourceRef": _copied(source)}
+        return {**spec, "dataSourceRef": _copy_reference(source)}
     if reference is not None and source is None and not dig(reference, "namespace"):
-        return {**spec, "dataSource": _copied(reference)}
+        return {**spec, "dataSource": _copy_reference(reference)}
     return spec
 
 
-def _copied(reference: Json) -> JsonObject:
+def _copy_reference(reference: Json) -> JsonObject:
     return {name: member for name, member in as_object(reference).items() if name in _COPIED}
 
 
-def _new_claim(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_claim(before: JsonObject, after: JsonObject) -> JsonObject:
     """A new claim uses no source yet."""
     del before
-    return _claim(EMPTY, after)
+    return _update_claim(EMPTY, after)
 
 
-def _new_pod(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_pod(before: JsonObject, after: JsonObject) -> JsonObject:
     """Add the pod's labels that its terms name to their selectors (`mutatePodAffinity`, `mutateTopologySpreadConstraints`)."""
     del before
     labels = as_object(dig(after, "metadata", "labels"))
 
     def with_labels(term: JsonObject) -> JsonObject:
         selector = term.get("labelSelector")
-        wanted = [
+        requirements = [
             {"key": key, "operator": operator, "values": [labels[key]]}
             for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
             for key in map(as_text, as_list(term.get(name)))
             if key in labels
         ]
-        if not isinstance(selector, Mapping) or not wanted:
+        if not isinstance(selector, Mapping) or not requirements:
             return term
-        expressions = [*as_list(selector.get("matchExpressions")), *wanted]
+        expressions = [*as_list(selector.get("matchExpressions")), *requirements]
         return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}
 
-    terms = in_order(
-        each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
-        each("preferredDuringSchedulingIgnoredDuringExecution", within("podAffinityTerm", with_labels)),
+    terms = chain_rules(
+        apply_to_each("requiredDuringSchedulingIgnoredDuringExecution", with_labels),
+        apply_to_each("preferredDuringSchedulingIgnoredDuringExecution", apply_within("podAffinityTerm", with_labels)),
     )
-    affinity = in_order(within("podAffinity", terms), within("podAntiAffinity", terms))
-    spec = in_order(within("affinity", affinity), each("topologySpreadConstraints", with_labels))
-    return within("spec", spec)(after)
+    affinity = chain_rules(apply_within("podAffinity", terms), apply_within("podAntiAffinity", terms))
+    spec = chain_rules(apply_within("affinity", affinity), apply_to_each("topologySpreadConstraints", with_labels))
+    return apply_within("spec", spec)(after)
 
 
-def _autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
     """Keep the status, which v1 has in annotations."""
     notes = as_object(dig(before, "metadata", "annotations"))
-    return _with_status_notes({name: notes[name] for name in STATUS_NOTES if name in notes}, after)
+    return _keep_status_notes({name: notes[name] for name in STATUS_NOTES if name in notes}, after)
 
 
-def _new_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
+def _create_autoscaler(before: JsonObject, after: JsonObject) -> JsonObject:
     """A new autoscaler has no status."""
     del before
-    return _with_status_notes({}, after)
+    return _keep_status_notes({}, after)
 
 
-def _with_status_notes(kept: JsonObject, after: JsonObject) -> JsonObject:
+def _keep_status_notes(status_notes: JsonObject, after: JsonObject) -> JsonObject:
     notes = as_object(dig(after, "metadata", "annotations"))
     others = {name: note for name, note in notes.items() if name not in STATUS_NOTES}
-    if {**others, **kept} == notes:
+    if {**others, **status_notes} == notes:
         return after
-    return within(
-        "metadata", lambda metadata: without_empty({**metadata, "annotations": {**others, **kept}}, "annotations")
+    return apply_within(
+        "metadata", lambda metadata: drop_empty({**metadata, "annotations": {**others, **status_notes}}, "annotations")
     )(after)
 
 
-def _service_account(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_service_account(before: JsonObject, after: JsonObject) -> JsonObject:
     """Of a secret reference only the name is kept (`cleanSecretReferences`)."""
     del before
-    return each("secrets", lambda reference: {name: reference[name] for name in ("name",) if name in reference})(after)
+    return apply_to_each(
+        "secrets", lambda reference: {name: reference[name] for name in ("name",) if name in reference}
+    )(after)
 
 
-def _endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_endpoint_slice(before: JsonObject, after: JsonObject) -> JsonObject:
     """Endpoints that change lose their old topology, and keep the node that it named (`dropTopologyOnV1`)."""
-    if same(before.get("endpoints"), after.get("endpoints")):
+    if is_same_json(before.get("endpoints"), after.get("endpoints")):
         return after
     hosts = {as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME)) for endpoint in as_list(before.get("endpoints"))}
 
     def apply(endpoint: JsonObject) -> JsonObject:
         node = as_text(dig(endpoint, "deprecatedTopology", _HOST_NAME))
-        named = node and node in hosts and endpoint.get("nodeName") is None
-        return without({**endpoint, "nodeName": node} if named else endpoint, "deprecatedTopology")
+        is_known_node = node and node in hosts and endpoint.get("nodeName") is None
+        return drop_members({**endpoint, "nodeName": node} if is_known_node else endpoint, "deprecatedTopology")
 
-    return each("endpoints", apply)(after)
+    return apply_to_each("endpoints", apply)(after)
 
 
-def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
+def _update_definition(before: JsonObject, after: JsonObject) -> JsonObject:
     """Add the version that is stored from now on to the stored versions."""
     del before
     versions = [
@@ -378,23 +380,23 @@ def _definition(before: JsonObject, after: JsonObject) -> JsonObject:
     ][:1]
     stored = as_list(dig(after, "status", "storedVersions"))
     new = [version for version in versions if version not in stored]
-    return within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
+    return apply_within("status", lambda status: {**status, "storedVersions": [*stored, *new]})(after) if new else after
 
 
 _CREATIONS: Mapping[tuple[str, str], Strategy] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): _new_autoscaler,
-    ("core", "PersistentVolumeClaim"): _new_claim,
-    ("core", "Pod"): _new_pod,
+    ("autoscaling", "HorizontalPodAutoscaler"): _create_autoscaler,
+    ("core", "PersistentVolumeClaim"): _create_claim,
+    ("core", "Pod"): _create_pod,
 }
 _STRATEGIES: Mapping[tuple[str, str], Strategy] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
-    ("apps", "DaemonSet"): _daemon_set,
-    ("apiextensions", "CustomResourceDefinition"): _definition,
-    ("certificates", "CertificateSigningRequest"): _kept("spec"),
-    ("core", "Namespace"): _namespace,
-    ("core", "Node"): _node,
-    ("core", "PersistentVolumeClaim"): _claim,
-    ("core", "Service"): updated_service,
-    ("core", "ServiceAccount"): _service_account,
-    ("discovery", "EndpointSlice"): _endpoint_slice,
+    ("autoscaling", "HorizontalPodAutoscaler"): _update_autoscaler,
+    ("apps", "DaemonSet"): _update_daemon_set,
+    ("apiextensions", "CustomResourceDefinition"): _update_definition,
+    ("certificates", "CertificateSigningRequest"): _make_keep_strategy("spec"),
+    ("core", "Namespace"): _update_namespace,
+    ("core", "Node"): _update_node,
+    ("core", "PersistentVolumeClaim"): _update_claim,
+    ("core", "Service"): update_service,
+    ("core", "ServiceAccount"): _update_service_account,
+    ("discovery", "EndpointSlice"): _update_endpoint_slice,
 }

@@ -4,8 +4,8 @@ Source of truth: `pkg/apis/admissionregistration/validation` of Kubernetes 1.36.
 own; `tests/policies/api_validation` has a server's responses to two hundred manifests.
 """
 
-from scanner.policies.api_validation.decoding import Undecodable, decoded, unknown_fields, unknown_metadata
-from scanner.policies.api_validation.expressions import written
+from scanner.policies.api_validation.decoding import Undecodable, decode_manifest, unknown_fields, unknown_metadata
+from scanner.policies.api_validation.expressions import make_compile_check
 from scanner.policies.api_validation.fields import Faults
 from scanner.policies.api_validation.mutating import mutating_binding_faults, mutating_policy_faults
 from scanner.policies.api_validation.validating import binding_faults, policy_faults
@@ -14,11 +14,11 @@ __all__ = [
     "Faults",
     "Undecodable",
     "binding_faults",
-    "decoded",
+    "decode_manifest",
+    "make_compile_check",
     "mutating_binding_faults",
     "mutating_policy_faults",
     "policy_faults",
     "unknown_fields",
     "unknown_metadata",
-    "written",
 ]

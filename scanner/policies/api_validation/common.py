@@ -26,13 +26,15 @@ OfMatch: TypeAlias = Callable[[str, Json], Iterator[str]]
 """The other field errors of match constraints at a path."""
 
 
-def nothing_else(path: str, match: Json) -> Iterator[str]:
+def find_no_faults(path: str, match: Json) -> Iterator[str]:
     """Satisfies `OfMatch`."""
     del path, match
     yield from ()
 
 
-def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: OfMatch = nothing_else) -> Iterator[str]:
+def shared_policy_faults(
+    document: JsonObject, expressions: Faults, of_match: OfMatch = find_no_faults
+) -> Iterator[str]:
     """The field errors of the fields that policies of both kinds have, in the order of the API.
 
     `of_match` gives the further errors of match constraints. Mirrors `validateValidatingAdmissionPolicySpec` and
@@ -49,7 +51,7 @@ def shared_policy_faults(document: JsonObject, expressions: Faults, of_match: Of
     yield from _variable_faults(as_list(dig(spec, "variables")), expressions)
 
 
-def shared_binding_faults(document: JsonObject, of_match: OfMatch = nothing_else) -> Iterator[str]:
+def shared_binding_faults(document: JsonObject, of_match: OfMatch = find_no_faults) -> Iterator[str]:
     """The field errors of the fields that bindings of both kinds have, in the order of the API.
 
     Mirrors `validateValidatingAdmissionPolicyBindingSpec`.
@@ -77,7 +79,10 @@ def _param_kind_faults(value: Json) -> Iterator[str]:
     if not kind:
         yield required("spec.paramKind.kind")
         return
-    details = (f"may have mixed case, but should otherwise match: {fault}" for fault in names.dns_1035(kind.lower()))
+    details = (
+        f"may have mixed case, but should otherwise match: {fault}"
+        for fault in names.check_dns_1035_label(kind.lower())
+    )
     yield from each("spec.paramKind.kind", kind, details)
 
 
@@ -88,8 +93,8 @@ def _group_version_faults(path: str, value: str) -> Iterator[str]:
     elif value.count("/") > 1:
         yield invalid(path, value, f"unexpected GroupVersion string: {value}")
     else:
-        yield from each(path, group, names.subdomain(group)) if group else ()
-        yield from each(path, version, names.dns_1035(version)) if version else ()
+        yield from each(path, group, names.check_subdomain(group)) if group else ()
+        yield from each(path, version, names.check_dns_1035_label(version)) if version else ()
         if not version:
             yield invalid(path, value, "version must be specified")
 
@@ -106,7 +111,7 @@ def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterat
         if not name:
             yield required(f"{where}.name")
             continue
-        yield from each(f"{where}.name", name, names.qualified(name))
+        yield from each(f"{where}.name", name, names.check_qualified_name(name))
         if name in names_seen:
             yield duplicate(f"{where}.name", name)
         names_seen.add(name)
@@ -118,7 +123,7 @@ def _variable_faults(variables: Sequence[Json], expressions: Faults) -> Iterator
         where, name = f"spec.variables[{index}]", as_text(dig(item, "name"))
         if not name.strip():
             yield required(f"{where}.name", "name is not specified")
-        elif not names.identifier(name):
+        elif not names.is_identifier(name):
             yield invalid(f"{where}.name", name, "must be a valid CEL identifier")
         yield from expression_faults(f"{where}.expression", item, expressions, "expression is not specified")
 
@@ -134,7 +139,7 @@ def expression_faults(path: str, item: Json, expressions: Faults, missing: str =
 def _policy_name_faults(spec: Json) -> Iterator[str]:
     """The field errors of the policy name in a binding."""
     name = as_text(dig(spec, "policyName"))
-    yield from each("spec.policyName", name, names.subdomain(name)) if name else [required("spec.policyName")]
+    yield from each("spec.policyName", name, names.check_subdomain(name)) if name else [required("spec.policyName")]
 
 
 def _param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
@@ -144,7 +149,7 @@ def _param_ref_faults(document: JsonObject, value: Json) -> Iterator[str]:
     path = "spec.paramRef"
     name, selector = as_text(dig(value, "name")), dig(value, "selector")
     both = bool(name) and selector is not None
-    yield from each(f"{path}.name", name, names.segment(name)) if name else ()
+    yield from each(f"{path}.name", name, names.check_path_segment(name)) if name else ()
     if both:
         yield forbidden(f"{path}.name", "name and selector are mutually exclusive")
     yield from selector_faults(f"{path}.selector", selector)
@@ -197,9 +202,9 @@ def _requirement_faults(path: str, item: Json) -> Iterator[str]:
         yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist") and values:
         yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    yield from each(f"{path}.key", key, names.qualified(key))
+    yield from each(f"{path}.key", key, names.check_qualified_name(key))
     for number, value in enumerate(values):
-        yield from each(f"{path}.values[{number}]", value, names.label(value))
+        yield from each(f"{path}.values[{number}]", value, names.check_label_value(value))
 
 
 def _rule_faults(path: str, rule: Json) -> Iterator[str]:
@@ -215,7 +220,7 @@ def _rule_faults(path: str, rule: Json) -> Iterator[str]:
 
 def _name_faults(path: str, values: Sequence[str]) -> Iterator[str]:
     for index, value in enumerate(values):
-        yield from each(f"{path}[{index}]", value, names.segment(value))
+        yield from each(f"{path}[{index}]", value, names.check_path_segment(value))
         if value in values[:index]:
             yield duplicate(f"{path}[{index}]", value)
 
@@ -280,9 +285,9 @@ def metadata_faults(document: JsonObject) -> Iterator[str]:
     prefix, name = as_text(dig(metadata, "generateName")), as_text(dig(metadata, "name"))
     if prefix:
         # The server adds characters to the prefix, so the prefix may end in a character that may not end a name.
-        yield from each("metadata.generateName", prefix, names.subdomain(_completed(prefix)))
+        yield from each("metadata.generateName", prefix, names.check_subdomain(_complete(prefix)))
     if name:
-        yield from each("metadata.name", name, names.subdomain(name))
+        yield from each("metadata.name", name, names.check_subdomain(name))
     else:
         yield required("metadata.name", "name or generateName is required")
     yield from label_faults("metadata.labels", text_map(dig(metadata, "labels")))
@@ -291,14 +296,14 @@ def metadata_faults(document: JsonObject) -> Iterator[str]:
     yield from _finalizer_faults(texts(dig(metadata, "finalizers")))
 
 
-def _completed(prefix: str) -> str:
+def _complete(prefix: str) -> str:
     return f"{prefix[:-1]}a" if prefix.endswith("-") and len(prefix) > 1 else prefix
 
 
 def _annotation_faults(annotations: Mapping[str, str]) -> Iterator[str]:
     path = "metadata.annotations"
     for key in sorted(annotations):
-        yield from each(path, key, names.qualified(key.lower()))
+        yield from each(path, key, names.check_qualified_name(key.lower()))
     if sum(len(text.encode("utf-8", "surrogatepass")) for pair in annotations.items() for text in pair) > _LARGEST:
         yield f"{path}: Too long: may not be more than {_LARGEST} bytes"
 
@@ -315,7 +320,7 @@ def _owner_faults(owners: Sequence[Json]) -> Iterator[str]:
         if (version, kind) == ("v1", "Event"):
             yield invalid_json(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if dig(owner, "controller") is True and controller:
-            yield invalid_json(path, owners, _two_controllers(controller, f"{kind}/{name}"))
+            yield invalid_json(path, owners, _write_two_controllers(controller, f"{kind}/{name}"))
         elif dig(owner, "controller") is True:
             controller = f"{kind}/{name}"
 
@@ -325,13 +330,13 @@ def _has_version(text: str) -> bool:
     return bool(text.rpartition("/")[2]) and text.count("/") <= _IN_A_GROUP
 
 
-def _two_controllers(first: str, second: str) -> str:
+def _write_two_controllers(first: str, second: str) -> str:
     return f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
 
 
 def _finalizer_faults(finalizers: Sequence[str]) -> Iterator[str]:
     path = "metadata.finalizers"
     for finalizer in finalizers:
-        yield from each(path, finalizer, names.qualified(finalizer))
+        yield from each(path, finalizer, names.check_qualified_name(finalizer))
     if {_ORPHAN, _FOREGROUND} <= {*finalizers}:
         yield invalid_json(path, [*finalizers], f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set")

@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
-from scanner.policies.manifest import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, make_unknown_field
 
 # The Go types of policies and bindings, as data: the JSON that each type decodes, and its name in errors.
 #
@@ -24,7 +24,7 @@ from scanner.policies.manifest import UnknownField, unknown_field
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarType:
     """A text, a number or a bool; `name` is the name of the type in Go, `takes` the name in JSON."""
 
     name: str
@@ -32,31 +32,31 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class TimeType:
     """A `metav1.Time`, which has its own decoder."""
 
     name: str = "string"
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class AnyType:
     """JSON without a type."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelsType:
     """A map of texts."""
 
     name: str = "map[string]string"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ArrayType:
     """A list of one type."""
 
-    item: Scalar | Struct
+    item: ScalarType | StructType
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructType:
     """A struct; `embedded` maps its fields from embedded structs to the path in errors."""
 
     name: str
@@ -78,19 +78,19 @@ class Struct:
         return self.name.rpartition(".")[2]
 
 
-Type: TypeAlias = Scalar | Time | Anything | Labels | Listed | Struct
+Type: TypeAlias = ScalarType | TimeType | AnyType | LabelsType | ArrayType | StructType
 
 
-def _struct_type(go_name: str, /, **fields: Type) -> Struct:
-    return Struct(go_name, fields, {})
+def _name_struct(go_name: str, /, **fields: Type) -> StructType:
+    return StructType(go_name, fields, {})
 
 
-_STRING = Scalar("string")
-_TEXTS = Listed(_STRING)
-_BOOL = Scalar("bool", "bool")
-_LONG = Scalar("int64", "number")
-_UID = Scalar("types.UID")
-_OWNER = _struct_type(
+_STRING = ScalarType("string")
+_TEXTS = ArrayType(_STRING)
+_BOOL = ScalarType("bool", "bool")
+_LONG = ScalarType("int64", "number")
+_UID = ScalarType("types.UID")
+_OWNER = _name_struct(
     "v1.OwnerReference",
     apiVersion=_STRING,
     kind=_STRING,
@@ -99,17 +99,17 @@ _OWNER = _struct_type(
     controller=_BOOL,
     blockOwnerDeletion=_BOOL,
 )
-_MANAGED = _struct_type(
+_MANAGED = _name_struct(
     "v1.ManagedFieldsEntry",
     manager=_STRING,
-    operation=Scalar("v1.ManagedFieldsOperationType"),
+    operation=ScalarType("v1.ManagedFieldsOperationType"),
     apiVersion=_STRING,
-    time=Time(),
+    time=TimeType(),
     fieldsType=_STRING,
-    fieldsV1=Anything(),
+    fieldsV1=AnyType(),
     subresource=_STRING,
 )
-METADATA = _struct_type(
+METADATA = _name_struct(
     "v1.ObjectMeta",
     name=_STRING,
     generateName=_STRING,
@@ -118,140 +118,142 @@ METADATA = _struct_type(
     uid=_UID,
     resourceVersion=_STRING,
     generation=_LONG,
-    creationTimestamp=Time(),
-    deletionTimestamp=Time(),
+    creationTimestamp=TimeType(),
+    deletionTimestamp=TimeType(),
     deletionGracePeriodSeconds=_LONG,
-    labels=Labels(),
-    annotations=Labels(),
-    ownerReferences=Listed(_OWNER),
+    labels=LabelsType(),
+    annotations=LabelsType(),
+    ownerReferences=ArrayType(_OWNER),
     finalizers=_TEXTS,
-    managedFields=Listed(_MANAGED),
+    managedFields=ArrayType(_MANAGED),
 )
-_SELECTOR = _struct_type(
+_SELECTOR = _name_struct(
     "v1.LabelSelector",
-    matchLabels=Labels(),
-    matchExpressions=Listed(
-        _struct_type(
-            "v1.LabelSelectorRequirement", key=_STRING, operator=Scalar("v1.LabelSelectorOperator"), values=_TEXTS
+    matchLabels=LabelsType(),
+    matchExpressions=ArrayType(
+        _name_struct(
+            "v1.LabelSelectorRequirement", key=_STRING, operator=ScalarType("v1.LabelSelectorOperator"), values=_TEXTS
         )
     ),
 )
 _RULE = ("apiGroups", "apiVersions", "resources", "scope")
-_CONDITION = _struct_type(
+_CONDITION = _name_struct(
     "v1.Condition",
     type=_STRING,
-    status=Scalar("v1.ConditionStatus"),
+    status=ScalarType("v1.ConditionStatus"),
     observedGeneration=_LONG,
-    lastTransitionTime=Time(),
+    lastTransitionTime=TimeType(),
     reason=_STRING,
     message=_STRING,
 )
 
 
 @cache
-def kinds(version: str) -> Mapping[str, Struct]:
+def list_types(version: str) -> Mapping[str, StructType]:
     """The four kinds in a version of the API."""
     return {
-        **_kind("ValidatingAdmissionPolicy", version, _validating(version), _status(version)),
-        **_kind("MutatingAdmissionPolicy", version, _mutating(version)),
-        **_kind(
+        **_make_kind("ValidatingAdmissionPolicy", version, _make_validating(version), _make_status(version)),
+        **_make_kind("MutatingAdmissionPolicy", version, _make_mutating(version)),
+        **_make_kind(
             "ValidatingAdmissionPolicyBinding",
             version,
-            {**_binding(version), "validationActions": Listed(Scalar(f"{version}.ValidationAction"))},
+            {**_make_binding(version), "validationActions": ArrayType(ScalarType(f"{version}.ValidationAction"))},
         ),
-        **_kind("MutatingAdmissionPolicyBinding", version, _binding(version)),
+        **_make_kind("MutatingAdmissionPolicyBinding", version, _make_binding(version)),
     }
 
 
-def _kind(name: str, version: str, spec: Mapping[str, Type], status: Struct | None = None) -> Mapping[str, Struct]:
+def _make_kind(
+    name: str, version: str, spec: Mapping[str, Type], status: StructType | None = None
+) -> Mapping[str, StructType]:
     fields: dict[str, Type] = {"apiVersion": _STRING, "kind": _STRING, "metadata": METADATA}
-    fields["spec"] = Struct(f"{version}.{name}Spec", spec, {})
-    return {name: _struct_type(f"{version}.{name}", **fields, **({"status": status} if status else {}))}
+    fields["spec"] = StructType(f"{version}.{name}Spec", spec, {})
+    return {name: _name_struct(f"{version}.{name}", **fields, **({"status": status} if status else {}))}
 
 
-def _validating(version: str) -> Mapping[str, Type]:
+def _make_validating(version: str) -> Mapping[str, Type]:
     return {
-        **_of_policies(version),
-        "validations": Listed(
-            _struct_type(
+        **_make_policy_fields(version),
+        "validations": ArrayType(
+            _name_struct(
                 f"{version}.Validation",
                 expression=_STRING,
                 message=_STRING,
-                reason=Scalar("v1.StatusReason"),
+                reason=ScalarType("v1.StatusReason"),
                 messageExpression=_STRING,
             )
         ),
-        "auditAnnotations": Listed(_struct_type(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
+        "auditAnnotations": ArrayType(_name_struct(f"{version}.AuditAnnotation", key=_STRING, valueExpression=_STRING)),
     }
 
 
-def _mutating(version: str) -> Mapping[str, Type]:
+def _make_mutating(version: str) -> Mapping[str, Type]:
     return {
-        **_of_policies(version),
-        "mutations": Listed(
-            _struct_type(
+        **_make_policy_fields(version),
+        "mutations": ArrayType(
+            _name_struct(
                 f"{version}.Mutation",
-                patchType=Scalar(f"{version}.PatchType"),
-                applyConfiguration=_struct_type(f"{version}.ApplyConfiguration", expression=_STRING),
-                jsonPatch=_struct_type(f"{version}.JSONPatch", expression=_STRING),
+                patchType=ScalarType(f"{version}.PatchType"),
+                applyConfiguration=_name_struct(f"{version}.ApplyConfiguration", expression=_STRING),
+                jsonPatch=_name_struct(f"{version}.JSONPatch", expression=_STRING),
             )
         ),
-        "reinvocationPolicy": Scalar("v1.ReinvocationPolicyType"),
+        "reinvocationPolicy": ScalarType("v1.ReinvocationPolicyType"),
     }
 
 
-def _of_policies(version: str) -> Mapping[str, Type]:
+def _make_policy_fields(version: str) -> Mapping[str, Type]:
     return {
-        "paramKind": _struct_type(f"{version}.ParamKind", apiVersion=_STRING, kind=_STRING),
-        "matchConstraints": _match(version),
-        "matchConditions": Listed(_struct_type(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
-        "variables": Listed(_struct_type(f"{version}.Variable", name=_STRING, expression=_STRING)),
-        "failurePolicy": Scalar(f"{version}.FailurePolicyType"),
+        "paramKind": _name_struct(f"{version}.ParamKind", apiVersion=_STRING, kind=_STRING),
+        "matchConstraints": _make_match(version),
+        "matchConditions": ArrayType(_name_struct(f"{version}.MatchCondition", name=_STRING, expression=_STRING)),
+        "variables": ArrayType(_name_struct(f"{version}.Variable", name=_STRING, expression=_STRING)),
+        "failurePolicy": ScalarType(f"{version}.FailurePolicyType"),
     }
 
 
-def _binding(version: str) -> Mapping[str, Type]:
+def _make_binding(version: str) -> Mapping[str, Type]:
     return {
         "policyName": _STRING,
-        "paramRef": _struct_type(
+        "paramRef": _name_struct(
             f"{version}.ParamRef",
             name=_STRING,
             namespace=_STRING,
             selector=_SELECTOR,
-            parameterNotFoundAction=Scalar(f"{version}.ParameterNotFoundActionType"),
+            parameterNotFoundAction=ScalarType(f"{version}.ParameterNotFoundActionType"),
         ),
-        "matchResources": _match(version),
+        "matchResources": _make_match(version),
     }
 
 
-def _match(version: str) -> Struct:
-    rule = Struct(
+def _make_match(version: str) -> StructType:
+    rule = StructType(
         f"{version}.NamedRuleWithOperations",
         {
             "resourceNames": _TEXTS,
-            "operations": Listed(Scalar("v1.OperationType")),
+            "operations": ArrayType(ScalarType("v1.OperationType")),
             **dict.fromkeys(_RULE[:-1], _TEXTS),
-            "scope": Scalar("v1.ScopeType"),
+            "scope": ScalarType("v1.ScopeType"),
         },
         {"operations": "RuleWithOperations.operations", **{name: f"RuleWithOperations.Rule.{name}" for name in _RULE}},
     )
-    return _struct_type(
+    return _name_struct(
         f"{version}.MatchResources",
         namespaceSelector=_SELECTOR,
         objectSelector=_SELECTOR,
-        resourceRules=Listed(rule),
-        excludeResourceRules=Listed(rule),
-        matchPolicy=Scalar(f"{version}.MatchPolicyType"),
+        resourceRules=ArrayType(rule),
+        excludeResourceRules=ArrayType(rule),
+        matchPolicy=ScalarType(f"{version}.MatchPolicyType"),
     )
 
 
-def _status(version: str) -> Struct:
-    warning = _struct_type(f"{version}.ExpressionWarning", fieldRef=_STRING, warning=_STRING)
-    return _struct_type(
+def _make_status(version: str) -> StructType:
+    warning = _name_struct(f"{version}.ExpressionWarning", fieldRef=_STRING, warning=_STRING)
+    return _name_struct(
         f"{version}.ValidatingAdmissionPolicyStatus",
         observedGeneration=_LONG,
-        typeChecking=_struct_type(f"{version}.TypeChecking", expressionWarnings=Listed(warning)),
-        conditions=Listed(_CONDITION),
+        typeChecking=_name_struct(f"{version}.TypeChecking", expressionWarnings=ArrayType(warning)),
+        conditions=ArrayType(_CONDITION),
     )
 
 
@@ -280,12 +282,12 @@ class Undecodable(InvalidManifest):
     """A document that the server rejects with 400, before its field errors."""
 
 
-def decoded(document: JsonObject) -> JsonObject:
+def decode_manifest(document: JsonObject) -> JsonObject:
     """A manifest as the server decodes it: without unknown fields and nulls. Raises Undecodable for a value of a wrong type."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
-    type_ = kinds(version)[kind]
+    type_ = list_types(version)[kind]
     try:
-        return _struct(document, type_, "")
+        return _decode_struct(document, type_, "")
     except _Mismatch as error:
         why = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
         raise Undecodable((why,)) from None
@@ -294,95 +296,98 @@ def decoded(document: JsonObject) -> JsonObject:
 def unknown_fields(document: JsonObject) -> tuple[UnknownField, ...]:
     """The fields that the server drops, such as `spec.later` or `spec.variables[0].type`, in the manifest's order."""
     kind, version = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[2]
-    return tuple(_unknown(document, kinds(version)[kind], ""))
+    return tuple(_find_unknown(document, list_types(version)[kind], ""))
 
 
 class _Mismatch(Exception):
     """A value that Go cannot decode into a type."""
 
 
-def _struct(value: JsonObject, struct: Struct, path: str) -> JsonObject:
-    made: dict[str, Json] = {}
+def _decode_struct(value: JsonObject, struct: StructType, path: str) -> JsonObject:
+    fields: dict[str, Json] = {}
     for key, item in value.items():
         if key in struct.fields and item is not None:
             where = f"{path}{struct.embedded.get(key, key)}"
-            made[key] = _value(item, struct.fields[key], struct.bare_name, where)
-    return made
+            fields[key] = _decode_value(item, struct.fields[key], struct.bare_name, where)
+    return fields
 
 
-def _value(value: Json, type_: Type, owner: str, path: str) -> Json:
+def _decode_value(value: Json, type_: Type, owner: str, path: str) -> Json:
     match type_:
-        case Anything():
+        case AnyType():
             return value
-        case Scalar():
-            return _scalar(value, type_, owner, path)
-        case Time():
-            return _time(value, owner, path)
-        case Labels():
+        case ScalarType():
+            return _decode_scalar(value, type_, owner, path)
+        case TimeType():
+            return _decode_time(value, owner, path)
+        case LabelsType():
             entries = _expect(value, "object", type_.name, owner, path)
             texts = as_object(entries).items()
-            return {key: "" if item is None else _scalar(item, _TEXT, owner, path) for key, item in texts}
-        case Listed():
+            return {key: "" if item is None else _decode_scalar(item, _TEXT, owner, path) for key, item in texts}
+        case ArrayType():
             items = as_list(_expect(value, "array", type_.name, owner, path))
-            return [_empty(type_.item) if item is None else _value(item, type_.item, owner, path) for item in items]
-        case Struct():
-            return _struct(as_object(_expect(value, "object", type_.name, owner, path)), type_, f"{path}.")
+            return [
+                _make_empty(type_.item) if item is None else _decode_value(item, type_.item, owner, path)
+                for item in items
+            ]
+        case StructType():
+            return _decode_struct(as_object(_expect(value, "object", type_.name, owner, path)), type_, f"{path}.")
         case _ as never:
             assert_never(never)
 
 
-_TEXT = Scalar("string")
+_TEXT = ScalarType("string")
 
 
-def _scalar(value: Json, scalar: Scalar, owner: str, path: str) -> Json:
+def _decode_scalar(value: Json, scalar: ScalarType, owner: str, path: str) -> Json:
     expected = _expect(value, scalar.takes, scalar.name, owner, path)
     if scalar.takes == "number" and not (isinstance(expected, int) and -_INT64 <= expected < _INT64):
-        raise _mismatch(f"number {expected}", scalar.name, owner, path)
+        raise _make_mismatch(f"number {expected}", scalar.name, owner, path)
     return expected
 
 
-def _time(value: Json, owner: str, path: str) -> Json:
+def _decode_time(value: Json, owner: str, path: str) -> Json:
     """Decode a time; Go names the first part that is malformed or out of its range, and compares the day with the month last."""
     text = rest = as_text(_expect(value, "string", "string", owner, path))
     for name, pattern in _TIME:
         match = re.match(pattern, rest)
         if match is None:
-            whole, part = _quoted(text), _quoted(rest)
+            whole, part = _quote(text), _quote(rest)
             raise _Mismatch(f'parsing time {whole} as "{_LAYOUT}": cannot parse {part} as "{name}"')
         rest = rest[match.end() :]
         what, least, most = _RANGES.get(name, ("", 0, 0))
         if what and not least <= int(match[0][:2]) <= most:
-            raise _Mismatch(f"parsing time {_quoted(text)}: {what} out of range")
+            raise _Mismatch(f"parsing time {_quote(text)}: {what} out of range")
     if rest:
-        raise _Mismatch(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
-    if not 1 <= int(text[8:10]) <= _days(int(text[:4]), int(text[5:7])):
-        raise _Mismatch(f"parsing time {_quoted(text)}: day out of range")
+        raise _Mismatch(f"parsing time {_quote(text)}: extra text: {_quote(rest)}")
+    if not 1 <= int(text[8:10]) <= _count_days(int(text[:4]), int(text[5:7])):
+        raise _Mismatch(f"parsing time {_quote(text)}: day out of range")
     return text
 
 
-def _days(year: int, month: int) -> int:
+def _count_days(year: int, month: int) -> int:
     """The days of a month; the year 0 is a leap year."""
     return monthrange(year or 4, month)[1]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text as package `time` quotes it, with escapes for bytes beyond ASCII."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').encode("utf-8", "surrogatepass")
     return '"' + "".join(chr(code) if ord(" ") <= code < _BEYOND_ASCII else f"\\x{code:02x}" for code in escaped) + '"'
 
 
 def _expect(value: Json, takes: str, name: str, owner: str, path: str) -> Json:
-    word = _word(value)
+    word = _name_json_type(value)
     if word != takes:
-        raise _mismatch(word, name, owner, path)
+        raise _make_mismatch(word, name, owner, path)
     return value
 
 
-def _mismatch(word: str, name: str, owner: str, path: str) -> _Mismatch:
+def _make_mismatch(word: str, name: str, owner: str, path: str) -> _Mismatch:
     return _Mismatch(f"json: cannot unmarshal {word} into Go struct field {owner}.{path} of type {name}")
 
 
-def _word(value: Json) -> str:
+def _name_json_type(value: Json) -> str:
     match value:
         case None:
             return "null"
@@ -396,23 +401,23 @@ def _word(value: Json) -> str:
             return "object" if as_object(value) is value else "array"
 
 
-def _empty(type_: Scalar | Struct) -> Json:
-    return {} if isinstance(type_, Struct) else ""
+def _make_empty(type_: ScalarType | StructType) -> Json:
+    return {} if isinstance(type_, StructType) else ""
 
 
 def unknown_metadata(document: JsonObject) -> tuple[UnknownField, ...]:
     """The unknown fields of the metadata of an object of any kind."""
-    return tuple(_unknown(document.get("metadata"), METADATA, "metadata"))
+    return tuple(_find_unknown(document.get("metadata"), METADATA, "metadata"))
 
 
-def _unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
-    if isinstance(type_, Listed):
+def _find_unknown(value: Json, type_: Type, path: str) -> Iterator[UnknownField]:
+    if isinstance(type_, ArrayType):
         for index, item in enumerate(as_list(value)):
-            yield from _unknown(item, type_.item, f"{path}[{index}]")
-    if isinstance(type_, Struct):
+            yield from _find_unknown(item, type_.item, f"{path}[{index}]")
+    if isinstance(type_, StructType):
         for key, item in as_object(value).items():
             where = f"{path}.{key}" if path else key
             if key in type_.fields:
-                yield from _unknown(item, type_.fields[key], where)
+                yield from _find_unknown(item, type_.fields[key], where)
             else:
-                yield unknown_field(where, key, type_.fields)
+                yield make_unknown_field(where, key, type_.fields)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import Json, as_text
 from scanner.policies.api_validation import names
 
@@ -24,7 +24,7 @@ def required(path: str, detail: str = "") -> str:
 
 def invalid(path: str, value: str, detail: str) -> str:
     """The error for an invalid text (`field.Invalid`)."""
-    return f"{path}: Invalid value: {quoted(value)}: {detail}"
+    return f"{path}: Invalid value: {quote(value)}: {detail}"
 
 
 def invalid_json(path: str, value: Json, detail: str) -> str:
@@ -39,7 +39,7 @@ def forbidden(path: str, detail: str) -> str:
 
 def duplicate(path: str, value: str) -> str:
     """The error for a repeated value (`field.Duplicate`)."""
-    return f"{path}: Duplicate value: {quoted(value)}"
+    return f"{path}: Duplicate value: {quote(value)}"
 
 
 def choice(path: str, value: Json, choices: Sequence[str]) -> Iterator[str]:
@@ -59,7 +59,7 @@ def needed_choice(path: str, value: str, choices: Sequence[str]) -> Iterator[str
 def unsupported(path: str, value: str, choices: Sequence[str]) -> str:
     """The error for a value that is not supported (`field.NotSupported`)."""
     supported = ", ".join(f'"{choice}"' for choice in choices)
-    return f"{path}: Unsupported value: {quoted(value)}: supported values: {supported}"
+    return f"{path}: Unsupported value: {quote(value)}: supported values: {supported}"
 
 
 def each(path: str, value: str, details: Iterable[str]) -> Iterator[str]:
@@ -70,5 +70,5 @@ def each(path: str, value: str, details: Iterable[str]) -> Iterator[str]:
 def label_faults(path: str, labels: Mapping[str, str]) -> Iterator[str]:
     """The errors of the keys and values of labels (`ValidateLabels`)."""
     for key in sorted(labels):
-        yield from each(path, key, names.qualified(key))
-        yield from each(path, labels[key], names.label(labels[key]))
+        yield from each(path, key, names.check_qualified_name(key))
+        yield from each(path, labels[key], names.check_label_value(labels[key]))

@@ -62,49 +62,49 @@ _LONGEST_PART = 63
 _PARTS = 2
 
 
-def subdomain(value: str, unit: str = "characters") -> Iterator[str]:
+def check_subdomain(value: str, unit: str = "characters") -> Iterator[str]:
     """The errors of a DNS subdomain, the form of names of objects and API groups (`IsDNS1123Subdomain`)."""
-    if _size(value) > _LONGEST:
+    if _write_size(value) > _LONGEST:
         yield f"must be no more than {_LONGEST} {unit}"
     if not _SUBDOMAIN.fullmatch(value):
         yield _SUBDOMAIN_RULE
 
 
-def dns_1035(value: str) -> Iterator[str]:
+def check_dns_1035_label(value: str) -> Iterator[str]:
     """The errors of a DNS label that begins with a letter, the form of API versions (`IsDNS1035Label`)."""
-    if _size(value) > _LONGEST_PART:
+    if _write_size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} characters"
     if not _DNS_1035.fullmatch(value):
         yield _DNS_1035_RULE
 
 
-def qualified(value: str) -> Iterator[str]:
+def check_qualified_name(value: str) -> Iterator[str]:
     """The errors of a name with an optional prefix, the form of label keys (`IsQualifiedName`)."""
     parts = value.split("/")
     if len(parts) > _PARTS:
         yield f"a valid label key {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return
     if len(parts) == _PARTS:
-        details = subdomain(parts[0], "bytes") if parts[0] else iter(("must be non-empty",))
+        details = check_subdomain(parts[0], "bytes") if parts[0] else iter(("must be non-empty",))
         yield from (f"prefix part {detail}" for detail in details)
     name = parts[-1]
     if not name:
         yield "name part must be non-empty"
-    if _size(name) > _LONGEST_PART:
+    if _write_size(name) > _LONGEST_PART:
         yield f"name part must be no more than {_LONGEST_PART} bytes"
     if not _QUALIFIED.fullmatch(name):
         yield f"name part {_QUALIFIED_RULE}"
 
 
-def label(value: str) -> Iterator[str]:
+def check_label_value(value: str) -> Iterator[str]:
     """The errors of the value of a label (`IsValidLabelValue`)."""
-    if _size(value) > _LONGEST_PART:
+    if _write_size(value) > _LONGEST_PART:
         yield f"must be no more than {_LONGEST_PART} bytes"
     if value and not _QUALIFIED.fullmatch(value):
         yield _LABEL_RULE
 
 
-def segment(value: str) -> Iterator[str]:
+def check_path_segment(value: str) -> Iterator[str]:
     """The errors of a name in a URL path, the form of all names of objects (`IsValidPathSegmentName`)."""
     if value in (".", ".."):
         yield f"may not be '{value}'"
@@ -112,10 +112,10 @@ def segment(value: str) -> Iterator[str]:
     yield from (f"may not contain '{mark}'" for mark in "/%" if mark in value)
 
 
-def _size(value: str) -> int:
+def _write_size(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
 
 
-def identifier(value: str) -> bool:
+def is_identifier(value: str) -> bool:
     """Return whether an expression can use the text as a name."""
     return value not in _RESERVED and _IDENTIFIER.fullmatch(value) is not None

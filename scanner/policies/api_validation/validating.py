@@ -67,11 +67,11 @@ def _validation_faults(path: str, item: Json, expressions: Faults) -> Iterator[s
 def _annotations_faults(policy: str, annotations: Sequence[Json], expressions: Faults) -> Iterator[str]:
     path = "spec.auditAnnotations"
     if len(annotations) > _MOST_ANNOTATIONS:
-        shown: Json = [
+        shown_annotations: Json = [
             {"Key": as_text(dig(item, "key")), "ValueExpression": as_text(dig(item, "valueExpression"))}
             for item in annotations
         ]
-        yield invalid_json(path, shown, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
+        yield invalid_json(path, shown_annotations, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
     keys: set[str] = set()
     for index, item in enumerate(annotations):
         where, key = f"{path}[{index}]", as_text(dig(item, "key"))
@@ -88,7 +88,7 @@ def _key_faults(path: str, policy: str, key: str) -> Iterator[str]:
         yield invalid(path, key, "requires metadata.name be non-empty")
         return
     published = f"{policy}/{key}"
-    yield from each(path, published, names.qualified(published))
+    yield from each(path, published, names.check_qualified_name(published))
 
 
 def _value_faults(path: str, item: Json, expressions: Faults) -> Iterator[str]:

@@ -9,19 +9,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from scanner.admission.auditability import AUDITABLE, reading
-from scanner.admission.compiled import CompiledPolicy, too_large
+from scanner.admission.auditability import AUDITABLE, classify_policy
+from scanner.admission.compiled import CompiledPolicy, leave_uncompiled
 from scanner.admission.dispatch import BoundPolicy, Exempts
-from scanner.cel import Timestamp, TooLarge
+from scanner.cel import ExpressionTooLarge, Timestamp
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
 from scanner.model.release import Minor
 from scanner.model.selector import EVERYTHING
-from scanner.policies.kyverno.autogen import Variant
+from scanner.policies.kyverno.autogen import Resolve, Variant, unresolved
 from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
 from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
+from scanner.policies.kyverno.extraction import Extraction
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.releases import NEWEST
@@ -36,7 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class KyvernoContext:
     """The context of the evaluation besides policies and objects: the mode, the time, and the cluster data.
 
-    `configuration` is Kyverno's own: the requests that never reach the webhook. `release` is that of Kyverno.
+    `configuration` is Kyverno's own: the requests that never reach the webhook. `release` is that of Kyverno, and `resolve` returns
+    the resource that the name of a controller means in the cluster.
     """
 
     now: datetime
@@ -45,15 +47,20 @@ class KyvernoContext:
     operations: tuple[Operation, ...] = AUDITABLE
     configuration: Configuration = NOTHING
     release: Minor = NEWEST
+    resolve: Resolve = unresolved
 
 
 @dataclass(frozen=True, slots=True)
 class BoundForm:
-    """One form of a policy in force: the original, or a rewritten one from autogen. All forms share one decision."""
+    """One form of a policy in force: the original, or one from autogen. All forms share one decision.
+
+    `ignored_controllers` are the names of controllers for which the policy has no form.
+    """
 
     policy: KyvernoPolicy
     decision: Decision
     bound: BoundPolicy
+    ignored_controllers: tuple[str, ...] = ()
 
     @property
     def binding(self) -> str:
@@ -83,16 +90,15 @@ def _forms(
     policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
 ) -> Iterator[BoundForm]:
     namespaced, release = bool(policy.namespace), kyverno_context.release
+    forms = policy.variants(release, kyverno_context.resolve)
     try:
-        compiled = tuple(
-            (variant, compile_policy(form, release, namespaced=namespaced)) for variant, form in policy.variants()
-        )
+        compiled = tuple((variant, compile_policy(form, release, namespaced=namespaced)) for variant, form in forms)
         as_written = compiled[0][1]
         conditions = tuple(
             compile_exception(exception, as_written, release, namespaced=namespaced) for exception in exceptions
         )
-    except TooLarge as why:
-        compiled = tuple((variant, too_large(form, why)) for variant, form in policy.variants())
+    except ExpressionTooLarge as why:
+        compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in forms)
         conditions = ()
     faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
     decision = Decision(
@@ -104,9 +110,11 @@ def _forms(
         ),
         fault=next(filter(None, faults), ""),
         secret_safe=secret_safe(kyverno_context.cluster_data),
+        release=kyverno_context.release,
     )
+    unknown = policy.ignored_controllers(kyverno_context.release, kyverno_context.resolve)
     for variant, form in compiled:
-        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context))
+        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context), unknown)
 
 
 def _variant(
@@ -118,7 +126,7 @@ def _variant(
 ) -> BoundPolicy:
     mode = kyverno_context.mode
     reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
-    read = reading(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
+    read = classify_policy(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
     if reason:
         classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
         read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
@@ -130,10 +138,10 @@ def _variant(
     )
     return BoundPolicy(
         form,
-        (Binding.unwritten(form.policy, name, policy.enforced, policy.source),),
+        (Binding.create_without_manifest(form.policy, name, policy.enforced, policy.source),),
         read,
         requester,
-        decision,
+        Extraction(replace(decision, absent=None)) if variant.extracts else decision,
         namespace=policy.namespace,
         evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
         own_namespace_object=mode.server,
@@ -157,7 +165,7 @@ def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:
     if mode.create_only:
         match = replace(match, rules=_creating(match.rules), exclude_rules=_creating(match.exclude_rules))
     if not mode.ignores_negative_selectors or any(
-        requirement.fault() for requirement in match.object_selector.requirements
+        requirement.find_fault() for requirement in match.object_selector.requirements
     ):
         return match
     return replace(match, object_selector=EVERYTHING) if match.object_selector.matches({}) else match

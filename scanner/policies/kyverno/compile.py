@@ -13,9 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scanner import cel
-from scanner.admission.compiled import Allowance, CompiledPolicy, Expression, checks_of, compile_expression, too_large
+from scanner.admission.compiled import (
+    Allowance,
+    CompiledPolicy,
+    Expression,
+    compile_expression,
+    leave_uncompiled,
+    list_checks,
+)
 from scanner.admission.cost_budget import BudgetGroup, CostBounds
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.policy import NamedExpression, Policy
 from scanner.model.release import Minor
 from scanner.policies.kyverno import libraries
@@ -43,8 +50,8 @@ def compile_policy(policy: Policy, release: Minor, *, namespaced: bool) -> Compi
     """
     try:
         return _compiled_variant(policy, libraries.environment(release, namespaced=namespaced))
-    except cel.TooLarge as why:
-        return too_large(policy, why)
+    except cel.ExpressionTooLarge as why:
+        return leave_uncompiled(policy, why)
 
 
 def _compiled_variant(policy: Policy, environment: cel.Environment) -> CompiledPolicy:
@@ -54,7 +61,7 @@ def _compiled_variant(policy: Policy, environment: cel.Environment) -> CompiledP
     for variable in policy.variables:
         expression = allowance.take(_compiled(variable.expression, environment, {}))
         variables[variable.name] = expression
-        environment = replace(environment, composed=environment.composed.declaring(variable.name, _result(expression)))
+        environment = replace(environment, composed=environment.composed.declare(variable.name, _result(expression)))
     compiled = CompiledPolicy(
         policy=policy,
         variables=variables,
@@ -73,7 +80,7 @@ def _compiled_variant(policy: Policy, environment: cel.Environment) -> CompiledP
             allowance.take(_compiled(annotation.value_expression, environment, variables, cel.STRING, cel.NULL))
             for annotation in policy.audit_annotations
         ),
-        checks=checks_of(policy),
+        checks=list_checks(policy),
     )
     return replace(
         compiled,
@@ -100,7 +107,7 @@ def compile_exception(
     """
     environment = libraries.environment(release, namespaced=namespaced)
     for name, variable in policy.variables.items():
-        environment = replace(environment, composed=environment.composed.declaring(name, _result(variable)))
+        environment = replace(environment, composed=environment.composed.declare(name, _result(variable)))
     return CompiledException(exception, _conditions(exception.conditions, environment))
 
 
@@ -150,7 +157,7 @@ def _exception_faults(compiled: CompiledException) -> Iterator[str]:
 
 def _described(expression: Expression) -> str:
     """The fault in the words of Kyverno, which puts nothing before the compiler's own."""
-    return f"Invalid value: {quoted(expression.text)}: {own_words(expression.fault)}"
+    return f"Invalid value: {quote(expression.text)}: {own_words(expression.fault)}"
 
 
 def own_words(fault_text: str) -> str:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
-from scanner.model.selector import EVERYTHING, Selector, selector_of
+from scanner.model.selector import EVERYTHING, Selector, parse_selector
 
 NAMESPACE = NAME = "kyverno"
 """The default name and namespace of Kyverno's ConfigMap; an installation can have others."""
@@ -181,8 +181,8 @@ def _decoded(text: str) -> Json:
 
 def _selector(value: Json) -> Selector:
     """A selector; if the API server cannot parse it, Kyverno has no webhook, and the selector is unknown."""
-    selector = selector_of(as_object(value))
-    return EVERYTHING if selector.fault() else selector
+    selector = parse_selector(as_object(value))
+    return EVERYTHING if selector.find_fault() else selector
 
 
 def _is_namespace(resource: Resource) -> bool:
@@ -232,7 +232,7 @@ _SELECTOR_OF_THE_CHART: JsonObject = {
 }
 DEFAULT = Configuration(
     filters=tuple(parse_filters("".join(_OF_THE_CHART))),
-    namespace_selector=selector_of(_SELECTOR_OF_THE_CHART),
+    namespace_selector=parse_selector(_SELECTOR_OF_THE_CHART),
     excluded=(("excludeGroups", "system:nodes"),),
 )
 """The configuration that Kyverno's Helm chart installs."""

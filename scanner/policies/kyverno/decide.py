@@ -1,6 +1,6 @@
 """Evaluates one variant of a Kyverno policy for one request: exceptions, match conditions, validations, audit annotations.
 
-Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.18 and its webhook, which denies requests for failures and errors alike.
+Source of truth: `pkg/cel/policies/vpol` of Kyverno 1.19 and its webhook, which denies requests for failures and errors alike.
 Exceptions are evaluated first; failurePolicy applies to errors in conditions alone. Unavailable data decide nothing.
 
 Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`, `docs/semantics/kyverno.md#messages-by-kyverno`.
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.evaluator import FastForm, OwnForm
 from scanner.admission.request import Request
-from scanner.admission.results import left_out
+from scanner.admission.results import skip_checks
+from scanner.model.json import JsonObject
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -29,15 +31,31 @@ from scanner.model.outcome import (
     Violated,
 )
 from scanner.model.policy import AuditAnnotation, NamedExpression, Validation
+from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.policies.kyverno.compile import CompiledException
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries import Unavailable, exempted
 from scanner.policies.kyverno.modes import KyvernoMode
+from scanner.policies.kyverno.releases import (
+    ANNOTATED_PASSES,
+    DEFAULT_MESSAGE,
+    EXCEPTIONS_END,
+    FULL_BESIDE_PARTIAL,
+    NEWEST,
+    OWN_ERRORS,
+)
 from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
 
-_REFUSED = 400
+REFUSED: Final = 400
+"""The HTTP status of a denial."""
+CONTEXT: Final = "failed to load context: "
+"""The beginning of an error that ends the evaluation."""
+_ERROR: Final = "error: "
 _NOT_REACHED = Skipped(SkipReason.NOT_REACHED, "Kyverno stops at the first validation that does not pass")
+_NO_FAILURE = Skipped(
+    SkipReason.NOT_REACHED, "this release of Kyverno evaluates audit annotations only after a validation that fails"
+)
 Values = Mapping[str, object]
 
 
@@ -114,7 +132,10 @@ _NO_EXCEPTIONS = _AppliedExceptions()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The evaluation of one policy: see `Evaluator`. `fault` is the reason why the policy is unusable."""
+    """The evaluation of one policy: see `Evaluator`. `fault` is the reason why the policy is unusable.
+
+    `release` is that of Kyverno. `absent` is the value of an object that a request does not have.
+    """
 
     mode: KyvernoMode
     now: datetime
@@ -122,16 +143,18 @@ class Decision:
     library_values: Values = field(default_factory=dict)
     fault: str = ""
     secret_safe: Values = field(default_factory=dict)
+    release: Minor = NEWEST
+    absent: JsonObject | None = field(default_factory=dict)
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """Evaluate every check of a matched policy; there are no params."""
         del param
         if compiled.excess:
-            return left_out(compiled)
+            return skip_checks(compiled)
         if self.fault:
-            return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=_REFUSED)),)
-        values = activation(request, self.mode, self._library_values(request))
-        values[METERED] = compiled.has_to_count(values)
+            return (CheckResult(Check(CheckKind.CONFIGURATION), Errored(self.fault, would_deny=False, code=REFUSED)),)
+        values = self._activation(request)
+        values[METERED] = compiled.must_count_cost(values)
         applied = self._applied_exceptions(compiled, values)
         if applied.error:
             return (_broken(applied.error),)
@@ -155,7 +178,7 @@ class Decision:
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: a request contains the object, so a policy that reads the request has no fast form."""
         del kind
-        reads_request = any(("request",) in expression.paths for expression in compiled.evaluated())
+        reads_request = any(("request",) in expression.paths for expression in compiled.list_evaluated())
         return (
             FastForm(own=OwnForm(self._inputs, self._check_results)) if self._is_plain() and not reads_request else None
         )
@@ -166,7 +189,10 @@ class Decision:
 
     def _inputs(self, request: Request) -> dict[str, object]:
         """The values that the expressions of a plain policy can read, without the variables."""
-        return {**activation(request, self.mode, self._library_values(request)), "exceptions": _NO_EXCEPTIONS.offered()}
+        return {**self._activation(request), "exceptions": _NO_EXCEPTIONS.offered()}
+
+    def _activation(self, request: Request) -> dict[str, object]:
+        return activation(request, self.mode, self._library_values(request), self.absent)
 
     def _library_values(self, request: Request) -> Values:
         """The values of the libraries: no data of a Secret leaves the process."""
@@ -174,22 +200,30 @@ class Decision:
         return {**self.library_values, **self.secret_safe} if is_secret and self.secret_safe else self.library_values
 
     def _applied_exceptions(self, compiled: CompiledPolicy, values: Values) -> _AppliedExceptions:
-        """The exceptions that apply. Their errors are the policy's, unless an earlier one exempts the object fully."""
+        """The exceptions that apply. Their errors are the policy's, unless an earlier one exempts the object fully.
+
+        In earlier releases they are in any case, and none exempts fully beside one that offers values.
+        """
+        full_decides = FULL_BESIDE_PARTIAL.holds(self.release)
         applied = _NO_EXCEPTIONS
         for compiled_exception in self.exceptions:
             exception = compiled_exception.exception
-            if self.mode.expires and exception.expired(self.now):
+            if self.ends(exception):
                 continue
             met = _met(compiled_exception.conditions, values)
             if met.unknown:
                 applied = replace(applied, unknown=f"policy exception {exception.key}: {met.unknown}")
-            elif met.errors and not applied.full and compiled.policy.failure_policy != "Ignore":
+            elif met.errors and not (applied.full and full_decides) and compiled.policy.failure_policy != "Ignore":
                 return _AppliedExceptions(error="; ".join(met.errors))
             elif met.hold and exception.partial:
                 applied = replace(applied, partial=(*applied.partial, exception))
             elif met.hold:
                 applied = replace(applied, full=(*applied.full, exception))
-        return applied
+        return applied if full_decides or not applied.partial else replace(applied, full=())
+
+    def ends(self, exception: PolicyException) -> bool:
+        """Return whether an exception has ended."""
+        return self.mode.expires and EXCEPTIONS_END.holds(self.release) and exception.expired(self.now)
 
     def _noted(
         self,
@@ -236,14 +270,35 @@ class Decision:
 
     def _outcomes(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
         worst: Outcome = Passed()
+        failed = False
         for index, validation in enumerate(compiled.validations):
             reached = self.mode.all_validations or isinstance(worst, Passed)
-            outcome = _validate(index, *validation, values) if reached else _NOT_REACHED
+            outcome = self._validate(index, *validation, values) if reached else _NOT_REACHED
+            failed = failed or isinstance(outcome, Violated)
             worst = outcome if reached else worst
             yield outcome
+        if not (failed or ANNOTATED_PASSES.holds(self.release)):
+            yield from (_NO_FAILURE for _ in compiled.annotations)
+            return
         annotated = self.mode.all_validations or isinstance(worst, Passed | Violated)
         for annotation, expression in zip(compiled.policy.audit_annotations, compiled.annotations, strict=True):
             yield _annotate(annotation, expression, values) if annotated else _NOT_REACHED
+
+    def _validate(
+        self, index: int, validation: Validation, expression: Expression, message: Expression | None, values: Values
+    ) -> Outcome:
+        value = run(expression, values)
+        if isinstance(value, Fault):
+            if value.unavailable:
+                return Skipped(SkipReason.NOT_AUDITABLE, value.text)
+            before = _ERROR if OWN_ERRORS.holds(self.release) else CONTEXT
+            return Errored(f"{before}{value.text}", would_deny=True, reason="", code=REFUSED)
+        if value is True:
+            return Passed()
+        text = _message(validation, message, values)
+        if not text and DEFAULT_MESSAGE.holds(self.release):
+            text = f"CEL expression validation failed at index {index}"
+        return Violated(text, reason="", code=REFUSED)
 
 
 def _broken(text: str) -> CheckResult:
@@ -251,7 +306,7 @@ def _broken(text: str) -> CheckResult:
 
 
 def _context_fault(text: str, *, denies: bool) -> Errored:
-    return Errored(f"failed to load context: {text}", would_deny=denies, reason="", code=_REFUSED)
+    return Errored(f"{CONTEXT}{text}", would_deny=denies, reason="", code=REFUSED)
 
 
 def _exempted(compiled: CompiledPolicy, applied: _AppliedExceptions) -> tuple[CheckResult, ...]:
@@ -283,26 +338,12 @@ def _undecided(check_result: CheckResult, reason: str) -> CheckResult:
     return check_result
 
 
-def _validate(
-    index: int, validation: Validation, expression: Expression, message: Expression | None, values: Values
-) -> Outcome:
+def _message(validation: Validation, expression: Expression | None, values: Values) -> str:
+    """The message, or the result of its expression, errors included."""
+    if expression is None:
+        return validation.message
     value = run(expression, values)
-    if isinstance(value, Fault):
-        if value.unavailable:
-            return Skipped(SkipReason.NOT_AUDITABLE, value.text)
-        return Errored(f"error: {value.text}", would_deny=True, reason="", code=_REFUSED)
-    if value is True:
-        return Passed()
-    return Violated(_message(index, validation, message, values), reason="", code=_REFUSED)
-
-
-def _message(index: int, validation: Validation, expression: Expression | None, values: Values) -> str:
-    """The message, or the result of its expression, errors included; Kyverno's own text if both are empty."""
-    text = validation.message
-    if expression is not None:
-        value = run(expression, values)
-        text = f"failed to evaluate message expression: {value.text}" if isinstance(value, Fault) else str(value)
-    return text or f"CEL expression validation failed at index {index}"
+    return f"failed to evaluate message expression: {value.text}" if isinstance(value, Fault) else str(value)
 
 
 def _annotate(annotation: AuditAnnotation, expression: Expression, values: Values) -> Outcome:

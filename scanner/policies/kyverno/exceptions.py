@@ -1,6 +1,6 @@
 """PolicyException: the objects that a policy exempts, and the end of the exemption.
 
-Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.18. References are literal: name and kind, for an
+Source of truth: the type in `policies.kyverno.io` and `vpol` of Kyverno 1.19. References are literal: name and kind, for an
 exception in any namespace. An exception with images or allowed values exempts no object by itself: the policy's expressions can
 read these values.
 

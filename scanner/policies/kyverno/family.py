@@ -13,13 +13,15 @@ from typing import ClassVar, Final
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
-from scanner.model.release import Minor
+from scanner.model.release import Minor, Release
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
-from scanner.policies.kyverno import spec
+from scanner.policies.kyverno import installed, spec
+from scanner.policies.kyverno.autogen import served_by, unresolved
 from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception, rule_documents
+from scanner.policies.kyverno.installed import installed_release
 from scanner.policies.kyverno.inventory import Inventory, Parse
 from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
 from scanner.policies.kyverno.libraries import Network
@@ -53,9 +55,18 @@ class KyvernoOptions:
     @property
     def release(self) -> Minor:
         """The release whose rules are applied where no cluster tells it: the newest by default."""
+        return self._given.rules
+
+    @property
+    def _given(self) -> Release:
         if self.context:
-            return self.context.release
-        return release_of(self.version).rules if self.version else NEWEST
+            return Release(self.context.release)
+        return release_of(self.version) if self.version else Release(NEWEST)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of Kyverno: that of its ConfigMap."""
+        return self.configuration.place[0]
 
     def at(
         self, policies: tuple[KyvernoPolicy, ...], supporting: Iterable[Supporting], context: BindingContext
@@ -66,13 +77,27 @@ class KyvernoOptions:
         inventory = Inventory(context.served, [entry.body for entry in entries], self.parse, self.network)
         wanted = self.context is None and self.configuration.wanted(policies, mode)
         own = own_configuration(self.configuration, context, wanted=wanted)
+        reads_release = bool(policies) and self.context is None and not self.version
+        release = installed_release(self.namespace, context) if reads_release else self._given
         return KyvernoScan(
             exceptions=tuple(read_exception(exception.body) for exception in exceptions),
             inventory=inventory,
             configuration=own,
             context=self.context
-            or KyvernoContext(context.now, mode, inventory, context.operations, own.configuration, self.release),
-            rights=(self.configuration.right(),) if wanted else (),
+            or KyvernoContext(
+                now=context.now,
+                mode=mode,
+                cluster_data=inventory,
+                operations=context.operations,
+                configuration=own.configuration,
+                release=release.rules,
+                resolve=served_by(context.served) if mode.server else unresolved,
+            ),
+            release=release if policies else None,
+            rights=(
+                *([self.configuration.right()] if wanted else []),
+                *([installed.right(self.namespace)] if reads_release else []),
+            ),
             rules=tuple(rule_documents(policies, exceptions, entries)),
         )
 
@@ -81,13 +106,15 @@ class KyvernoOptions:
 class KyvernoScan:
     """The objects on which Kyverno's policies of one kind rely in one scan, and the context of their evaluation.
 
-    `rights` are those to read Kyverno's own configuration, `rules` the exceptions and entries that decide together with the policies.
+    `release` is that of Kyverno, None without policies. `rights` are those to read it and Kyverno's own configuration, `rules` the
+    exceptions and entries that decide together with the policies.
     """
 
     exceptions: tuple[PolicyException, ...]
     inventory: Inventory
     configuration: OwnConfiguration
     context: KyvernoContext
+    release: Release | None
     rights: tuple[ListRight, ...]
     rules: tuple[RuleDocument, ...]
 
@@ -160,7 +187,7 @@ class KyvernoLanguage(ABC):
         del action
         raise UsageError(f"--assume-bound {policy.name}: a {policy.language} needs no binding, and is in force already")
 
-    def generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
+    def find_generated(self, own: Iterable[Policy], others: Iterable[Policy]) -> Iterator[tuple[PolicyKey, Health]]:
         """See Language: the admission policies that Kyverno generates from policies that are evaluated here."""
         kind = self.api.cluster_wide
         cluster_wide = (policy for policy in own if policy.language == kind)
@@ -171,6 +198,11 @@ class KyvernoLanguage(ABC):
             for name in sorted(names & evaluated):
                 detail = f"Kyverno generated {policy.language} {policy.name} from it; only this policy is evaluated, so that each object has one outcome"
                 yield policy.key, Health(HealthKind.NOTE, name, "", detail, kind)
+
+    @property
+    def is_kyvernos(self) -> bool:
+        """See Language."""
+        return True
 
     @property
     def patch_decides(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
+from scanner.model.release import format_minor
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import kinds
@@ -34,8 +35,17 @@ def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterato
     for form in forms:
         if form.binding == AS_WRITTEN:
             yield from _of_policy(form.policy, form.bound)
-            yield from () if form.bound.reading.reason else kinds.unresolved(form.bound, served)
+            yield from () if form.bound.reading.reason else kinds.find_unresolved_rules(form.bound, served)
             yield from _of_decision(form.policy.key, form.decision)
+            yield from _of_autogen(form)
+
+
+def _of_autogen(form: BoundForm) -> Iterator[Health]:
+    language, name = form.policy.key
+    kyverno = f"Kyverno {format_minor(form.decision.release)}"
+    for controller in form.ignored_controllers:
+        detail = f"autogen.podControllers names {controller}, which {kyverno} does not know and ignores"
+        yield Health(HealthKind.NOTE, name, "", detail, language)
 
 
 def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
@@ -46,11 +56,23 @@ def _of_decision(policy: PolicyKey, decision: Decision) -> Iterator[Health]:
         yield Health(HealthKind.COMPILE, name, "", decision.fault, language)
     for exception in dict.fromkeys(compiled.exception for compiled in decision.exceptions):
         subject = f"policy exception {exception.key}"
-        if exception.expired(decision.now):
+        if decision.ends(exception):
             yield Health(HealthKind.NOTE, name, "", f"{subject} has expired and no longer exempts any object", language)
+        elif exception.expired(decision.now):
+            detail = f"{subject} still exempts objects after its expiresAt, which {_reader(decision)} does not read"
+            yield Health(HealthKind.NOTE, name, "", detail, language)
         if exception.unknown:
             detail = f"{subject} has unknown fields: {', '.join(exception.unknown)}"
             yield Health(HealthKind.NOTE, name, "", detail, language)
+
+
+def _reader(decision: Decision) -> str:
+    """The evaluation that does not read the end of an exception."""
+    return (
+        f"Kyverno {format_minor(decision.release)}"
+        if decision.mode.expires
+        else "the evaluation for Kyverno's own reports"
+    )
 
 
 def _of_policy(policy: KyvernoPolicy, bound: BoundPolicy) -> Iterator[Health]:

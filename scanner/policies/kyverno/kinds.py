@@ -1,6 +1,6 @@
 """The kinds of the documents that Kyverno's policies consist of: policies, exceptions and global context entries.
 
-Source of truth: the CustomResourceDefinitions of Kyverno 1.18. All versions of a kind have one schema.
+Source of truth: the CustomResourceDefinitions of Kyverno 1.19. All versions of a kind have one schema.
 """
 
 from __future__ import annotations

@@ -25,12 +25,13 @@ from scanner.policies.bound_language import (
     RuleDocument,
 )
 from scanner.policies.kyverno import health
+from scanner.policies.kyverno.autogen import anywhere
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm, bind_forms
 from scanner.policies.kyverno.compile import compile_policy
 from scanner.policies.kyverno.family import KyvernoLanguage, KyvernoScan
 from scanner.policies.kyverno.kinds import KyvernoKind
 from scanner.policies.kyverno.spec import VALIDATING, policy_of
-from scanner.policies.manifest import without_texts
+from scanner.policies.manifest import remove_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,18 @@ class KyvernoValidating(KyvernoLanguage):
 
     api: ClassVar[KyvernoKind] = VALIDATING
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: all but messages. An expression of a message is evaluated only after a violation, without a budget.
 
         Kyverno does not load a policy of which any expression does not compile.
         """
         whole = check in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION)
         expressions = () if whole else ("messageExpression",)
-        return without_texts(spec, fields=(), of_validations=("message", *expressions))
+        return remove_texts(spec, fields=(), of_validations=("message", *expressions))
 
     def constraints(self, policy: Policy) -> tuple[MatchResources, ...]:
-        """See Language: those of the policy as it is written, and of its autogen variants."""
-        return tuple(form.match for _, form in policy_of(policy).variants() if form.match)
+        """See Language: those of the policy as it is written, and of its autogen variants in any release and cluster."""
+        return tuple(form.match for _, form in policy_of(policy).variants(resolve=anywhere) if form.match)
 
     def compile(self, policy: Policy, rules: Minor) -> CompiledPolicy:
         """See Language."""
@@ -73,13 +74,14 @@ class BoundKyverno(BoundLanguage):
         """Take the forms, and the objects on which they rely."""
         self._forms, self._scan = forms, scan
         self.gaps, self.outside = scan.configuration.gaps, scan.configuration.outside
+        self.release = scan.release
 
     @property
     def bound(self) -> tuple[BoundPolicy, ...]:
         """See BoundLanguage."""
         return tuple(form.bound for form in self._forms)
 
-    def recorded(self) -> Iterator[tuple[Policy, Reading]]:
+    def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage: the original policy, without its autogen forms."""
         for bound_policy in self.bound:
             if all(binding.name == AS_WRITTEN for binding in bound_policy.bindings):
@@ -126,6 +128,6 @@ class BoundKyverno(BoundLanguage):
         del evaluable
         yield from health.of_policies(self._forms, served)
 
-    def observed(self, health_of_all: Iterable[Health]) -> Iterator[Health]:
+    def adapt_health(self, health_of_all: Iterable[Health]) -> Iterator[Health]:
         """See BoundLanguage."""
         yield from health.without_noise(health_of_all, self._forms)

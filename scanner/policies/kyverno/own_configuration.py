@@ -72,7 +72,7 @@ def _config_map(place: tuple[str, str], context: BindingContext) -> JsonObject |
     kinds = (kind for kind in context.served if (kind.group, kind.version, kind.plural) == ("", "v1", "configmaps"))
     kind = next(kinds, None)
     given = (param for param in context.params if (param.kind.group, param.kind.plural) == ("", "configmaps"))
-    listed = context.lists.everything(kind, (place[0],)) if kind and context.lists else iter(())
+    listed = context.lists.list_all(kind, (place[0],)) if kind and context.lists else iter(())
     return next(
         (resource.body for resource in chain(given, listed) if (resource.namespace, resource.name) == place), None
     )

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from scanner.cel.releases import Change
-from scanner.model.release import Minor, Release, minor_of, shown
+from scanner.cel.releases import ReleaseChange
+from scanner.model.release import Minor, Release, format_minor, minor_of
 
 OLDEST: Final[Minor] = (1, 16)
 NEWEST: Final[Minor] = (1, 19)
 
 # --- autogen: pkg/cel/autogen
 
-AUTOGEN_WITH_NAMESPACE_SELECTOR = Change(
+AUTOGEN_WITH_NAMESPACE_SELECTOR = ReleaseChange(
     "autogen with a namespace selector",
     "A policy with a namespace selector has autogen variants, which keep the selector: CanAutoGen.",
     since=(1, 19),
 )
-KEPT_NAMESPACE = Change(
+KEPT_NAMESPACE = ReleaseChange(
     "kept namespace", "Autogen keeps `object.metadata.namespace` as it is: isProtected.", since=(1, 19)
 )
-EXTRACTED_TEMPLATES = Change(
+EXTRACTED_TEMPLATES = ReleaseChange(
     "extracted templates",
     "Autogen evaluates the pod templates of other workloads that a policy names: ResolveConfig.",
     since=(1, 19),
@@ -34,24 +34,26 @@ EXTRACTED_TEMPLATES = Change(
 
 # --- exceptions: pkg/cel/policies/vpol/compiler, pkg/cel/engine
 
-FULL_BESIDE_PARTIAL = Change(
+FULL_BESIDE_PARTIAL = ReleaseChange(
     "full beside partial",
     "An exception without images and values exempts an object also beside exceptions that have some: evaluateWithData.",
     since=(1, 19),
 )
-EXCEPTIONS_END = Change("end of exceptions", "An exception ends at `expiresAt`: ListExceptions.", since=(1, 19))
+EXCEPTIONS_END = ReleaseChange("end of exceptions", "An exception ends at `expiresAt`: ListExceptions.", since=(1, 19))
 
 # --- evaluation: pkg/cel/policies/vpol/compiler
 
-DEFAULT_MESSAGE = Change(
-    "default message", "A failed validation without a message has one that names its index.", since=(1, 17)
+DEFAULT_MESSAGE = ReleaseChange(
+    "default message",
+    "A failed validation without a message has one that names its index: evaluateWithData.",
+    since=(1, 17),
 )
-ANNOTATED_PASSES = Change(
+ANNOTATED_PASSES = ReleaseChange(
     "annotated passes",
     "Audit annotations are evaluated for an object that passes, too: evaluateAuditAnnotations.",
     since=(1, 18),
 )
-OWN_ERRORS = Change(
+OWN_ERRORS = ReleaseChange(
     "own errors",
     "The error of a validation begins with `error`, before with `failed to load context`: EvaluationResult.",
     since=(1, 19),
@@ -59,46 +61,46 @@ OWN_ERRORS = Change(
 
 # --- namespaced policies: pkg/cel/compiler
 
-CONFINED_HTTP = Change(
+CONFINED_HTTP = ReleaseChange(
     "confined http",
     "A namespaced policy makes no HTTP request without a setting: NewLazyCELHTTPContext.",
     since=(1, 18),
 )
-CONFINED_GLOBAL_CONTEXT = Change(
+CONFINED_GLOBAL_CONTEXT = ReleaseChange(
     "confined global context", "A namespaced policy reads no global context: ConfineGlobalContext.", since=(1, 19)
 )
 
 # --- libraries: kyverno/sdk, cel/libs; declarations.json beside the libraries has what each release declares
 
-TAGS_OF_DIGESTS = Change(
+TAGS_OF_DIGESTS = ReleaseChange(
     "tags of digests", "A reference with a tag and a digest has both: tagFromTaggedDigestReference.", since=(1, 19)
 )
 
-MISSING_IS_NULL = Change(
+MISSING_IS_NULL = ReleaseChange(
     "missing is null",
     "`resource.Get` of an object that does not exist is null, before an error: get_resource_string_string_string_string.",
     since=(1, 18),
 )
 
-CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Change))
+CHANGES: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, ReleaseChange))
 
 
 def release_of(version: str) -> Release:
     """The rules for a version of Kyverno, such as `v1.18.2`: those of the nearest release that Assay supports."""
     minor = minor_of(version)
     if minor is None:
-        return newest_for(f"{version!r} names no release of Kyverno")
+        return newest_for(f"Kyverno has no release {version!r}")
     if minor > NEWEST:
-        return newest_for(f"Kyverno {shown(minor)} is newer than Assay supports")
+        return Release(NEWEST, f"Kyverno {format_minor(minor)} is newer than Assay supports. {_applied(NEWEST)}.")
     if minor < OLDEST:
-        return Release(OLDEST, _note(f"Kyverno {shown(minor)} is older than Assay supports", OLDEST))
+        return Release(OLDEST, f"Kyverno {format_minor(minor)} is older than Assay supports. {_applied(OLDEST)}.")
     return Release(minor)
 
 
 def newest_for(why: str) -> Release:
-    """The rules of the newest release, with the reason why the installed one does not decide."""
-    return Release(NEWEST, _note(why, NEWEST))
+    """The rules of the newest release, with the reason why the installed one is not known."""
+    return Release(NEWEST, f"{why}. {_applied(NEWEST)}: name another release with --kyverno-version.")
 
 
-def _note(why: str, rules: Minor) -> str:
-    return f"{why}. Assay applied the rules of Kyverno {shown(rules)}."
+def _applied(rules: Minor) -> str:
+    return f"Assay applied the rules of Kyverno {format_minor(rules)}"

@@ -1,6 +1,6 @@
 """The values that an expression of a Kyverno policy reads: the object, the request, and the libraries.
 
-Source of truth: `prepareK8sData` and the request map of Kyverno 1.18. The old object of a CREATE is an empty map, not null; user
+Source of truth: `prepareK8sData` and the request map of Kyverno 1.19. The old object of a CREATE is an empty map, not null; user
 data are absent rather than empty; an empty field has no key.
 
 Rules: `docs/semantics/kyverno.md#what-kyvernos-expressions-read`.
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
-from scanner.admission.request import Request, kinds_of_request, user_info
-from scanner.model.json import Json, JsonObject
+from scanner.admission.request import Request, make_request_kinds, make_user_info
+from scanner.model.json import EMPTY, Json, JsonObject
 from scanner.policies.kyverno.modes import KyvernoMode
 
 _REPLACED = ("UPDATE", "DELETE")
@@ -21,13 +21,18 @@ METERED = "@metered"
 """A key among the values if evaluations must be counted; expressions cannot name it."""
 
 
-def activation(request: Request, mode: KyvernoMode, library_values: Mapping[str, object]) -> dict[str, object]:
-    """The values of the declared variables, without `variables` and `exceptions`."""
+def activation(
+    request: Request, mode: KyvernoMode, library_values: Mapping[str, object], absent: JsonObject | None = EMPTY
+) -> dict[str, object]:
+    """The values of the declared variables, without `variables` and `exceptions`.
+
+    `absent` is the value of an object that the request does not have.
+    """
     body = doubled(request.resource.body) if mode.numbers_as_doubles else request.resource.body
     return {
         **library_values,
-        "object": {} if request.operation == "DELETE" else body,
-        "oldObject": body if request.operation in _REPLACED else {},
+        "object": absent if request.operation == "DELETE" else body,
+        "oldObject": body if request.operation in _REPLACED else absent,
         "request": _request_map(request, body, mode),
         "namespaceObject": request.namespace_object,
     }
@@ -37,10 +42,10 @@ def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, o
     namespace = request.namespace if mode.server else request.resource.namespace
     named = {"name": request.resource.name, "namespace": namespace}
     return {
-        **kinds_of_request(request.matched, request.original),
+        **make_request_kinds(request.matched, request.original),
         **{key: value for key, value in named.items() if value},
         "operation": request.operation,
-        "userInfo": user_info(request.user),
+        "userInfo": make_user_info(request.user),
         "object": None if request.operation == "DELETE" else body,
         "oldObject": body if request.operation in _REPLACED else None,
         "dryRun": False,

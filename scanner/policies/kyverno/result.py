@@ -1,6 +1,6 @@
 """The result that Kyverno would write into a report for one policy and one object: one result for all validations.
 
-Source of truth: `reportutils` of Kyverno 1.18. The first validation that does not pass decides; audit annotations are properties,
+Source of truth: `reportutils` of Kyverno 1.19. The first validation that does not pass decides; audit annotations are properties,
 some of which replace the message; of an unscored policy a failure is a warning.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-reports`.

@@ -1,6 +1,6 @@
 """The API server's errors for a document by the schema of its kind, before Kyverno's webhook receives it.
 
-Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.18, and `pkg/apiserver/validation` of
+Source of truth: the CustomResourceDefinitions of `policies.kyverno.io` in Kyverno 1.19, and `pkg/apiserver/validation` of
 k8s.io/apiextensions-apiserver. A schema is data: an object maps its fields, a list holds the schema of its elements, `...` is
 anything, and a text names a type. A type that ends with `!` is required; one with `|` has only these values.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.model.json import Json, as_list, as_object
 
 Schema: TypeAlias = "str | Sequence[Schema] | Mapping[str, Schema] | object"
@@ -43,7 +43,7 @@ def named_faults(value: Json, path: str) -> Iterator[str]:
         if not isinstance(item, Mapping):
             yield f"{path}[{index}]: Invalid value: {_json(item)}: must be an object for an array of list-type map"
         elif isinstance(name, str) and name in names:
-            yield f'{path}[{index}]: Duplicate value: {{"name":{quoted(name)}}}'
+            yield f'{path}[{index}]: Duplicate value: {{"name":{quote(name)}}}'
         names |= {name} if isinstance(name, str) else set()
 
 
@@ -52,7 +52,7 @@ def repeated_faults(value: Json, path: str) -> Iterator[str]:
     items = as_list(value)
     for index, item in enumerate(items):
         if isinstance(item, str) and item in items[:index]:
-            yield f"{path}[{index}]: Duplicate value: {quoted(item)}"
+            yield f"{path}[{index}]: Duplicate value: {quote(item)}"
 
 
 def _field_faults(value: Json, schema: Mapping[str, Schema], path: str) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _leaf_faults(value: Json, type_: str, path: str) -> Iterator[str]:
         choices = type_.split("|")
         yield from _type_faults(value, "string", path)
         if value not in choices:
-            yield f"{path}: Unsupported value: {_json(value)}: supported values: {', '.join(map(quoted, choices))}"
+            yield f"{path}: Unsupported value: {_json(value)}: supported values: {', '.join(map(quote, choices))}"
     else:
         yield from _type_faults(value, type_, path)
 
@@ -91,7 +91,7 @@ def _format_faults(value: Json, type_: str, path: str) -> Iterator[str]:
         shown = "float64" if isinstance(value, float) else ""
         yield f'{path}: Invalid value: "{shown}": {path} in body must be of type {type_}: "{shown}"'
     elif type_ == "date-time" and isinstance(value, str) and moment(value) is None:
-        yield f"{path}: Invalid value: {quoted(value)}: {path} in body must be of type {type_}: {quoted(value)}"
+        yield f"{path}: Invalid value: {quote(value)}: {path} in body must be of type {type_}: {quote(value)}"
 
 
 def moment(text: str) -> datetime | None:

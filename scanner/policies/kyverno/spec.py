@@ -13,12 +13,14 @@ from typing import cast
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map, texts
 from scanner.model.policy import Action, Policy, PolicyKey
+from scanner.model.release import Minor
 from scanner.policies import manifest
 from scanner.policies.api_validation import unknown_metadata
-from scanner.policies.kyverno.autogen import Variant, variants
+from scanner.policies.kyverno.autogen import Resolve, Variant, ignored, unresolved, variants
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, ENTRY, GROUP, VERSIONS, KyvernoKind, versions_of
+from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
-from scanner.policies.manifest import UnknownField, unknown_field
+from scanner.policies.manifest import UnknownField, make_unknown_field
 
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {
@@ -124,9 +126,14 @@ class KyvernoPolicy:
             return "it has no match constraints, and so matches nothing"
         return ""
 
-    def variants(self) -> tuple[tuple[Variant, Policy], ...]:
-        """Each form in which it is evaluated, as a policy whose constraints name exact versions."""
-        return tuple((variant, self._policy(variant)) for variant in variants(as_object(self.document.get("spec"))))
+    def variants(self, release: Minor = NEWEST, resolve: Resolve = unresolved) -> tuple[tuple[Variant, Policy], ...]:
+        """Each form in which a release of Kyverno evaluates it, as a policy whose constraints name exact versions."""
+        forms = variants(as_object(self.document.get("spec")), release, resolve)
+        return tuple((variant, self._policy(variant)) for variant in forms)
+
+    def ignored_controllers(self, release: Minor, resolve: Resolve) -> tuple[str, ...]:
+        """The names of controllers that a release of Kyverno ignores."""
+        return ignored(as_object(self.document.get("spec")), release, resolve)
 
     def written(self) -> Policy:
         """The policy in its original form."""
@@ -201,7 +208,7 @@ def unknown_fields(document: JsonObject, schema: Schema) -> tuple[UnknownField, 
     """The fields that a policy must not have, in its metadata and its spec."""
     others = (key for key in document if key not in _DOCUMENT)
     return (
-        *(unknown_field(key, key, _DOCUMENT) for key in others),
+        *(make_unknown_field(key, key, _DOCUMENT) for key in others),
         *unknown_metadata(document),
         *unknown_in(document.get("spec"), schema, "spec"),
     )
@@ -218,7 +225,7 @@ def unknown_in(value: Json, schema: Schema, path: str) -> Iterator[UnknownField]
             if key in schema:
                 yield from unknown_in(item, schema[key], where)
             else:
-                yield unknown_field(where, key, schema)
+                yield make_unknown_field(where, key, schema)
 
 
 def _faults(policy: KyvernoPolicy, spec: Json, schema: Schema) -> Iterator[str]:

@@ -11,18 +11,25 @@ from typing import cast
 
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.evaluate import inputs_of
+from scanner.admission.evaluate import make_check_inputs
 from scanner.admission.evaluator import FastForm, ObjectTest
 from scanner.admission.request import Request
 from scanner.cel.releases import WRAPPED_OBJECTS
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult, Errored
 from scanner.model.policy import Invocation, Mutation
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.schema import NO_SCHEMAS, Schema, Schemas
-from scanner.mutate.unchanged import Holds, copied_lists, holds, holds_copied, is_configured, is_patched
+from scanner.mutate.unchanged import (
+    Holds,
+    find_copied_lists,
+    is_configured,
+    is_patched,
+    make_copied_test,
+    make_holds_test,
+)
 from scanner.policies.mutating.mutation import INVALID, predict
 
 _OF_THE_POLICY = "failed to configure policy: "
@@ -38,13 +45,13 @@ class Mutator:
 
     def evaluate(self, compiled: CompiledPolicy, request: Request, param: Resource | None) -> tuple[CheckResult, ...]:
         """Evaluate every mutation of a matched invocation. Raises SchemaUnknown."""
-        return with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).check_results
+        return run_with_room(lambda: predict(compiled, request, param, self.schemas, self.rules)).check_results
 
     def inputs(
         self, compiled: CompiledPolicy, request: Request, param: Resource | None, check: Check
     ) -> dict[str, object]:
         """See Evaluator."""
-        return inputs_of(compiled, request, param, check)
+        return make_check_inputs(compiled, request, param, check)
 
     def fast_form(self, compiled: CompiledPolicy, kind: Kind) -> FastForm | None:
         """See Evaluator: an object passes if no mutation changes it."""
@@ -54,47 +61,47 @@ class Mutator:
         if any(expression.program is None or expression.reads("namespaceObject") for expression in compiled.mutations):
             return None
         pairs = zip(compiled.policy.mutations, compiled.mutations, strict=True)
-        return FastForm(tuple(_leaves(mutation, expression, schema) for mutation, expression in pairs))
+        return FastForm(tuple(_make_test(mutation, expression, schema) for mutation, expression in pairs))
 
 
-def evaluator_of(schemas: Schemas | None, rules: Minor) -> Mutator:
+def make_evaluator(schemas: Schemas | None, rules: Minor) -> Mutator:
     """The evaluator of mutating policies by the schemas of a cluster and the rules of a release."""
     return Mutator(schemas or NO_SCHEMAS, rules)
 
 
-def mutator_of(bound: BoundPolicy) -> Mutator | None:
+def get_mutator(bound: BoundPolicy) -> Mutator | None:
     """The evaluator of a mutating policy, which holds its schemas and rules; None for other policies."""
     return bound.evaluator if isinstance(bound.evaluator, Mutator) else None
 
 
-def _leaves(mutation: Mutation, expression: Expression, schema: Schema) -> ObjectTest:
+def _make_test(mutation: Mutation, expression: Expression, schema: Schema) -> ObjectTest:
     program = expression.program
     if program is None:
         raise TypeError
     evaluate = program.evaluate
     if not program.reads and mutation.patch_type == "ApplyConfiguration":
-        return _Once(lambda: holds(schema, evaluate({})))
+        return _SameValueTest(lambda: make_holds_test(schema, evaluate({})))
     if mutation.patch_type == "JSONPatch":
         return lambda given: is_patched(cast("JsonObject", given["object"]), evaluate(given))
-    if lists := copied_lists(program.analysis.root):
-        return _Once(lambda: holds_copied(schema, program, lists))
+    if lists := find_copied_lists(program.analysis.root):
+        return _SameValueTest(lambda: make_copied_test(schema, program, lists))
     return lambda given: is_configured(schema, cast("JsonObject", given["object"]), evaluate(given))
 
 
-class _Once:
+class _SameValueTest:
     """The test of a mutation that writes the same value into every object or list element: it is created once."""
 
     def __init__(self, make: Callable[[], Holds]) -> None:
         self._make = make
         self._holds: Holds | None = None
 
-    def __call__(self, given: Mapping[str, object]) -> bool:
+    def __call__(self, inputs: Mapping[str, object]) -> bool:
         if self._holds is None:
             self._holds = self._make()
-        return self._holds(given["object"])
+        return self._holds(inputs["object"])
 
 
-def refusal(invocation: Invocation, error: Errored) -> str:
+def write_refusal(invocation: Invocation, error: Errored) -> str:
     """The message of the API server when it denies a request because a mutation failed (`mutating.dispatcher`).
 
     Later parts of the server do not name the policy.

@@ -16,7 +16,7 @@ from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
-from scanner.policies.mutating.evaluator import evaluator_of
+from scanner.policies.mutating.evaluator import make_evaluator
 from scanner.policies.mutating.together import IN_ONE_REQUEST
 
 # MutatingAdmissionPolicy: its names and its rules in the admission API.
@@ -28,7 +28,7 @@ API = PolicyKind(
     language=LANGUAGE,
     policies="mutatingadmissionpolicies",
     plugin=MUTATING,
-    evaluator=evaluator_of,
+    evaluator=make_evaluator,
     combination=IN_ONE_REQUEST,
     policy_faults=api_validation.mutating_policy_faults,
     binding_faults=api_validation.mutating_binding_faults,
@@ -57,7 +57,7 @@ class BoundMutating(BoundByApi):
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage."""
-        yield from of_policies(evaluable, served, self.context.rules)
+        yield from find_ambiguous_order(evaluable, served, self.context.rules)
 
 
 # Finds mutating policies whose result varies in Kubernetes 1.37.
@@ -67,7 +67,7 @@ class BoundMutating(BoundByApi):
 # policy *with* conditions matches the same kind. Assay evaluates it as if it ran first.
 
 
-def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
+def find_ambiguous_order(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Minor) -> Iterator[Health]:
     """A note for each policy that can read the object in either form; none before 1.37."""
     changing = tuple(bound) if WRAPPED_OBJECTS.holds(rules) else ()
     conditional = [bound_policy.policy for bound_policy in changing if bound_policy.policy.match_conditions]
@@ -77,18 +77,15 @@ def of_policies(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], rules: Mi
             expression.reads("object") for expression in bound_policy.compiled.mutations
         ):
             continue
-        others = [other.name for other in conditional if any(_both(policy, other, kind) for kind in kinds)]
+        others = [other.name for other in conditional if any(_may_both_match(policy, other, kind) for kind in kinds)]
         if others:
-            yield Health(HealthKind.NOTE, policy.name, "", _detail(others), policy.language)
+            yield Health(HealthKind.NOTE, policy.name, "", _write_detail(others), policy.language)
 
 
-def _both(first: Policy, other: Policy, kind: Kind) -> bool:
+def _may_both_match(first: Policy, other: Policy, kind: Kind) -> bool:
     """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
-    return _is_native(kind) and _matches(first, kind) and _matches(other, kind)
-
-
-def _is_native(kind: Kind) -> bool:
-    return "." not in kind.group or kind.group.endswith(".k8s.io")
+    is_native = "." not in kind.group or kind.group.endswith(".k8s.io")
+    return is_native and _matches(first, kind) and _matches(other, kind)
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:
@@ -96,7 +93,7 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _detail(others: list[str]) -> str:
+def _write_detail(others: list[str]) -> str:
     return (
         "Kubernetes 1.37 shows its mutations the object in one of two forms, depending on whether a policy with match "
         f"conditions ({', '.join(others)}) runs before it: what it makes of lists and maps of the object may differ "

@@ -25,15 +25,15 @@ from math import factorial, prod
 from typing import Final, TypeAlias
 
 from scanner.admission.context import EvaluationContext
-from scanner.admission.dispatch import AtRest, BoundPolicy, InvocationResult, Together, requests
-from scanner.cel.stack import with_room
+from scanner.admission.dispatch import AtRest, BoundPolicy, CombinedChange, InvocationResult, list_requests
+from scanner.cel.stack import run_with_room
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckResult, Errored
 from scanner.model.policy import Invocation
 from scanner.model.resource import Kind, Resource
-from scanner.mutate.operations import same
-from scanner.policies.mutating.evaluator import mutator_of, refusal
-from scanner.policies.mutating.mutation import Run, difference_of, is_deep, run_of
+from scanner.mutate.operations import is_same_json
+from scanner.policies.mutating.evaluator import get_mutator, write_refusal
+from scanner.policies.mutating.mutation import PolicyRun, compute_patch, get_run, is_deep
 
 _MOST_ORDERS: Final = 24
 _SEVERAL: Final = 2
@@ -42,82 +42,82 @@ _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestResult:
     """The response of a server to one request: the object that it would store, or the reason of the denial."""
 
     after: JsonObject
-    refused: str = ""
+    refusal: str = ""
 
-    def is_like(self, other: Answer) -> bool:
+    def is_like(self, other: RequestResult) -> bool:
         """Return whether two orders have the same end; of several errors any may be the first."""
-        if self.refused or other.refused:
-            return bool(self.refused) == bool(other.refused)
-        return same(self.after, other.after)
+        if self.refusal or other.refusal:
+            return bool(self.refusal) == bool(other.refusal)
+        return is_same_json(self.after, other.after)
 
 
-def invocations(
+def list_invocations(
     bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
 ) -> Iterator[InvocationResult]:
     """The invocations of a policy on an object, not yet evaluated; none for a policy that changes no object."""
     if bound.may_change_objects:
-        yield from requests(bound, resource, original, context)
+        yield from list_requests(bound, resource, original, context)
 
 
 def _is_unknown(_bound: BoundPolicy, _body: JsonObject) -> bool:
     return False
 
 
-def together(
+def combine(
     invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest = _is_unknown
-) -> Together | None:
+) -> CombinedChange | None:
     """The result of all invocations on an object; None if at most one has an effect, and the same effect as alone.
 
     Invocations that are not `at_rest` are evaluated. Raises SchemaUnknown.
     """
     if len(invocation_results) < _SEVERAL:
         return None
-    return with_room(lambda: _Request(invocation_results, at_rest).together())
+    return run_with_room(lambda: _SimulatedRequest(invocation_results, at_rest).combine())
 
 
 @dataclass(frozen=True, slots=True)
 class InOneRequest:
     """Satisfies `Combination`: mutating policies run one after another in one request."""
 
-    def together(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> Together | None:
+    def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
         """See Combination."""
-        return together(acting, at_rest)
+        return combine(acting, at_rest)
 
 
 IN_ONE_REQUEST: Final = InOneRequest()
 
 
-def answers(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Answer, ...]:
+def try_orders(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[RequestResult, ...]:
     """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
-    return with_room(lambda: _Request(invocation_results).answers())
+    return run_with_room(lambda: _SimulatedRequest(invocation_results).try_orders())
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _InvocationResult:
     """The result of an invocation on an object: whether its conditions are true, and its errors."""
 
     runs: bool
     after: JsonObject
     patched: bool = False
     refusals: tuple[str, ...] = ()
-    ended: str = ""
+    ending_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Passed:
+class _PassResult:
     """The object after one pass of all invocations, and the invocations that ran."""
 
     after: JsonObject
-    ran: frozenset[int]
+    invocations: frozenset[int]
     patched: bool
-    refused: str = ""
+    refusal: str = ""
 
 
-class _Request:
+class _SimulatedRequest:
     """One request, in any order of its invocations; the result of an invocation on an object is computed once."""
 
     def __init__(
@@ -125,70 +125,76 @@ class _Request:
     ) -> None:
         self._at_rest = at_rest
         self._invocation_results = tuple(invocation_results)
-        self._runs = [_run(bound, invocation_result) for bound, invocation_result in invocation_results]
-        self._version = _requested_version(invocation_results)
+        self._runs = [_make_run(bound, invocation_result) for bound, invocation_result in invocation_results]
+        self._version = _find_requested_version(invocation_results)
         self._has_versions = any(run is not None and _is_converted(run) for run in self._runs)
-        self._stored = self._stored_object()
+        self._stored = self._find_stored_object()
         self._misconfigured = [
             text
             for _, invocation_result in invocation_results
             if invocation_result.request is None
-            for text in _refusals(invocation_result.check_results, invocation_result.invocation)
+            for text in _list_refusals(invocation_result.check_results, invocation_result.invocation)
         ]
         self._objects = [self._stored]
-        begin = next((run.begin for run in self._runs if run is not None), self._stored)
-        self._begin = self._in_version(begin, self._version)
+        begin = next((run.requested_object for run in self._runs if run is not None), self._stored)
+        self._begin = self._convert_version(begin, self._version)
         self._objects += [] if self._begin is self._stored else [self._begin]
-        self._made: dict[tuple[int, int], _Made] = {}
-        self._kept: dict[int, JsonObject] = {}
+        self._results: dict[tuple[int, int], _InvocationResult] = {}
+        self._objects_by_id: dict[int, JsonObject] = {}
         self._active: set[int] = set()
 
-    def together(self) -> Together | None:
-        alone = [self.answer((index,)) for index in range(len(self._runs)) if not self._rests(index)]
-        changing = [answer for answer in alone if not answer.refused and not same(answer.after, self._stored)]
+    def combine(self) -> CombinedChange | None:
+        alone = [self.run_order((index,)) for index in range(len(self._runs)) if not self._is_at_rest(index)]
+        changing = [answer for answer in alone if not answer.refusal and not is_same_json(answer.after, self._stored)]
         if not changing:
             return None
-        answers = self.answers()
+        answers = self.try_orders()
         if len(changing) < _SEVERAL and all(answer.is_like(changing[0]) for answer in answers):
             return None
-        patch = () if answers[0].refused else difference_of(self._stored, answers[0].after)
+        patch = () if answers[0].refusal else compute_patch(self._stored, answers[0].after)
         order_matters = not all(answer.is_like(answers[0]) for answer in answers)
-        refused = next((answer.refused for answer in answers if answer.refused), "")
-        joint = Together(patch, order_matters, undone=not patch and not answers[0].refused, refused=refused)
+        refused = next((answer.refusal for answer in answers if answer.refusal), "")
+        joint = CombinedChange(patch, order_matters, undone=not patch and not answers[0].refusal, refused=refused)
         return None if is_deep(patch) else joint
 
-    def _rests(self, index: int) -> bool:
+    def _is_at_rest(self, index: int) -> bool:
         """Return whether an invocation is known to leave the stored object unchanged."""
         return self._at_rest(self._invocation_results[index][0], self._stored)
 
-    def answers(self) -> tuple[Answer, ...]:
-        tree = self._tree()
-        given = _flat(tree)
-        answers = {order: self.answer(order) for order in (given, given[::-1])}
+    def try_orders(self) -> tuple[RequestResult, ...]:
+        tree = self._make_tree()
+        first_order = _flatten(tree)
+        answers = {order: self.run_order(order) for order in (first_order, first_order[::-1])}
         if len(self._active) < _SEVERAL and not self._has_versions:
             # Every invocation ran on the stored object and on the result of the only active one: no order differs.
             return tuple(answers.values())
-        answers |= {order: self.answer(order) for order in _orders(tree) if order not in answers}
-        active = tuple(part for part in tree if self._active.intersection(_flat(part)))
-        if _count(tree) > _MOST_ORDERS >= _count(active):
-            rest = tuple(chain.from_iterable(_flat(part) for part in tree if part not in active))
-            answers |= {(*order, *rest): self.answer((*order, *rest)) for order in _permutations(active)}
+        answers |= {order: self.run_order(order) for order in _list_orders(tree) if order not in answers}
+        active = tuple(part for part in tree if self._active.intersection(_flatten(part)))
+        if _count_orders(tree) > _MOST_ORDERS >= _count_orders(active):
+            rest = tuple(chain.from_iterable(_flatten(part) for part in tree if part not in active))
+            answers |= {(*order, *rest): self.run_order((*order, *rest)) for order in _list_permutations(active)}
         return tuple(answers.values())
 
-    def answer(self, order: _Order) -> Answer:
+    def run_order(self, order: _Order) -> RequestResult:
         """The response of the server if it runs the invocations in this order."""
-        first = self._pass(order, self._begin)
-        if first.refused or not first.patched:
-            return Answer(self._stored, first.refused)
+        first = self._run_pass(order, self._begin)
+        if first.refusal or not first.patched:
+            return RequestResult(self._stored, first.refusal)
         again = [index for index in order if self._still_selects(index, first.after)]
-        between = self._between_passes(first.after)
+        between = self._convert_between_passes(first.after)
         due = frozenset(
-            index for index in first.ran if self._invocation_results[index][0].policy.reinvocation_policy == "IfNeeded"
+            index
+            for index in first.invocations
+            if self._invocation_results[index][0].policy.reinvocation_policy == "IfNeeded"
         )
-        last = self._pass(again, between, due)
-        return Answer(self._stored, last.refused) if last.refused else Answer(self._as_stored(last.after))
+        last = self._run_pass(again, between, due)
+        return (
+            RequestResult(self._stored, last.refusal)
+            if last.refusal
+            else RequestResult(self._convert_to_stored(last.after))
+        )
 
-    def _pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _Passed:
+    def _run_pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _PassResult:
         """Run the invocations that are due (the first time all); a server evaluates the match conditions of all."""
         refusals = [*self._misconfigured]
         ran: set[int] = set()
@@ -196,93 +202,101 @@ class _Request:
         versions: dict[str, JsonObject] = {}
         last = ""
         for index in order:
-            version = self._version_at(index)
-            current = versions.setdefault(version, self._in_version(body, version))
-            made = self._of(index, current)
+            version = self._get_version(index)
+            current = versions.setdefault(version, self._convert_version(body, version))
+            result = self._run_invocation(index, current)
             if due is not None and index not in due:
-                refusals += () if made.runs else made.refusals
+                refusals += () if result.runs else result.refusals
                 continue
-            if made.ended:
-                return _Passed(body, frozenset(), patched=False, refused=made.ended)
-            refusals += made.refusals
-            ran.update([index] if made.runs else [])
-            patched.update([version] if made.patched else [])
-            last = version if made.runs else last
-            versions[version] = made.after
-        after = self._in_version(versions[last], self._version) if last in patched else body
-        return _Passed(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
+            if result.ending_error:
+                return _PassResult(body, frozenset(), patched=False, refusal=result.ending_error)
+            refusals += result.refusals
+            ran.update([index] if result.runs else [])
+            patched.update([version] if result.patched else [])
+            last = version if result.runs else last
+            versions[version] = result.after
+        after = self._convert_version(versions[last], self._version) if last in patched else body
+        return _PassResult(after, frozenset(ran), bool(patched), refusals[0] if refusals else "")
 
-    def _version_at(self, index: int) -> str:
+    def _get_version(self, index: int) -> str:
         """The apiVersion in which an invocation reads the object."""
         run = self._runs[index]
-        return self._version if run is None else _version_of(run)
+        return self._version if run is None else _get_version_of_run(run)
 
-    def _in_version(self, body: JsonObject, version: str) -> JsonObject:
+    def _convert_version(self, body: JsonObject, version: str) -> JsonObject:
         """The object in another version: its apiVersion alone changes. Of other kinds, all invocations have the same version."""
         if not self._has_versions or body.get("apiVersion") == version:
             return body
-        return self._representative({**body, "apiVersion": version}, body)
+        return self._find_representative({**body, "apiVersion": version}, body)
 
-    def _stored_object(self) -> JsonObject:
+    def _find_stored_object(self) -> JsonObject:
         """The stored object in the version of the request."""
         resources = [invocation_result.resource for _, invocation_result in self._invocation_results]
         stored = next((resource for resource in resources if resource.kind.api_version == self._version), resources[0])
         is_requested = not self._has_versions or stored.kind.api_version == self._version
         return stored.body if is_requested else {**stored.body, "apiVersion": self._version}
 
-    def _of(self, index: int, body: JsonObject) -> _Made:
+    def _run_invocation(self, index: int, body: JsonObject) -> _InvocationResult:
         key = (index, id(body))
-        if key not in self._made:
-            made = self._make(index, body)
-            self._made[key] = made
-            if made.refusals or made.ended or made.after is not body or (self._has_versions and made.runs):
+        if key not in self._results:
+            result = self._run_new(index, body)
+            self._results[key] = result
+            if (
+                result.refusals
+                or result.ending_error
+                or result.after is not body
+                or (self._has_versions and result.runs)
+            ):
                 self._active.add(index)
-        return self._made[key]
+        return self._results[key]
 
-    def _make(self, index: int, body: JsonObject) -> _Made:
+    def _run_new(self, index: int, body: JsonObject) -> _InvocationResult:
         bound, run = self._invocation_results[index][0], self._runs[index]
         if run is None:
-            return _Made(runs=False, after=body)
+            return _InvocationResult(runs=False, after=body)
         # The conditions matter only to a policy that may run again.
         if bound.policy.reinvocation_policy != "IfNeeded" and not self._has_versions and self._at_rest(bound, body):
-            return _Made(runs=True, after=body)
+            return _InvocationResult(runs=True, after=body)
         invocation = self._invocation_results[index][1].invocation
-        if stopped := run.conditions(body):
-            return _Made(runs=False, after=body, refusals=_refusals(stopped, invocation))
-        mutated = run.mutations(body)
-        refusals = tuple(refusal(invocation, error) for error in mutated.refusals())
-        ended = mutated.ended.message if mutated.ended else ""
-        after = self._representative(mutated.after, body)
-        return _Made(runs=True, after=after, patched=mutated.patched, refusals=refusals, ended=ended)
+        if stopped := run.evaluate_conditions(body):
+            return _InvocationResult(runs=False, after=body, refusals=_list_refusals(stopped, invocation))
+        mutated = run.run_mutations(body)
+        refusals = tuple(write_refusal(invocation, error) for error in mutated.list_refusals())
+        ended = mutated.ending_error.message if mutated.ending_error else ""
+        after = self._find_representative(mutated.after, body)
+        return _InvocationResult(
+            runs=True, after=after, patched=mutated.has_patched, refusals=refusals, ending_error=ended
+        )
 
-    def _representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
+    def _find_representative(self, after: JsonObject, body: JsonObject) -> JsonObject:
         """The first of all equal objects, which represents them."""
         first = next(
-            (candidate for candidate in (body, *self._objects) if candidate is after or same(candidate, after)), None
+            (candidate for candidate in (body, *self._objects) if candidate is after or is_same_json(candidate, after)),
+            None,
         )
         if first is None:
             self._objects.append(after)
         return after if first is None else first
 
-    def _as_stored(self, body: JsonObject) -> JsonObject:
+    def _convert_to_stored(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
-        if id(body) not in self._kept:
-            self._kept[id(body)] = body if run is None else self._stored_by(run, body)
-        return self._kept[id(body)]
+        if id(body) not in self._objects_by_id:
+            self._objects_by_id[id(body)] = body if run is None else self._convert_by(run, body)
+        return self._objects_by_id[id(body)]
 
-    def _stored_by(self, run: Run, body: JsonObject) -> JsonObject:
-        stored = run.stored(self._in_version(body, _version_of(run)))
-        return self._in_version(stored, self._version)
+    def _convert_by(self, run: PolicyRun, body: JsonObject) -> JsonObject:
+        stored = run.convert_to_stored(self._convert_version(body, _get_version_of_run(run)))
+        return self._convert_version(stored, self._version)
 
-    def _between_passes(self, body: JsonObject) -> JsonObject:
+    def _convert_between_passes(self, body: JsonObject) -> JsonObject:
         run = next((run for run in self._runs if run is not None), None)
-        return body if run is None else self._representative(run.between_passes(body), body)
+        return body if run is None else self._find_representative(run.convert_between_passes(body), body)
 
     def _still_selects(self, index: int, body: JsonObject) -> bool:
         run = self._runs[index]
         return run is not None and run.still_selects(body)
 
-    def _tree(self) -> tuple[_Tree, ...]:
+    def _make_tree(self) -> tuple[_Tree, ...]:
         """The invocations of each binding of each policy: every order keeps them together."""
 
         def policy(index: int) -> object:
@@ -295,20 +309,20 @@ class _Request:
         return tuple(tuple(tuple(group) for _, group in groupby(part, binding)) for part in of_policies)
 
 
-def _refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
+def _list_refusals(check_results: Sequence[CheckResult], invocation: Invocation) -> tuple[str, ...]:
     """The messages of the errors for which the API server denies the request."""
     errors = (check_result.outcome for check_result in check_results if isinstance(check_result.outcome, Errored))
-    return tuple(refusal(invocation, error) for error in errors if error.would_deny)
+    return tuple(write_refusal(invocation, error) for error in errors if error.would_deny)
 
 
-def _run(bound: BoundPolicy, invocation_result: InvocationResult) -> Run | None:
-    mutator, request = mutator_of(bound), invocation_result.request
+def _make_run(bound: BoundPolicy, invocation_result: InvocationResult) -> PolicyRun | None:
+    mutator, request = get_mutator(bound), invocation_result.request
     if request is None or mutator is None:
         return None
-    return run_of(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
+    return get_run(bound.compiled, request, invocation_result.invocation.param, mutator.schemas, mutator.rules)
 
 
-def _requested_version(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> str:
+def _find_requested_version(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> str:
     """The apiVersion of the request, or of the list without a request."""
     first = invocation_results[0][1]
     requests_made = (invocation_result.request for _, invocation_result in invocation_results)
@@ -316,42 +330,42 @@ def _requested_version(invocation_results: Sequence[tuple[BoundPolicy, Invocatio
     return first.resource.kind.api_version if request is None else request.original.api_version
 
 
-def _version_of(run: Run) -> str:
+def _get_version_of_run(run: PolicyRun) -> str:
     return run.request.matched.api_version
 
 
-def _is_converted(run: Run) -> bool:
+def _is_converted(run: PolicyRun) -> bool:
     """Return whether an invocation reads a custom resource in another version than that of the request."""
     return not run.schema.builtin and run.request.matched != run.request.original
 
 
-def _orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:
+def _list_orders(tree: tuple[_Tree, ...]) -> Iterator[_Order]:
     """All orders if there are few; else the order of names, its reverse, and every policy first and last."""
-    if _count(tree) <= _MOST_ORDERS:
-        yield from _permutations(tree)
+    if _count_orders(tree) <= _MOST_ORDERS:
+        yield from _list_permutations(tree)
         return
-    given = _flat(tree)
-    yield given
-    yield given[::-1]
+    first_order = _flatten(tree)
+    yield first_order
+    yield first_order[::-1]
     for part in tree:
-        own = _flat(part)
-        others = tuple(index for index in given if index not in own)
-        yield (*own, *others)
-        yield (*others, *own)
+        part_order = _flatten(part)
+        others = tuple(index for index in first_order if index not in part_order)
+        yield (*part_order, *others)
+        yield (*others, *part_order)
 
 
-def _count(tree: _Tree) -> int:
-    return 1 if isinstance(tree, int) else factorial(len(tree)) * prod(map(_count, tree))
+def _count_orders(tree: _Tree) -> int:
+    return 1 if isinstance(tree, int) else factorial(len(tree)) * prod(map(_count_orders, tree))
 
 
-def _permutations(tree: _Tree) -> Iterator[_Order]:
+def _list_permutations(tree: _Tree) -> Iterator[_Order]:
     if isinstance(tree, int):
         yield (tree,)
         return
     for arrangement in permutations(tree):
-        for parts in product(*map(_permutations, arrangement)):
+        for parts in product(*map(_list_permutations, arrangement)):
             yield tuple(chain.from_iterable(parts))
 
 
-def _flat(tree: _Tree) -> _Order:
-    return (tree,) if isinstance(tree, int) else tuple(chain.from_iterable(map(_flat, tree)))
+def _flatten(tree: _Tree) -> _Order:
+    return (tree,) if isinstance(tree, int) else tuple(chain.from_iterable(map(_flatten, tree)))

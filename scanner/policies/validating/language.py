@@ -23,8 +23,8 @@ from scanner.model.scans.scan import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
-from scanner.policies.manifest import without_texts
-from scanner.policies.validating.wrapped import WrappedEvaluator, evaluator_of
+from scanner.policies.manifest import remove_texts
+from scanner.policies.validating.wrapped import WrappedEvaluator, make_evaluator
 
 # ValidatingAdmissionPolicy: its names and its rules in the admission API.
 #
@@ -35,7 +35,7 @@ API = PolicyKind(
     language=LANGUAGE,
     policies="validatingadmissionpolicies",
     plugin=VALIDATING,
-    evaluator=evaluator_of,
+    evaluator=make_evaluator,
     policy_faults=api_validation.policy_faults,
     binding_faults=api_validation.binding_faults,
 )
@@ -57,10 +57,10 @@ class Validating(AdmissionLanguage):
         """See Language: expressions are evaluated by the rules of a minor version."""
         return False
 
-    def deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
+    def select_deciding(self, spec: JsonObject, check: CheckKind) -> JsonObject:
         """See Language: all but the actions of bindings, messages, reasons and, for other checks, audit annotations."""
         annotations = () if check in _EVALUATES_ANNOTATIONS else ("auditAnnotations",)
-        return without_texts(spec, fields=("validationActions", *annotations), of_validations=("message", "reason"))
+        return remove_texts(spec, fields=("validationActions", *annotations), of_validations=("message", "reason"))
 
     def assume_bound(self, policy: Policy, action: Action) -> Binding:
         """See Language."""
@@ -77,9 +77,9 @@ class BoundValidating(BoundByApi):
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage: the problems that the server reports, and the expressions that 1.37 may evaluate differently."""
         for policy in self.documents.policies:
-            yield from of_policy(policy)
+            yield from read_status(policy)
         if isinstance(self.evaluator, WrappedEvaluator):
-            yield from of_policies(evaluable, self.evaluator, served)
+            yield from find_differences(evaluable, self.evaluator, served)
 
 
 # Expressions that Kubernetes 1.37 could evaluate differently from Assay: those that compare whole native structures.
@@ -88,10 +88,14 @@ class BoundValidating(BoundByApi):
 # other effect of wrapped values; it names each of these expressions, for the kinds that its policy matches.
 
 
-def of_policies(bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]) -> Iterator[Health]:
+def find_differences(
+    bound: Iterable[BoundPolicy], evaluator: WrappedEvaluator, kinds: tuple[Kind, ...]
+) -> Iterator[Health]:
     """A health entry for each expression that 1.37 could evaluate differently."""
     for bound_policy in bound:
-        yield from _of_policy(bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind)))
+        yield from _find_differences_of_policy(
+            bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind))
+        )
 
 
 def _matches(policy: Policy, kind: Kind) -> bool:
@@ -99,7 +103,9 @@ def _matches(policy: Policy, kind: Kind) -> bool:
     return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
-def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]) -> Iterator[Health]:
+def _find_differences_of_policy(
+    bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: Iterable[Kind]
+) -> Iterator[Health]:
     places: dict[str, str] = {}
     for kind in kinds:
         for path, differences in evaluator.differences(bound_policy.compiled, kind).items():
@@ -121,11 +127,11 @@ def _of_policy(bound_policy: BoundPolicy, evaluator: WrappedEvaluator, kinds: It
 # `observedGeneration` names; its warnings are about the policy as it is only when that is the current generation.
 
 
-def of_policy(policy: Policy) -> Iterator[Health]:
+def read_status(policy: Policy) -> Iterator[Health]:
     """The health entries from `status.typeChecking`, `status.conditions` and `status.observedGeneration` of a policy."""
     name = policy.name
-    if _stale(policy):
-        yield Health(HealthKind.STALE_STATUS, name, "", _generations(policy.manifest), policy.language)
+    if _is_stale(policy):
+        yield Health(HealthKind.STALE_STATUS, name, "", _write_generations(policy.manifest), policy.language)
     else:
         warnings = as_list(dig(policy.manifest, "status", "typeChecking", "expressionWarnings"))
         for item in warnings:
@@ -138,14 +144,14 @@ def of_policy(policy: Policy) -> Iterator[Health]:
             yield Health(HealthKind.CONDITION, name, "", f"{what} ({message})" if message else what, policy.language)
 
 
-def _stale(policy: Policy) -> bool:
+def _is_stale(policy: Policy) -> bool:
     """Return whether the status is about another generation; a file that was never on a server has neither."""
     generation = dig(policy.manifest, "metadata", "generation")
     observed = dig(policy.manifest, "status", "observedGeneration")
     return isinstance(generation, int) and observed != generation
 
 
-def _generations(manifest: JsonObject) -> str:
+def _write_generations(manifest: JsonObject) -> str:
     generation = dig(manifest, "metadata", "generation")
     observed = dig(manifest, "status", "observedGeneration")
     if not isinstance(observed, int):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Binding, BindingKey, ParamKind, ParamRef, Policy, PolicyKey
-from scanner.model.release import same_minor
+from scanner.model.release import have_same_minor
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.namespace_keys import EVERY
@@ -33,7 +33,7 @@ class Circumstances:
     """All that decides in one scan besides objects. Values are digests or versions; equal ones mean the same decisions.
 
     `sources` are where the policies were read: a scan of other sources does not show that a policy was deleted. `of_files` tells
-    that the objects were those of files. `namespace_keys` returns the labels and annotations of namespaces that a policy and its
+    that the objects were those of files, `kyverno` is the release of Kyverno, empty if it is not known. `namespace_keys` returns the labels and annotations of namespaces that a policy and its
     bindings read (see `namespace_keys`): by default, every one. `policy` and `binding` return what was recorded, or None.
     """
 
@@ -45,11 +45,12 @@ class Circumstances:
     options: tuple[str, ...]
     sources: tuple[str, ...] = ()
     of_files: bool = False
+    kyverno: str = ""
     namespace_keys: Callable[[PolicyKey], frozenset[str]] = field(default=lambda _: frozenset({EVERY}), compare=False)
     policy: Callable[[PolicyKey], Policy | None] = field(default=lambda _: None, compare=False)
     binding: Callable[[BindingKey], Binding | None] = field(default=lambda _: None, compare=False)
 
-    def keys_in_force(self) -> frozenset[str]:
+    def list_keys_in_force(self) -> frozenset[str]:
         """The labels and annotations of namespaces that any bound policy reads."""
         bound = {(language, policy) for language, policy, _ in self.bindings}.intersection(self.policies)
         return frozenset[str]().union(*map(self.namespace_keys, bound))
@@ -109,7 +110,7 @@ def coordinates_of(invocation: Invoked, check: str, place: tuple[str, str, str, 
     return coordinates._replace(params_in=name if (api_version, kind) == ("v1", "Namespace") else namespace)
 
 
-class Comparison:
+class CircumstanceChanges:
     """The changes between two scans besides objects. The cost of a question does not depend on the number of rules."""
 
     def __init__(self, before: Circumstances, now: Circumstances) -> None:
@@ -119,18 +120,19 @@ class Comparison:
         before was not recorded then, so nothing is known of it.
         """
         self.before, self.now = before, now
-        self.policies: Final = _differing(before.policies, now.policies)
-        self.bindings: Final = _differing(before.bindings, now.bindings)
-        self._rules = _by_type(before.rules), _by_type(now.rules)
-        self._params = self._differing_rules(RuleType.PARAM)
-        self._exceptions = self._differing_rules(RuleType.EXCEPTION)
-        self._contexts = bool(self._differing_rules(RuleType.GLOBAL_CONTEXT))
+        self.policies: Final = _find_differing(before.policies, now.policies)
+        self.bindings: Final = _find_differing(before.bindings, now.bindings)
+        self._rules = _group_by_type(before.rules), _group_by_type(now.rules)
+        self._params = self._find_differing_rules(RuleType.PARAM)
+        self._exceptions = self._find_differing_rules(RuleType.EXCEPTION)
+        self._contexts = bool(self._find_differing_rules(RuleType.GLOBAL_CONTEXT))
         self._concerned: dict[tuple[PolicyKey, str], bool] = {}
         self._decisive: dict[tuple[PolicyKey | BindingKey, CheckKind], bool] = {}
         self._missable: dict[tuple[BindingKey, str], bool] = {}
-        self.namespaces: Final = dict(self._differing_namespaces())
+        self.namespaces: Final = dict(self._find_differing_namespaces())
         everywhere = {
             CauseKind.SERVER: before.server != now.server,
+            CauseKind.KYVERNO: bool(before.kyverno and now.kyverno) and before.kyverno != now.kyverno,
             CauseKind.ASSAY: before.assay != now.assay,
             CauseKind.OPTIONS: before.options != now.options,
         }
@@ -153,13 +155,18 @@ class Comparison:
         """Return whether any part differs for any finding."""
         return bool(self.kinds)
 
-    def changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+    def list_changes(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The kinds of changes for a finding, in the order of `CauseKind`."""
-        return (*self._of_rules(finding), *self._everywhere)
+        kinds = (*self._list_rule_changes(finding), *self._everywhere)
+        if CauseKind.KYVERNO not in kinds:
+            return kinds
+        # The bindings of Kyverno's policies are no objects: those of autogen variants follow from the policy and the release.
+        excluded = CauseKind.BINDING if is_kyvernos(finding.language) else CauseKind.KYVERNO
+        return tuple(kind for kind in kinds if kind is not excluded)
 
-    def deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
+    def list_deciding(self, finding: Coordinates) -> tuple[CauseKind, ...]:
         """The changes that may decide whether there is a finding, in the order of `CauseKind`: not those of texts."""
-        return tuple(kind for kind in self.changes(finding) if self._decides(kind, finding))
+        return tuple(kind for kind in self.list_changes(finding) if self._decides(kind, finding))
 
     def invokes(self, finding: Coordinates) -> bool:
         """Return whether the newer scan can have the invocation of a finding: with its param, or without any."""
@@ -177,19 +184,19 @@ class Comparison:
         """Return whether a finding is an error of a configuration that lacks a param to which its binding refers."""
         return finding.lacks_param and any(self._references(finding))
 
-    def renamed_binding(self, before: BindingKey, now: BindingKey) -> bool:
+    def renames_binding(self, before: BindingKey, now: BindingKey) -> bool:
         """Return whether a binding is new, and has the content of one that is gone."""
         earlier, later = self.before.bindings, self.now.bindings
         gone = before in earlier and before not in later
         return gone and now in later and now not in earlier and earlier[before] == later[now]
 
-    def renamed_param(self, before: str, now: str) -> bool:
+    def renames_param(self, before: str, now: str) -> bool:
         """Return whether a param, by its place, is new, and has the content of one that is gone."""
         earlier, later = (rules[RuleType.PARAM] for rules in self._rules)
         gone = before in earlier and before not in later
         return gone and now in later and now not in earlier and _contents(earlier[before]) == _contents(later[now])
 
-    def _of_rules(self, finding: Coordinates) -> Iterator[CauseKind]:
+    def _list_rule_changes(self, finding: Coordinates) -> Iterator[CauseKind]:
         if finding.policy_key in self.policies:
             yield CauseKind.POLICY
         if finding.binding_key in self.bindings:
@@ -208,7 +215,7 @@ class Comparison:
             case CauseKind.BINDING:
                 return self._rule_decides(finding.binding_key, finding.check)
             case CauseKind.SERVER:
-                return patch_decides(finding.language) or not same_minor(self.before.server, self.now.server)
+                return patch_decides(finding.language) or not have_same_minor(self.before.server, self.now.server)
             case _:
                 return True
 
@@ -217,7 +224,7 @@ class Comparison:
         place = key, check
         if place not in self._decisive:
             before, now = (_manifest(scan, key) for scan in (self.before, self.now))
-            self._decisive[place] = not texts_alone(key[0], before, now, check)
+            self._decisive[place] = not differ_in_texts_alone(key[0], before, now, check)
         return self._decisive[place]
 
     def _references(self, finding: Coordinates) -> tuple[ParamReference | None, ParamReference | None]:
@@ -249,17 +256,17 @@ class Comparison:
         place = policy, namespace
         if place not in self._concerned:
             reads = self.before.namespace_keys(policy) | self.now.namespace_keys(policy)
-            self._concerned[place] = bool(_common(reads, self.namespaces[namespace]))
+            self._concerned[place] = bool(_intersect(reads, self.namespaces[namespace]))
         return self._concerned[place]
 
-    def _differing_namespaces(self) -> Iterator[tuple[str, frozenset[str]]]:
-        names = self._differing_rules(RuleType.NAMESPACE_LABELS)
+    def _find_differing_namespaces(self) -> Iterator[tuple[str, frozenset[str]]]:
+        names = self._find_differing_rules(RuleType.NAMESPACE_LABELS)
         if not names:
             return
-        known = _common(self.before.keys_in_force(), self.now.keys_in_force())
+        known = _intersect(self.before.list_keys_in_force(), self.now.list_keys_in_force())
         before, now = (rules[RuleType.NAMESPACE_LABELS] for rules in self._rules)
         for name in names:
-            differing = _common(_differing_keys(before.get(name, ()), now.get(name, ())), known)
+            differing = _intersect(_find_differing_keys(before.get(name, ()), now.get(name, ())), known)
             if differing:
                 yield name, differing
 
@@ -270,33 +277,33 @@ class Comparison:
         scans = self.before, self.now
         return all(finding.policy_key in scan.policies and finding.binding_key in scan.bindings for scan in scans)
 
-    def _differing_rules(self, kind: RuleType) -> frozenset[str]:
+    def _find_differing_rules(self, kind: RuleType) -> frozenset[str]:
         before, now = ({key: _identities(rules) for key, rules in each[kind].items()} for each in self._rules)
-        return _differing(before, now)
+        return _find_differing(before, now)
 
 
 def _manifest(scan: Circumstances, key: PolicyKey | BindingKey) -> JsonObject:
     match key:
         case (language, policy):
-            found: Policy | Binding | None = scan.policy((language, policy))
+            rule: Policy | Binding | None = scan.policy((language, policy))
         case (language, policy, binding):
-            found = scan.binding((language, policy, binding))
-    return found.manifest if found else EMPTY
+            rule = scan.binding((language, policy, binding))
+    return rule.manifest if rule else EMPTY
 
 
 _Rules = Mapping[RuleType, Mapping[str, list[RuleObject]]]
 
 
-def _by_type(rules: tuple[RuleObject, ...]) -> _Rules:
+def _group_by_type(rules: tuple[RuleObject, ...]) -> _Rules:
     """The rules by type, and by what a finding must have for them to concern it: a param's place, a policy, a namespace."""
     sorted_rules: dict[RuleType, defaultdict[str, list[RuleObject]]] = {kind: defaultdict(list) for kind in RuleType}
     for rule in rules:
-        for key in _concerned(rule):
+        for key in _list_concerned(rule):
             sorted_rules[rule.type][key].append(rule)
     return sorted_rules
 
 
-def _concerned(rule: RuleObject) -> Collection[str]:
+def _list_concerned(rule: RuleObject) -> Collection[str]:
     match rule.type:
         case RuleType.PARAM:
             # Two kinds of params may have one name: a policy reads one of them.
@@ -313,11 +320,11 @@ def _identities(rules: Collection[RuleObject]) -> frozenset[tuple[str, str]]:
     return frozenset((rule.name, rule.digest) for rule in rules)
 
 
-def _differing_keys(before: Collection[RuleObject], now: Collection[RuleObject]) -> frozenset[str]:
+def _find_differing_keys(before: Collection[RuleObject], now: Collection[RuleObject]) -> frozenset[str]:
     """The labels and annotations of a namespace that differ; every one if a part of them is withheld."""
     if any(rule.masked for rule in (*before, *now)):
         return frozenset({EVERY})
-    return _differing(*(_texts(rules) for rules in (before, now))) or frozenset({EVERY})
+    return _find_differing(*(_texts(rules) for rules in (before, now))) or frozenset({EVERY})
 
 
 def _texts(rules: Collection[RuleObject]) -> dict[str, Json]:
@@ -329,7 +336,7 @@ def _texts(rules: Collection[RuleObject]) -> dict[str, Json]:
     }
 
 
-def _common(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
+def _intersect(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
     """The keys that both sets have, of which one may have every key."""
     if EVERY in first:
         return second
@@ -352,7 +359,7 @@ def _contents(rules: Collection[RuleObject]) -> list[JsonObject]:
     ]
 
 
-def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
+def _find_differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> frozenset[_Key]:
     return frozenset(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
 
 
@@ -365,19 +372,26 @@ def _differing(before: Mapping[_Key, object], now: Mapping[_Key, object]) -> fro
 # Rules: `docs/adr/0047-texts-decide-nothing.md`.
 
 
-def texts_alone(language: str, before: JsonObject, now: JsonObject, check: CheckKind) -> bool:
+def differ_in_texts_alone(language: str, before: JsonObject, now: JsonObject, check: CheckKind) -> bool:
     """Return whether two manifests of a policy or of a binding differ in parts that decide about no check of a kind.
 
     Without a difference nothing is known: a digest that was recorded without its manifest may have changed.
     """
     # Languages bring the compiler of expressions, which is needed only if a rule differs.
-    from scanner.policies.language import deciding  # noqa: PLC0415
+    from scanner.policies.language import select_deciding  # noqa: PLC0415
 
     specs = [as_object(dig(manifest, "spec")) for manifest in (before, now)]
     if not all(specs) or specs[0] == specs[1]:
         return False
-    earlier, later = (deciding(language, spec, check) for spec in specs)
+    earlier, later = (select_deciding(language, spec, check) for spec in specs)
     return earlier == later
+
+
+def is_kyvernos(language: str) -> bool:
+    """Return whether the release of Kyverno may decide verdicts of a language's policies."""
+    from scanner.policies.language import is_kyvernos as decides  # noqa: PLC0415 -- see above
+
+    return decides(language)
 
 
 def patch_decides(language: str) -> bool:
@@ -412,7 +426,7 @@ class ParamReference:
         if self.reference.name:
             return name == self.reference.name
         selector = self.reference.selector
-        if selector is None or selector.fault():
+        if selector is None or selector.find_fault():
             return False
         return param.masked or selector.matches(text_map(dig(param.document, "metadata", "labels")))
 

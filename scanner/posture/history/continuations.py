@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from scanner.posture.history.causes import Comparison, Coordinates
+from scanner.posture.history.causes import CircumstanceChanges, Coordinates
 
 
 class LocatedFinding(NamedTuple):
@@ -26,74 +26,78 @@ Pair: TypeAlias = tuple[LocatedFinding, LocatedFinding]
 _Step: TypeAlias = Callable[[LocatedFinding], Hashable]
 
 
-def _reworded(finding: LocatedFinding) -> Hashable:
-    """The same object and invocation: the check has another expression, or another position."""
+def _key_of_reworded(finding: LocatedFinding) -> Hashable:
+    """Return the object and the invocation: equal ones stay when the check has another expression, or another position."""
     return finding.object_id, finding.coordinates
 
 
-def _recreated(finding: LocatedFinding) -> Hashable:
-    """An object of the same name, and the same invocation: the object was created again."""
+def _key_of_recreated(finding: LocatedFinding) -> Hashable:
+    """Return the name of the object and the invocation: equal ones stay when the object is created again."""
     return finding.place, finding.coordinates
 
 
-_STEPS: Final[tuple[_Step, ...]] = (_reworded, _recreated)
+_STEPS: Final[tuple[_Step, ...]] = (_key_of_reworded, _key_of_recreated)
 
 
-def continuations(
-    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
+def pair_continuations(
+    gone: Sequence[LocatedFinding],
+    come: Sequence[LocatedFinding],
+    comparison: Callable[[LocatedFinding], CircumstanceChanges],
 ) -> Iterator[Pair]:
     """The pairs of a finding of a problem that is gone and the one that continues it.
 
     `comparison` returns what changed since the scan that last saw a finding.
     """
     for step in _STEPS:
-        pairs = list(_one_to_one(gone, come, step))
+        pairs = list(_pair_one_to_one(gone, come, step))
         yield from pairs
-        gone, come = _without(gone, come, pairs)
-    yield from _renamed(gone, come, comparison)
+        gone, come = _drop_paired(gone, come, pairs)
+    yield from _pair_renamed(gone, come, comparison)
 
 
-def _one_to_one(gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], step: _Step) -> Iterator[Pair]:
-    earlier, later = _by(gone, step), _by(come, step)
+def _pair_one_to_one(gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], step: _Step) -> Iterator[Pair]:
+    earlier, later = _group_by_step(gone, step), _group_by_step(come, step)
     for key, before in earlier.items():
         now = later.get(key, [])
         if len(before) == len(now) == 1:
             yield before[0], now[0]
 
 
-def _by(findings: Sequence[LocatedFinding], step: _Step) -> dict[Hashable, list[LocatedFinding]]:
+def _group_by_step(findings: Sequence[LocatedFinding], step: _Step) -> dict[Hashable, list[LocatedFinding]]:
     groups: defaultdict[Hashable, list[LocatedFinding]] = defaultdict(list)
     for finding in findings:
         groups[step(finding)].append(finding)
     return groups
 
 
-def _without(
+def _drop_paired(
     gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], pairs: Sequence[Pair]
 ) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
     paired = {finding.number for pair in pairs for finding in pair}
     return [each for each in gone if each.number not in paired], [each for each in come if each.number not in paired]
 
 
-def _renamed(
-    gone: Sequence[LocatedFinding], come: Sequence[LocatedFinding], comparison: Callable[[LocatedFinding], Comparison]
+def _pair_renamed(
+    gone: Sequence[LocatedFinding],
+    come: Sequence[LocatedFinding],
+    comparison: Callable[[LocatedFinding], CircumstanceChanges],
 ) -> Iterator[Pair]:
-    """The same object; its binding or its param has another name and the same content."""
+    """The pairs about one object whose binding or param has another name and the same content."""
     candidates = [
         (before, now)
         for before in gone
         for now in come
-        if before.object_id == now.object_id and _same_but_for_a_name(before, now, comparison)
+        if before.object_id == now.object_id and _differ_in_name_alone(before, now, comparison)
     ]
     for before, now in candidates:
         if sum(before is each or now is other for each, other in candidates) == 1:
             yield before, now
 
 
-def _same_but_for_a_name(
-    before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], Comparison]
+def _differ_in_name_alone(
+    before: LocatedFinding, now: LocatedFinding, comparison: Callable[[LocatedFinding], CircumstanceChanges]
 ) -> bool:
     earlier, later = before.coordinates, now.coordinates
     if earlier.param == later.param:
-        return comparison(before).renamed_binding(earlier.binding_key, later.binding_key)
-    return earlier.binding == later.binding and comparison(before).renamed_param(earlier.param, later.param)
+        return comparison(before).renames_binding(earlier.binding_key, later.binding_key)
+    return earlier.binding == later.binding and comparison(before).renames_param(earlier.param, later.param)

@@ -30,22 +30,23 @@ def namespace_keys(language: str, *manifests: JsonObject) -> frozenset[str]:
 
 
 def _keys(value: Json) -> Iterator[str]:
+    """The keys in a part of a manifest. Any text may be an expression: the form of the policy does not matter."""
     if isinstance(value, str):
-        yield from _of_expression(value)
+        yield from _list_expression_keys(value)
     elif isinstance(value, Sequence):
         for item in value:
             yield from _keys(item)
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _of_selector(item) if name == "namespaceSelector" else _keys(item)
+            yield from _list_selector_keys(item) if name == "namespaceSelector" else _keys(item)
 
 
-def _of_selector(selector: Json) -> Iterator[str]:
+def _list_selector_keys(selector: Json) -> Iterator[str]:
     yield from (f"labels/{key}" for key in as_object(dig(selector, "matchLabels")))
     yield from (f"labels/{as_text(dig(each, 'key'))}" for each in as_list(dig(selector, "matchExpressions")))
 
 
-def _of_expression(text: str) -> Iterator[str]:
+def _list_expression_keys(text: str) -> Iterator[str]:
     for use in _USE.finditer(text):
         field, *keys = use.groups()
         if field:

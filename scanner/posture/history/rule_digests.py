@@ -15,6 +15,7 @@ from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.rule import RuleObject
+from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Scan
 
 
@@ -24,6 +25,7 @@ class RulesPart(StrEnum):
     RULES = "rules"
     SERVER = "server"
     ASSAY = "assay"
+    KYVERNO = "kyverno"
 
 
 class RulesVersion(NamedTuple):
@@ -32,17 +34,24 @@ class RulesVersion(NamedTuple):
     policy_set_digest: str
     server: str
     assay: str
+    kyverno: str = ""
 
 
-def rules_version(scan: Scan) -> RulesVersion:
+def rules_version(scan: Scan, method: Method | None) -> RulesVersion:
     """The version of the rules of a scan."""
-    return RulesVersion(scan.policy_set_digest, scan.cluster.server_version, scan.tool_version)
+    kyverno = method.kyverno_release if method else ""
+    return RulesVersion(scan.policy_set_digest, scan.cluster.server_version, scan.tool_version, kyverno)
 
 
-def changed_parts(before: RulesVersion | None, now: RulesVersion) -> tuple[RulesPart, ...] | None:
-    """The parts that differ; None if there is no earlier version, or a digest is not known."""
+def list_changed_parts(before: RulesVersion | None, now: RulesVersion) -> tuple[RulesPart, ...] | None:
+    """The parts that differ; None if there is no earlier version, or a digest is not known.
+
+    A release of Kyverno that is not known, as in a scan without its policies, does not differ.
+    """
     if before is None or not before.policy_set_digest or not now.policy_set_digest:
         return None
+    if not (before.kyverno and now.kyverno):
+        before = before._replace(kyverno=now.kyverno)
     return tuple(part for part, was, is_now in zip(RulesPart, before, now, strict=True) if was != is_now)
 
 

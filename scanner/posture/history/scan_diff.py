@@ -20,7 +20,7 @@ from scanner.model.population import Workload
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Scan
-from scanner.posture.problem_rows import strictest, weakest
+from scanner.posture.problem_rows import choose_strictest, choose_weakest
 
 
 class ProblemChange(StrEnum):
@@ -44,7 +44,7 @@ class FindingChange(StrEnum):
     NOT_CHECKED = "notChecked"
 
 
-class Part(StrEnum):
+class ProblemPart(StrEnum):
     """The parts of a problem that can change while it is open."""
 
     OUTCOME = "outcome"
@@ -92,7 +92,7 @@ class ComparedFinding(NamedTuple):
     unchecked_before: bool = False
 
 
-class Period(NamedTuple):
+class DiffPeriod(NamedTuple):
     """The revisions of the earlier and the later scan."""
 
     before: int
@@ -114,16 +114,16 @@ class Period(NamedTuple):
 Kinds: TypeAlias = frozenset[CauseKind]
 
 
-class Explanation(Protocol):
+class ChangeExplanation(Protocol):
     """Finds what changed between the two scans for a finding."""
 
-    def appeared(self, finding: ComparedFinding) -> Kinds:
+    def explain_appearance(self, finding: ComparedFinding) -> Kinds:
         """The changes of a finding of the later scan that was not open in the earlier one."""
 
-    def gone(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
+    def explain_end(self, before: ComparedFinding, end: ComparedFinding) -> Kinds:
         """The changes of a finding that is not open any more; `end` is its last interval."""
 
-    def changed(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
+    def explain_change(self, before: ComparedFinding, now: ComparedFinding) -> Kinds:
         """The changes of a finding that is open in both scans."""
 
 
@@ -139,7 +139,7 @@ class ProblemDifference:
 
     change: ProblemChange | None
     kinds: Kinds
-    parts: tuple[Part, ...]
+    parts: tuple[ProblemPart, ...]
     resolution: str
     before: tuple[ComparedFinding, ...]
     now: tuple[ComparedFinding, ...]
@@ -154,9 +154,11 @@ class ProblemDifference:
         return cause_of(self.kinds)
 
 
-def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanation: Explanation) -> ProblemDifference:
+def compare_problem(
+    rows: Sequence[ComparedFinding], period: DiffPeriod, explanation: ChangeExplanation
+) -> ProblemDifference:
     """Compare the findings of one problem. `rows` are all their intervals that reach into the period."""
-    pairs, gone = _followed(rows, period)
+    pairs, gone = _follow(rows, period)
     unchecked = [row for row in rows if period.is_open(row) and row.unchecked]
     missed = [row for row in unchecked if row.missed]
     checked = [(before, now) for before, now in pairs if not now.unchecked]
@@ -167,22 +169,25 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
     elsewhere = any(period.was_open_elsewhere(row) for row in rows if period.is_open(row))
     was_open = bool(pairs or gone)
     if missed and not checked and not come:
-        return _not_checked(pairs, gone, missed, explanation)
+        return _make_not_checked(pairs, gone, missed, explanation)
     before = tuple(row for row, _ in (*checked, *gone))
     now = (*(row for _, row in checked), *come)
     parts = _parts(checked, before, now) if was_open and still_open else ()
     changes = [
         *(
-            (_appeared(row.first, period), explanation.appeared(row))
+            (
+                FindingChange.REOPENED if row.first <= period.before else FindingChange.NEW,
+                explanation.explain_appearance(row),
+            )
             for row in come
             if not period.was_open_elsewhere(row)
         ),
-        *((FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if not each[1].open_elsewhere),
-        *_changed(checked, explanation),
+        *((FindingChange.RESOLVED, explanation.explain_end(*each)) for each in gone if not each[1].open_elsewhere),
+        *_list_changed(checked, explanation),
     ]
     change = _change([] if elsewhere else come, period, was_open=was_open, still_open=still_open, parts=parts)
     resolved = change is ProblemChange.RESOLVED
-    moved = [(FindingChange.RESOLVED, explanation.gone(*each)) for each in gone if each[1].open_elsewhere]
+    moved = [(FindingChange.RESOLVED, explanation.explain_end(*each)) for each in gone if each[1].open_elsewhere]
     return ProblemDifference(
         change=change,
         kinds=_kinds(changes or moved),
@@ -190,7 +195,7 @@ def problem_difference(rows: Sequence[ComparedFinding], period: Period, explanat
         resolution=_resolution([end for _, end in gone]) if resolved else "",
         before=before,
         now=now,
-        findings=(*((status, cause_of(kinds)) for status, kinds in changes), *_of_missed(missed)),
+        findings=(*((status, cause_of(kinds)) for status, kinds in changes), *_list_missed(missed)),
         end=max(end.until for _, end in gone) if resolved else None,
         moved_to=tuple(sorted({end.moved_to for _, end in gone if end.moved_to})) if resolved else (),
         unchecked=len(unchecked),
@@ -201,11 +206,11 @@ _Pair: TypeAlias = tuple[ComparedFinding, ComparedFinding]
 _COVERAGE: Final = frozenset({CauseKind.COVERAGE})
 
 
-def _not_checked(
-    pairs: Sequence[_Pair], gone: Sequence[_Pair], missed: Sequence[ComparedFinding], explanation: Explanation
+def _make_not_checked(
+    pairs: Sequence[_Pair], gone: Sequence[_Pair], missed: Sequence[ComparedFinding], explanation: ChangeExplanation
 ) -> ProblemDifference:
     """The difference of a problem of which the later scan checked no finding. Some of its findings may be gone."""
-    resolved = ((FindingChange.RESOLVED, cause_of(explanation.gone(*each))) for each in gone)
+    resolved = ((FindingChange.RESOLVED, cause_of(explanation.explain_end(*each))) for each in gone)
     return ProblemDifference(
         change=ProblemChange.NOT_CHECKED,
         kinds=_COVERAGE,
@@ -213,29 +218,31 @@ def _not_checked(
         resolution="",
         before=tuple(row for row, _ in (*pairs, *gone)),
         now=tuple(missed),
-        findings=(*resolved, *_of_missed(missed)),
+        findings=(*resolved, *_list_missed(missed)),
         end=None,
         unchecked=len(missed),
     )
 
 
-def _of_missed(missed: Sequence[ComparedFinding]) -> Iterator[tuple[FindingChange, Cause]]:
+def _list_missed(missed: Sequence[ComparedFinding]) -> Iterator[tuple[FindingChange, Cause]]:
     return ((FindingChange.NOT_CHECKED, cause_of(_COVERAGE)) for _ in missed)
 
 
-def _followed(rows: Sequence[ComparedFinding], period: Period) -> tuple[list[_Pair], list[_Pair]]:
+def _follow(rows: Sequence[ComparedFinding], period: DiffPeriod) -> tuple[list[_Pair], list[_Pair]]:
     """The findings of the earlier scan with their last intervals: those that are open in the later one, and the others."""
     following: defaultdict[bytes, list[ComparedFinding]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.since):
         following[row.fingerprint].append(row)
         if row.continues is not None:
             following[row.continues].append(row)
-    ends = [(row, _end(row, following, period)) for row in rows if period.was_open(row)]
+    ends = [(row, _find_end(row, following, period)) for row in rows if period.was_open(row)]
     pairs = [(row, end) for row, end in ends if period.is_open(end)]
     return pairs, [(row, end) for row, end in ends if not period.is_open(end)]
 
 
-def _end(row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFinding]], period: Period) -> ComparedFinding:
+def _find_end(
+    row: ComparedFinding, following: Mapping[bytes, Sequence[ComparedFinding]], period: DiffPeriod
+) -> ComparedFinding:
     """The interval of a finding, or of the one that continues it, that the later scan has, or else the last one."""
     while not period.is_open(row):
         until = row.until
@@ -253,21 +260,26 @@ def _kinds(changes: Sequence[tuple[FindingChange, Kinds]]) -> Kinds:
     return frozenset[CauseKind]().union(*(changed or others))
 
 
-def _appeared(first: int, period: Period) -> FindingChange:
-    return FindingChange.REOPENED if first <= period.before else FindingChange.NEW
-
-
-def _changed(pairs: Sequence[_Pair], explanation: Explanation) -> Iterator[tuple[FindingChange, Kinds]]:
+def _list_changed(pairs: Sequence[_Pair], explanation: ChangeExplanation) -> Iterator[tuple[FindingChange, Kinds]]:
     for before, now in pairs:
         if before.effect != now.effect:
-            exception = {CauseKind.EXCEPTION} if Part.EXCEPTION in _differing(before, now) else frozenset[CauseKind]()
-            yield FindingChange.CHANGED, explanation.changed(before, now) | exception
+            exception = (
+                {CauseKind.EXCEPTION}
+                if ProblemPart.EXCEPTION in _list_differing(before, now)
+                else frozenset[CauseKind]()
+            )
+            yield FindingChange.CHANGED, explanation.explain_change(before, now) | exception
         elif before.fingerprint != now.fingerprint:
-            yield FindingChange.CONTINUED, explanation.changed(before, now)
+            yield FindingChange.CONTINUED, explanation.explain_change(before, now)
 
 
 def _change(
-    begun: Sequence[ComparedFinding], period: Period, *, was_open: bool, still_open: bool, parts: Collection[Part]
+    begun: Sequence[ComparedFinding],
+    period: DiffPeriod,
+    *,
+    was_open: bool,
+    still_open: bool,
+    parts: Collection[ProblemPart],
 ) -> ProblemChange | None:
     if not was_open:
         if not begun:
@@ -281,43 +293,45 @@ def _change(
 
 def _parts(
     pairs: Sequence[_Pair], before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]
-) -> tuple[Part, ...]:
+) -> tuple[ProblemPart, ...]:
     """The parts of an open problem that changed: of a finding, or of all of them."""
-    parts = {part for pair in pairs for part in _differing(*pair)}
+    parts = {part for pair in pairs for part in _list_differing(*pair)}
     if before and now:
-        parts |= set(_differing_together(before, now))
-    return tuple(part for part in Part if part in parts)
+        parts |= set(_list_differing_together(before, now))
+    return tuple(part for part in ProblemPart if part in parts)
 
 
-def _differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[Part]:
+def _list_differing(before: ComparedFinding, now: ComparedFinding) -> Iterator[ProblemPart]:
     earlier, later = before.effect, now.effect
     if earlier.outcome != later.outcome:
-        yield Part.OUTCOME
+        yield ProblemPart.OUTCOME
     if earlier.message != later.message:
-        yield Part.MESSAGE
+        yield ProblemPart.MESSAGE
     if (earlier.actions, earlier.denies) != (later.actions, later.denies) and earlier.excepted_by == later.excepted_by:
-        yield Part.ACTION
+        yield ProblemPart.ACTION
     if earlier.excepted_by != later.excepted_by:
-        yield Part.EXCEPTION
+        yield ProblemPart.EXCEPTION
 
 
-def _differing_together(before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]) -> Iterator[Part]:
+def _list_differing_together(
+    before: Sequence[ComparedFinding], now: Sequence[ComparedFinding]
+) -> Iterator[ProblemPart]:
     """The parts in which all findings of a problem differ. One message less is no change."""
     earlier, later = state_of(before), state_of(now)
     if earlier.outcomes != later.outcomes:
-        yield Part.OUTCOME
+        yield ProblemPart.OUTCOME
     if {row.effect.message for row in now} - {row.effect.message for row in before}:
-        yield Part.MESSAGE
+        yield ProblemPart.MESSAGE
     if earlier.excepted != later.excepted:
-        yield Part.EXCEPTION
+        yield ProblemPart.EXCEPTION
     elif (earlier.action, earlier.denies) != (later.action, later.denies):
-        yield Part.ACTION
+        yield ProblemPart.ACTION
 
 
 def _resolution(ends: Sequence[ComparedFinding]) -> str:
     """The reason of a resolved problem: fixed only if all its findings are; empty if that of a finding is not known."""
     reasons = {end.resolution or "" for end in ends}
-    return "" if "" in reasons else weakest(reasons)
+    return "" if "" in reasons else choose_weakest(reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +357,7 @@ def state_of(findings: Sequence[ComparedFinding]) -> ProblemState:
     return ProblemState(
         findings=len(findings),
         outcomes=tuple(sorted({effect.outcome for effect in effects})),
-        action=strictest(actions),
+        action=choose_strictest(actions),
         denies=any(effect.denies for effect in effects),
         excepted=all(effect.excepted_by for effect in effects),
     )
@@ -355,7 +369,7 @@ class DifferingProblem:
 
     `moved_to` are the problems in which the findings of a resolved problem go on.
     `parts` are those that changed; `resolution` is empty if the problem is not resolved, or the reason is not known. `owner` is
-    empty for none, and if owners were not asked for.
+    empty for none, and if the diff is without owners.
     """
 
     id: str
@@ -368,7 +382,7 @@ class DifferingProblem:
     first_seen: datetime
     resolved_at: datetime | None
     resolution: str
-    parts: tuple[Part, ...]
+    parts: tuple[ProblemPart, ...]
     before: ProblemState | None
     now: ProblemState | None
     owner: str = ""
@@ -414,7 +428,7 @@ class ScanDiff:
 
     `incomparable` names the parts (source, scope, operation, requester, mode) in which comparable scans would be equal, and
     `rules_changed` what changed besides objects. `problems` and `findings` are numbers; `unchecked` is the number of findings that
-    the later scan left open without checking them, also of those outside its scope. `listed` yields the problems of a cause, new
+    the later scan left open without checking them, also of those outside its scope. `list_problems` yields the problems of a cause, new
     ones first. `gaps` are those of the earlier and of the later scan.
     """
 
@@ -427,7 +441,7 @@ class ScanDiff:
     problems: Mapping[tuple[CauseKind, ProblemChange], int]
     findings: Mapping[tuple[CauseKind, FindingChange], int]
     unchecked: int
-    listed: Callable[[CauseKind, int | None], Iterator[DifferingProblem]]
+    list_problems: Callable[[CauseKind, int | None], Iterator[DifferingProblem]]
     gaps: tuple[tuple[Gap, ...], tuple[Gap, ...]] = ((), ())
 
     @property

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from scanner.model.waiver import Subject, Waiver
+from scanner.model.waiver import Waiver, WaiverSubject
 from scanner.posture.waivers.waived_checks import ReplacedCheck
 from scanner.posture.waivers.waivers import IN_FORCE, WaiverRules, WaiverState, conditions_of, state_on
 
@@ -45,41 +45,41 @@ class Report(NamedTuple):
     replaced: Mapping[str, ReplacedCheck] = MappingProxyType({})
 
 
-def misses(waiver: Waiver, subject: Subject, report: Report) -> Iterator[Miss]:
+def list_misses(waiver: Waiver, subject: WaiverSubject, report: Report) -> Iterator[Miss]:
     """The fields on which a waiver fails for a finding of a report; none if it applies."""
     if waiver.cluster and not any(fnmatchcase(name, waiver.cluster) for name in report.names):
         yield Miss("cluster", waiver.cluster, report.names[0])
     for field, matches in conditions_of(waiver):
         if not matches(subject):
-            yield Miss(field, _wanted(waiver, field), _given(subject, field))
+            yield Miss(field, _get_wanted(waiver, field), _get_given(subject, field))
         elif field == "check" and (replaced := report.replaced.get(waiver.name)):
-            yield Miss("checkDigest", _listed(replaced.accepted), _listed(replaced.asked))
+            yield Miss("checkDigest", _join_digests(replaced.accepted), _join_digests(replaced.asked))
     state = state_on(waiver, report.day, report.rules)
     if state not in IN_FORCE:
-        yield Miss(_FIELDS[state], _of_state(waiver, state), _on(report.day, state))
+        yield Miss(_FIELDS[state], _describe_need(waiver, state), _describe_day(report.day, state))
 
 
-def nearest_waivers(waivers: Iterable[Waiver], subject: Subject, report: Report) -> list[NearWaiver]:
+def find_nearest_waivers(waivers: Iterable[Waiver], subject: WaiverSubject, report: Report) -> list[NearWaiver]:
     """The waivers of the finding's policy that fail on one field, or if there are none, on two; by name."""
-    near = [NearWaiver(waiver, tuple(misses(waiver, subject, report))) for waiver in waivers]
+    near = [NearWaiver(waiver, tuple(list_misses(waiver, subject, report))) for waiver in waivers]
     for number in (1, 2):
-        if found := [each for each in near if len(each.misses) == number]:
-            return sorted(found, key=lambda each: each.waiver.name)
+        if nearest := [each for each in near if len(each.misses) == number]:
+            return sorted(nearest, key=lambda each: each.waiver.name)
     return []
 
 
-def _listed(digests: Iterable[str]) -> str:
+def _join_digests(digests: Iterable[str]) -> str:
     return " or ".join(sorted(digests))
 
 
-def _wanted(waiver: Waiver, field: str) -> str:
+def _get_wanted(waiver: Waiver, field: str) -> str:
     if field == "selector":
         return "its selector"
     text: str = getattr(waiver, field)
     return text
 
 
-def _given(subject: Subject, field: str) -> str:
+def _get_given(subject: WaiverSubject, field: str) -> str:
     match field:
         case "policy":
             return subject.policy
@@ -95,7 +95,7 @@ def _given(subject: Subject, field: str) -> str:
             return ", ".join(f"{key}={value}" for key, value in subject.labels) or "no kept labels"
 
 
-def _of_state(waiver: Waiver, state: WaiverState) -> str:
+def _describe_need(waiver: Waiver, state: WaiverState) -> str:
     match state:
         case WaiverState.EXPIRED:
             return f"a day until {waiver.until}"
@@ -109,7 +109,7 @@ def _of_state(waiver: Waiver, state: WaiverState) -> str:
             return "a namespace, workload, object or selector"
 
 
-def _on(day: date, state: WaiverState) -> str:
+def _describe_day(day: date, state: WaiverState) -> str:
     if state in (WaiverState.EXPIRED, WaiverState.NOT_YET_ACTIVE):
         return str(day)
     return "the waiver as it is written"

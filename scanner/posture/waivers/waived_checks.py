@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.waiver import WaivedCheck, Waiver
-from scanner.posture.problem_ids import canonical, expressions
+from scanner.posture.problem_ids import list_expressions, split_tokens
 
 # The question that a check asks, as a digest: what a person accepts who waives the findings of the check.
 #
@@ -32,9 +32,9 @@ _VARIABLES: Final = "variables"
 def question_of(policy: Policy, place: CheckPlace) -> str:
     """The digest of the question of a check: `sha256:` and 64 hex digits. Files of waivers have it, so its form never changes."""
     kind, _ = place
-    texts = [canonical(text.strip()) for text in _texts(policy, place)]
-    declared = {variable.name: canonical(variable.expression.strip()) for variable in policy.variables}
-    return f"sha256:{_digest((kind.value, texts, sorted(_used(texts, declared).items()))).hex()}"
+    texts = [split_tokens(text.strip()) for text in _texts(policy, place)]
+    declared = {variable.name: split_tokens(variable.expression.strip()) for variable in policy.variables}
+    return f"sha256:{_digest((kind.value, texts, sorted(_find_used(texts, declared).items()))).hex()}"
 
 
 def form_of(policy: Policy, place: CheckPlace) -> bytes:
@@ -64,12 +64,12 @@ def _texts(policy: Policy, place: CheckPlace) -> Iterator[str]:
         case CheckKind.CONDITIONS:
             yield from (condition.expression for condition in policy.match_conditions)
         case CheckKind.CONFIGURATION:
-            yield from _everything(policy)
+            yield from _list_all_expressions(policy)
         case _ as never:
             assert_never(never)
 
 
-def _everything(policy: Policy) -> Iterator[str]:
+def _list_all_expressions(policy: Policy) -> Iterator[str]:
     """All that can make a policy unusable: it has no param, one of its expressions does not compile, or all cost too much."""
     if policy.param_kind is not None:
         yield policy.param_kind.api_version
@@ -81,7 +81,9 @@ def _everything(policy: Policy) -> Iterator[str]:
     yield from (mutation.expression for mutation in policy.mutations)
 
 
-def _used(texts: Iterable[tuple[str, ...]], declared: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+def _find_used(
+    texts: Iterable[tuple[str, ...]], declared: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
     """The variables that expressions use, themselves or in other variables, with their expressions."""
     used: dict[str, tuple[str, ...]] = {}
     stack = list(texts)
@@ -138,7 +140,7 @@ class NamedChecks:
         self._named: defaultdict[tuple[str, str], set[_CheckOfPolicy]] = defaultdict(set)
         self._known: set[_CheckOfPolicy] = set()
         for key, policy in self._policies.items():
-            for kind, texts in expressions(policy):
+            for kind, texts in list_expressions(policy):
                 for index, text in enumerate(texts):
                     self._known.add((key, (CheckKind(kind), index)))
                     self._add(key, Check(CheckKind(kind), index, text))
@@ -150,7 +152,7 @@ class NamedChecks:
         if expression := check.expression.strip():
             self._named[policy[1], expression].add((policy, (check.kind, check.index)))
 
-    def of(self, policy: str, check: str) -> Sequence[tuple[Policy, CheckPlace]]:
+    def find(self, policy: str, check: str) -> Sequence[tuple[Policy, CheckPlace]]:
         """The checks of the policies of a name that have this id or expression: several if policies have equal ones."""
         name = policy, check
         if name not in self._named:
@@ -167,7 +169,7 @@ class ReplacedCheck(NamedTuple):
     asked: frozenset[str]
 
 
-def replaced_checks(
+def find_replaced_checks(
     waivers: Iterable[Waiver], named: NamedChecks, waived: Iterable[WaivedCheck]
 ) -> Mapping[str, ReplacedCheck]:
     """The replaced checks of waivers, by the name of the waiver.
@@ -179,15 +181,15 @@ def replaced_checks(
     first: dict[bytes, tuple[int, set[str]]] = {}
     for each in sorted(waived, key=lambda each: each.since):
         questions[each.form] = each.question
-        since, asked = first.setdefault(each.waiver, (each.since, set()))
+        since, questions_asked = first.setdefault(each.waiver, (each.since, set()))
         if each.since == since:
-            asked.add(each.question)
+            questions_asked.add(each.question)
     replaced: dict[str, ReplacedCheck] = {}
     for waiver in waivers:
         accepted = {waiver.check_digest} if waiver.check_digest else first.get(waiver_key(waiver), (0, set()))[1]
         if not accepted:
             continue
-        checks = named.of(waiver.policy, waiver.check)
+        checks = named.find(waiver.policy, waiver.check)
         now = {questions.get(form_of(*check)) or question_of(*check) for check in checks}
         if not now <= accepted:
             replaced[waiver.name] = ReplacedCheck(frozenset(accepted), frozenset(now))

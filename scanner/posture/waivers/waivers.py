@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, TypeAlias
 from scanner.model.population import Pairs
 from scanner.model.scans.scan import StoredFinding
 from scanner.model.selector import Requirement
-from scanner.model.waiver import Near, Subject, Waiver, WaiverSet
+from scanner.model.waiver import CandidateFilter, Waiver, WaiverSet, WaiverSubject
 
-__all__ = ["Subject", "Waiver", "WaiverSet"]
+__all__ = ["Waiver", "WaiverSet", "WaiverSubject"]
 
 EXPIRING_DAYS: Final = 7
 """The number of days before its end in which a waiver is expiring, unless the configuration has another number."""
@@ -88,18 +88,18 @@ def _is_too_long(waiver: Waiver, rules: WaiverRules) -> bool:
     return waiver.since is None or (waiver.until - waiver.since).days + 1 > rules.longest_days
 
 
-def of_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
+def select_by_cluster(waivers: Iterable[Waiver], names: Collection[str]) -> Iterator[Waiver]:
     """The waivers for the cluster with one of these names: a stored scan has that of its time, and that of today."""
     return (
         waiver for waiver in waivers if not waiver.cluster or any(fnmatchcase(name, waiver.cluster) for name in names)
     )
 
 
-def subject_of(stored: StoredFinding, check_id: str) -> Subject:
+def subject_of(stored: StoredFinding, check_id: str) -> WaiverSubject:
     """The facts about a stored finding that a waiver can name."""
     finding = stored.finding
     workload = stored.workload
-    return Subject(
+    return WaiverSubject(
         finding.policy,
         check_id,
         finding.check.expression.strip(),
@@ -112,7 +112,7 @@ def subject_of(stored: StoredFinding, check_id: str) -> Subject:
     )
 
 
-_Condition: TypeAlias = Callable[[Subject], bool]
+_Condition: TypeAlias = Callable[[WaiverSubject], bool]
 
 
 def conditions_of(waiver: Waiver) -> Iterator[tuple[str, _Condition]]:
@@ -142,12 +142,12 @@ def _is_named(reference: tuple[str, str], kind: str, name: str) -> bool:
     return reference[1] == name and reference[0] in ("", kind.lower())
 
 
-def _selects(requirements: Iterable[Requirement], subject: Subject) -> bool:
+def _selects(requirements: Iterable[Requirement], subject: WaiverSubject) -> bool:
     labels = dict(subject.labels)
     return all(requirement.matches(labels) for requirement in requirements)
 
 
-class Tested(NamedTuple):
+class IndexedWaiver(NamedTuple):
     """A waiver with the conditions that its place in the index does not answer."""
 
     waiver: Waiver
@@ -155,16 +155,17 @@ class Tested(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Places:
+class _WaiversOfPolicy:
     """The waivers of one policy, each by its most selective exact field. `others` have none."""
 
-    objects: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    workloads: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    labels: defaultdict[tuple[str, str], list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    namespaces: defaultdict[str, list[Tested]] = field(default_factory=lambda: defaultdict(list))
-    others: list[Tested] = field(default_factory=list)
+    objects: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    workloads: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    labels: defaultdict[tuple[str, str], list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    namespaces: defaultdict[str, list[IndexedWaiver]] = field(default_factory=lambda: defaultdict(list))
+    others: list[IndexedWaiver] = field(default_factory=list)
 
-    def add(self, tested: Tested) -> None:
+    def add(self, tested: IndexedWaiver) -> None:
+        """Add a waiver by the field that the fewest findings have."""
         waiver = tested.waiver
         if waiver.object:
             self.objects[_reference(waiver.object)[1]].append(tested)
@@ -184,23 +185,23 @@ class WaiverIndex:
 
     def __init__(self, waivers: Iterable[Waiver]) -> None:
         """Take waivers."""
-        self._places: dict[str, _Places] = {}
+        self._places: dict[str, _WaiversOfPolicy] = {}
         for waiver in waivers:
             # The policy is the first condition, and the first step in the index.
             conditions = tuple(condition for _, condition in conditions_of(waiver))[1:]
-            self._places.setdefault(waiver.policy, _Places()).add(Tested(waiver, conditions))
+            self._places.setdefault(waiver.policy, _WaiversOfPolicy()).add(IndexedWaiver(waiver, conditions))
 
     @property
-    def findings(self) -> Near:
+    def findings(self) -> CandidateFilter:
         """The findings to which the waivers may apply."""
         places = self._places.values()
-        return Near(
+        return CandidateFilter(
             frozenset(self._places),
-            frozenset(name for own in places for name in own.objects),
-            frozenset(name for own in places for name in own.workloads),
-            frozenset(name for own in places for name in own.namespaces),
-            frozenset(label for own in places for label in own.labels),
-            any(own.others for own in places),
+            frozenset(name for waivers in places for name in waivers.objects),
+            frozenset(name for waivers in places for name in waivers.workloads),
+            frozenset(name for waivers in places for name in waivers.namespaces),
+            frozenset(label for waivers in places for label in waivers.labels),
+            any(waivers.others for waivers in places),
         )
 
     def may_apply(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> bool:
@@ -216,28 +217,28 @@ class WaiverIndex:
                     return True
         return False
 
-    def near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[Tested]:
+    def find_near(self, policy: str, name: str, workload: str, namespace: str, labels: Pairs) -> list[IndexedWaiver]:
         """The waivers that may apply to a finding, given names of its policy, object, workload and namespace, and its labels."""
         places = self._places.get(policy)
         if places is None:
             return []
-        found = [*places.others]
+        candidates = [*places.others]
         if name in places.objects:
-            found += places.objects[name]
+            candidates += places.objects[name]
         if workload in places.workloads:
-            found += places.workloads[workload]
+            candidates += places.workloads[workload]
         if namespace in places.namespaces:
-            found += places.namespaces[namespace]
+            candidates += places.namespaces[namespace]
         if by_label := places.labels:
             for pair in labels:
                 if pair in by_label:
-                    found += by_label[pair]
-        return found
+                    candidates += by_label[pair]
+        return candidates
 
 
-def matching(near: Iterable[Tested], subject: Subject) -> list[Waiver]:
+def select_matching(near: Iterable[IndexedWaiver], subject: WaiverSubject) -> list[Waiver]:
     """The waivers that apply to a finding, of those that may: the one that applies longest first, then by name."""
-    found = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
-    if len(found) > 1:
-        found.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
-    return found
+    waivers = [tested.waiver for tested in near if all(condition(subject) for condition in tested.conditions)]
+    if len(waivers) > 1:
+        waivers.sort(key=lambda waiver: (-waiver.until.toordinal(), waiver.name))
+    return waivers

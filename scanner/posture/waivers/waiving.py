@@ -15,16 +15,16 @@ from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import OutcomeName, ScanState, StoredFinding, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.model.waiver import Candidate, Subject, Waiver, WaiverSet
-from scanner.posture.waivers.waived_checks import NamedChecks, replaced_checks
+from scanner.model.waiver import Candidate, Waiver, WaiverSet, WaiverSubject
+from scanner.posture.waivers.waived_checks import NamedChecks, find_replaced_checks
 from scanner.posture.waivers.waivers import (
     IN_FORCE,
     AppliedWaiver,
     WaiverIndex,
     WaiverRules,
     WaiverState,
-    matching,
-    of_cluster,
+    select_by_cluster,
+    select_matching,
     state_on,
     subject_of,
 )
@@ -100,17 +100,17 @@ class Waiving:
 
     def __init__(self, waivers: WaiverSet | None, record: StoredScan, day: date, rules: WaiverRules) -> None:
         """Take the waivers of a report, or None if it has none. `replaced` are checks that ask something else, by waiver."""
-        self.given = waivers
+        self.waivers = waivers
         self._record = record
-        own = tuple(of_cluster(waivers.waivers, record.scan.cluster.names)) if waivers else ()
-        states = {waiver.name: state_on(waiver, day, rules) for waiver in own}
-        in_time = [waiver for waiver in own if states[waiver.name] in _IN_TIME]
+        waivers_of_cluster = tuple(select_by_cluster(waivers.waivers, record.scan.cluster.names)) if waivers else ()
+        states = {waiver.name: state_on(waiver, day, rules) for waiver in waivers_of_cluster}
+        in_time = [waiver for waiver in waivers_of_cluster if states[waiver.name] in _IN_TIME]
         by_check = [waiver for waiver in in_time if waiver.check]
-        self.replaced = replaced_checks(by_check, self.named, record.waived_checks()) if by_check else {}
+        self.replaced = find_replaced_checks(by_check, self.checks, record.waived_checks()) if by_check else {}
         for name in self.replaced:
             if states[name] in IN_FORCE:
                 states[name] = WaiverState.UNKNOWN_CHECK
-        self._states = {waiver.name: (waiver, states[waiver.name]) for waiver in own}
+        self._states = {waiver.name: (waiver, states[waiver.name]) for waiver in waivers_of_cluster}
         self._in_force = frozenset(name for name, state in states.items() if state in IN_FORCE)
         # An expired waiver that would not apply on its days either waives nothing because of its check.
         self._index = WaiverIndex(
@@ -120,14 +120,14 @@ class Waiving:
         )
 
     @cached_property
-    def named(self) -> NamedChecks:
+    def checks(self) -> NamedChecks:
         """The checks of the scan by the names that waivers have for them."""
         record = self._record
         policies = (used.policy for used in record.policies)
         evaluated = (((key.language, key.policy), key.check) for key in record.tallies)
         return NamedChecks(policies, record.check_ids, evaluated)
 
-    def of(self, stored: StoredFinding) -> AppliedWaiver | None:
+    def find_waiver(self, stored: StoredFinding) -> AppliedWaiver | None:
         """The waiver of a finding: of several, the one that applies longest. None for a finding that is resolved."""
         finding = stored.finding
         workload = stored.workload.name if stored.workload else finding.name
@@ -136,12 +136,12 @@ class Waiving:
         if not self._index.may_apply(*places) or stored.status == "resolved":
             return None
         check_id = self._record.check_ids.get((finding.policy_key, finding.check), "")
-        for waiver in matching(self._index.near(*places), subject_of(stored, check_id)):
+        for waiver in select_matching(self._index.find_near(*places), subject_of(stored, check_id)):
             if waiver.name in self._in_force:
-                return self._applied(waiver)
+                return self._apply(waiver)
         return None
 
-    def _applied(self, waiver: Waiver) -> AppliedWaiver:
+    def _apply(self, waiver: Waiver) -> AppliedWaiver:
         return AppliedWaiver(waiver.name, self._states[waiver.name][1], waiver.until)
 
     @cached_property
@@ -149,7 +149,7 @@ class Waiving:
         """The counts of waived findings, read from the scan once."""
         if not self._states:
             return Waived()
-        return _Counting(self._record, self._index, self._in_force, self.named).waived(self._states)
+        return _WaivedCounter(self._record, self._index, self._in_force, self.checks).count(self._states)
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionUse, ...]:
@@ -158,12 +158,12 @@ class Waiving:
         if not names:
             return ()
         numbers: Counter[str] = Counter()
-        for excepted_by, number in self._record.excepted().items():
+        for excepted_by, number in self._record.count_excepted().items():
             numbers.update(dict.fromkeys(excepted_by.split(", "), number))
         return tuple(ExceptionUse(name, numbers[name]) for name in names)
 
 
-class _Counting:
+class _WaivedCounter:
     """Counts the findings of each waiver in one pass."""
 
     def __init__(self, record: StoredScan, index: WaiverIndex, in_force: frozenset[str], named: NamedChecks) -> None:
@@ -182,10 +182,10 @@ class _Counting:
         self._first: dict[int, tuple[Candidate, Waiver]] = {}
         self._total = 0
 
-    def waived(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
+    def count(self, states: Mapping[str, tuple[Waiver, WaiverState]]) -> Waived:
         for candidate in self._record.candidates(self._index.findings):
             self._add(candidate)
-        everything = self._record.open_findings(frozenset(self._waived)) if self._waived else {}
+        everything = self._record.count_open_findings(frozenset(self._waived)) if self._waived else {}
         whole = {problem for problem, number in self._waived.items() if number == everything.get(problem)}
         uses = (self._use(waiver, state) for waiver, state in states.values())
         return Waived(
@@ -195,49 +195,50 @@ class _Counting:
             rows=frozenset(self._rows),
             tallies=self._known_tallies(),
             lapsed=tuple(LapsedWaiver(*states[name], number) for name, number in sorted(self._lapsed.items())),
-            by_problem={number: self._about(self._first[number], states) for number in sorted(whole)},
+            by_problem={number: self._describe_problem(self._first[number], states) for number in sorted(whole)},
         )
 
-    def _about(
+    def _describe_problem(
         self, first: tuple[Candidate, Waiver], states: Mapping[str, tuple[Waiver, WaiverState]]
     ) -> WaivedProblem:
         candidate, waiver = first
-        of = candidate.of
+        invocation = candidate.check
         place = candidate.namespace, candidate.workload_kind, candidate.workload_name
         applied = AppliedWaiver(waiver.name, states[waiver.name][1], waiver.until)
-        return WaivedProblem(of.language, of.policy, of.check, *place, applied)
+        return WaivedProblem(invocation.language, invocation.policy, invocation.check, *place, applied)
 
     def _add(self, candidate: Candidate) -> None:
-        of = candidate.of
+        """Count a finding for each waiver that matches it. Of waivers in force, the first of them waives the finding."""
+        invocation = candidate.check
         places = candidate.name, candidate.workload_name, candidate.namespace, candidate.labels
-        found = matching(self._index.near(of.policy, *places), self._subject(candidate))
-        own = [waiver for waiver in found if waiver.name in self._in_force]
-        lapsed = [waiver for waiver in found if waiver.name not in self._in_force]
-        self._used.update(waiver.name for waiver in own)
-        if own:
+        matching = select_matching(self._index.find_near(invocation.policy, *places), self._subject(candidate))
+        in_force = [waiver for waiver in matching if waiver.name in self._in_force]
+        lapsed = [waiver for waiver in matching if waiver.name not in self._in_force]
+        self._used.update(waiver.name for waiver in in_force)
+        if in_force:
             self._rows.add(candidate.row)
         if not candidate.counts:
             return
-        for waiver in (*own, *lapsed):
+        for waiver in (*in_force, *lapsed):
             self._findings[waiver.name] += 1
             self._problems.setdefault(waiver.name, set()).add(candidate.problem)
-        if own:
+        if in_force:
             self._total += 1
             self._waived[candidate.problem] += 1
             first = self._first.get(candidate.problem)
-            if first is None or (own[0].until, own[0].name) < (first[1].until, first[1].name):
-                self._first[candidate.problem] = candidate, own[0]
+            if first is None or (in_force[0].until, in_force[0].name) < (first[1].until, first[1].name):
+                self._first[candidate.problem] = candidate, in_force[0]
             self._tallies[_tally(candidate)] += 1
             return
         if lapsed:
             self._lapsed[lapsed[0].name] += 1
 
-    def _subject(self, candidate: Candidate) -> Subject:
-        of = candidate.of
-        return Subject(
-            of.policy,
-            self._record.check_ids.get(((of.language, of.policy), of.check), ""),
-            of.check.expression.strip(),
+    def _subject(self, candidate: Candidate) -> WaiverSubject:
+        invocation = candidate.check
+        return WaiverSubject(
+            invocation.policy,
+            self._record.check_ids.get(((invocation.language, invocation.policy), invocation.check), ""),
+            invocation.check.expression.strip(),
             candidate.namespace,
             candidate.kind[1],
             candidate.name,
@@ -247,6 +248,7 @@ class _Counting:
         )
 
     def _use(self, waiver: Waiver, state: WaiverState) -> WaiverUse:
+        """The use of a waiver. One in force that matches no finding is unused, or names an unknown policy or check."""
         numbers = self._findings[waiver.name], len(self._problems.get(waiver.name, ()))
         if state is WaiverState.UNKNOWN_CHECK:
             return WaiverUse(waiver, state, *numbers, why=_why_replaced(waiver))
@@ -254,19 +256,19 @@ class _Counting:
             return WaiverUse(waiver, state, *numbers)
         known = {used.policy.name for used in self._record.policies}
         if waiver.policy in known:
-            return self._unused(waiver, numbers)
+            return self._explain_unused(waiver, numbers)
         scope = self._record.scan.scope
         if scope.policies or scope.bindings:
             return WaiverUse(waiver, state, *numbers)
         why = f"the scan has no policy {waiver.policy}.{did_you_mean(waiver.policy, known)}"
         return WaiverUse(waiver, WaiverState.UNKNOWN_POLICY, *numbers, why=why)
 
-    def _unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
-        if not waiver.check or self._named.of(waiver.policy, waiver.check):
+    def _explain_unused(self, waiver: Waiver, numbers: tuple[int, int]) -> WaiverUse:
+        if not waiver.check or self._named.find(waiver.policy, waiver.check):
             return WaiverUse(waiver, WaiverState.UNUSED, *numbers, why="no open finding matches")
         checks = self._record.check_ids.items()
         ids = [name for (policy, check), name in checks if policy[1] == waiver.policy and check.expression.strip()]
-        why = f"no check of the policy has this id or expression; its checks are {_listed(ids)}"
+        why = f"no check of the policy has this id or expression; its checks are {_join_names(ids)}"
         return WaiverUse(waiver, WaiverState.UNKNOWN_CHECK, *numbers, why=why)
 
     def _known_tallies(self) -> dict[TallyKey, int]:
@@ -275,10 +277,10 @@ class _Counting:
         for key, number in self._tallies.items():
             left = number
             for requester in (False, True):
-                own = key._replace(requester=requester)
-                taken = min(left, self._record.tallies.get(own, 0))
+                tally = key._replace(requester=requester)
+                taken = min(left, self._record.tallies.get(tally, 0))
                 if taken:
-                    known[own] += taken
+                    known[tally] += taken
                 left -= taken
         return dict(known)
 
@@ -307,8 +309,8 @@ def waiver_changes(before: StoredScan, now: StoredScan, waived_before: Waived, w
     """The problems that a waiver covers in one of two scans only; each is open in both."""
     began = {number: each for number, each in waived_now.by_problem.items() if number not in waived_before.by_problem}
     ended = {number: each for number, each in waived_before.by_problem.items() if number not in waived_now.by_problem}
-    there = before.open_findings(frozenset(began)) if began else {}
-    still = now.open_findings(frozenset(ended)) if ended else {}
+    there = before.count_open_findings(frozenset(began)) if began else {}
+    still = now.count_open_findings(frozenset(ended)) if ended else {}
     return WaiverChanges(
         {number: each for number, each in began.items() if number in there},
         {number: each for number, each in ended.items() if number in still},
@@ -316,22 +318,22 @@ def waiver_changes(before: StoredScan, now: StoredScan, waived_before: Waived, w
 
 
 def _tally(candidate: Candidate) -> TallyKey:
-    of = candidate.of
+    invocation = candidate.check
     return TallyKey(
-        policy=of.policy,
-        binding=of.binding,
-        param_namespace=of.param_namespace,
-        param_name=of.param_name,
-        check=of.check,
+        policy=invocation.policy,
+        binding=invocation.binding,
+        param_namespace=invocation.param_namespace,
+        param_name=invocation.param_name,
+        check=invocation.check,
         api_version=candidate.kind[0],
         kind=candidate.kind[1],
         namespace=candidate.namespace,
         outcome=OutcomeName(candidate.outcome),
-        language=of.language,
+        language=invocation.language,
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     several = sorted(names)
     more = f" and {len(several) - _NAMED} more" if len(several) > _NAMED else ""
     return ", ".join(islice(several, _NAMED)) + more

@@ -17,12 +17,12 @@ from scanner.posture.history.scan_diff import DifferingProblem, ProblemState, Ru
 from scanner.posture.score import SeverityOf, default_severity
 from scanner.posture.waivers.waiving import NO_WAIVER_CHANGES, WaiverChanges
 from scanner.report.diff.words import (
-    Value,
+    DiffValue,
     changes_json,
     circumstances,
-    finding_counts,
+    count_findings,
+    count_problems,
     incomparable_values,
-    problem_counts,
     rule_change,
     rule_lines,
 )
@@ -55,7 +55,7 @@ def lines(
         yield f"{_text(name)}: {_text(value)},"
     yield from _list("rules", map(_rule, diff.rules), ",")
     yield from _list(
-        "problems", (_problem(each, severity) for kind in diff.causes for each in diff.listed(kind, None)), ""
+        "problems", (_problem(each, severity) for kind in diff.causes for each in diff.list_problems(kind, None)), ""
     )
     yield "}"
 
@@ -87,12 +87,12 @@ def _scan(scan: Scan, gaps: Sequence[Gap]) -> JsonObject:
     }
 
 
-def _value(value: Value) -> JsonObject:
+def _value(value: DiffValue) -> JsonObject:
     return {"part": value.part, "before": value.before, "now": value.now}
 
 
 def _numbers(diff: ScanDiff, kind: CauseKind | None = None) -> JsonObject:
-    problems, findings = problem_counts(diff, kind), finding_counts(diff, kind)
+    problems, findings = count_problems(diff, kind), count_findings(diff, kind)
     return {
         "problems": {_name(change): number for change, number in problems.items()},
         "findings": {_name(change): number for change, number in findings.items()},

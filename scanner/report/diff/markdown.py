@@ -16,15 +16,15 @@ from scanner.report.diff.words import (
     RULE_TITLES,
     change_words,
     circumstances,
+    count_findings,
+    count_problems,
     counts_line,
     counts_text,
     cut_lines,
-    finding_counts,
     gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
-    problem_counts,
     rule_change,
     rule_lines,
     rules_sentence,
@@ -34,8 +34,8 @@ from scanner.report.diff.words import (
     warnings,
     workload_words,
 )
-from scanner.report.text.numbers import listed, plural
-from scanner.report.text.safe_text import cut, escaped_markdown, table_row, visible
+from scanner.report.text.numbers import join_texts, plural
+from scanner.report.text.safe_text import cut, escape_markdown, table_row, visible
 from scanner.report.text.titles import CAUSES
 
 _RULE_LINES: Final = 200
@@ -52,16 +52,16 @@ def lines(
     waivers: WaiverChanges = NO_WAIVER_CHANGES,
 ) -> Iterator[str]:
     """The lines of a difference, with at most `limit` problems of each cause and as many rules; None is no limit."""
-    yield f"# Changes in {escaped_markdown(diff.now.cluster.name)}"
+    yield f"# Changes in {escape_markdown(diff.now.cluster.name)}"
     yield ""
-    yield from _incomparable(diff)
+    yield from _list_incomparable(diff)
     yield from _warnings(diff, limit)
-    yield f"- Earlier scan: {escaped_markdown(scan_title(diff.before))}"
-    yield f"- Later scan: {escaped_markdown(scan_title(diff.now))}"
+    yield f"- Earlier scan: {escape_markdown(scan_title(diff.before))}"
+    yield f"- Later scan: {escape_markdown(scan_title(diff.now))}"
     yield ""
     yield rules_sentence(diff) or "The rules are equal in both scans."
     yield ""
-    yield f"Problems: {counts_line(problem_counts(diff))}. Findings: {counts_line(finding_counts(diff))}."
+    yield f"Problems: {counts_line(count_problems(diff))}. Findings: {counts_line(count_findings(diff))}."
     if diff.unchecked:
         yield f"Not checked: {plural(diff.unchecked, 'finding')} that the later scan left open and did not check."
     for kind in diff.causes:
@@ -81,35 +81,35 @@ def _warnings(diff: ScanDiff, limit: int | None) -> Iterator[str]:
         yield ""
         if not warning.gaps:
             continue
-        yield from (f"- {escaped_markdown(gap_words(gap))}" for gap in warning.gaps[:limit])
+        yield from (f"- {escape_markdown(gap_words(gap))}" for gap in warning.gaps[:limit])
         if limit is not None and len(warning.gaps) > limit:
             yield f"- {plural(len(warning.gaps) - limit, 'more item')}: print all with `--limit 0`."
         yield ""
 
 
-def _incomparable(diff: ScanDiff) -> Iterator[str]:
+def _list_incomparable(diff: ScanDiff) -> Iterator[str]:
     if not diff.incomparable:
         return
     yield f"**{incomparable_sentence(diff)}**"
     yield ""
     for value in incomparable_values(diff):
-        yield f"- {value.part}: {escaped_markdown(value.before)}; now {escaped_markdown(value.now)}"
+        yield f"- {value.part}: {escape_markdown(value.before)}; now {escape_markdown(value.now)}"
     yield ""
 
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
     yield f"## Cause {kind}: {DIFF_CAUSES[kind]}"
     yield ""
-    problems, findings = problem_counts(diff, kind), finding_counts(diff, kind)
+    problems, findings = count_problems(diff, kind), count_findings(diff, kind)
     yield f"Problems: {counts_line(problems)}. Findings: {counts_line(findings)}."
     shown = 0
-    for problem in diff.listed(kind, limit):
+    for problem in diff.list_problems(kind, limit):
         if not shown:
             yield ""
             yield table_row(_HEAD)
             yield table_row(("---",) * len(_HEAD))
         shown += 1
-        yield table_row(tuple(map(escaped_markdown, _cells(problem, severity))))
+        yield table_row(tuple(map(escape_markdown, _cells(problem, severity))))
     if more := diff.problems_of(kind) - shown:
         yield ""
         yield f"{plural(more, 'more problem')}: print all with `--limit 0`."
@@ -125,7 +125,7 @@ def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
         problem.policy,
         workload_words(problem),
         state_words(state) if state else "",
-        listed(problem.cause.also),
+        join_texts(problem.cause.also),
         " → ".join(messages),
     )
 
@@ -139,7 +139,7 @@ def _waivers(changes: WaiverChanges, limit: int | None) -> Iterator[str]:
     yield table_row(_WAIVER_HEAD)
     yield table_row(("---",) * len(_WAIVER_HEAD))
     rows = list(waiver_rows(changes))
-    yield from (table_row(tuple(map(escaped_markdown, row))) for row in rows[:limit])
+    yield from (table_row(tuple(map(escape_markdown, row))) for row in rows[:limit])
     if limit is not None and len(rows) > limit:
         yield ""
         yield f"{plural(len(rows) - limit, 'more problem')}: print all with `--limit 0`."
@@ -149,7 +149,7 @@ def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:
     yield "## Rules changed"
     for value in circumstances(diff):
         yield ""
-        yield f"{value.part} changed: {escaped_markdown(value.before)}; now {escaped_markdown(value.now)}"
+        yield f"{value.part} changed: {escape_markdown(value.before)}; now {escape_markdown(value.now)}"
     for difference in diff.rules[:limit]:
         yield ""
         yield from _rule(difference)
@@ -159,9 +159,10 @@ def _rules(diff: ScanDiff, limit: int | None) -> Iterator[str]:
 
 
 def _rule(difference: RuleDifference) -> Iterator[str]:
+    """The title of a rule, and the difference of its text as a block."""
     shown, more = cut_lines(map(visible, rule_lines(difference)), _RULE_LINES)
     equal = "" if shown else f" {EQUAL_TEXT}"
-    yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escaped_markdown(difference.name)}{equal}"
+    yield f"{rule_change(difference)}: {RULE_TITLES[difference.kind]} {escape_markdown(difference.name)}{equal}"
     # A fence that is longer than any in the text ends the block, and nothing within does.
     fence = "`" * max(3, 1 + max((len(match) for line in shown for match in _FENCE.findall(line)), default=0))
     if shown:

@@ -26,7 +26,7 @@ from scanner.posture.problem_ids import problem_id
 from scanner.posture.waivers.waiving import WaivedProblem, WaiverChanges
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.waivers import waiver_text
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.report.text.times import stamp
 from scanner.report.text.titles import CAUSES, RULES_KINDS
@@ -34,6 +34,7 @@ from scanner.report.text.titles import CAUSES, RULES_KINDS
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
     CauseKind.SERVER: "server",
+    CauseKind.KYVERNO: "release of Kyverno",
     CauseKind.ASSAY: "Assay",
     CauseKind.OPTIONS: "options",
 }
@@ -50,7 +51,7 @@ _MOST_LINES: Final = 2000
 """Lines that are compared with one another: the time to compare grows with their square."""
 
 
-class Value(NamedTuple):
+class DiffValue(NamedTuple):
     """A part of two scans with its values, which are texts for readers."""
 
     part: str
@@ -91,13 +92,13 @@ def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
     """The parts that the scans of a difference did not check, the later one first, and whether they are previews."""
     earlier_gaps, gaps = diff.gaps
     if diff.now.state is ScanState.INCOMPLETE:
-        left = problem_counts(diff)[ProblemChange.NOT_CHECKED]
+        left = count_problems(diff)[ProblemChange.NOT_CHECKED]
         rest = f" {plural(left, 'open problem')} {'was' if left == 1 else 'were'} not checked." if left else ""
-        yield DiffWarning("INCOMPLETE", f"The later scan {_missed(gaps)}.{rest}", gaps)
+        yield DiffWarning("INCOMPLETE", f"The later scan {_describe_missed(gaps)}.{rest}", gaps)
     if diff.before.state is ScanState.INCOMPLETE:
         appeared = sum(_sum(diff.problems, change, CauseKind.COVERAGE) for change in _APPEARED)
         rest = f" {plural(appeared, 'problem')} of the cause coverage may have existed then." if appeared else ""
-        yield DiffWarning("Incomplete", f"The earlier scan {_missed(earlier_gaps)}.{rest}", earlier_gaps)
+        yield DiffWarning("Incomplete", f"The earlier scan {_describe_missed(earlier_gaps)}.{rest}", earlier_gaps)
     for scan, name in ((diff.now, "later"), (diff.before, "earlier")):
         if scan.preview:
             yield DiffWarning(
@@ -109,7 +110,7 @@ def warnings(diff: ScanDiff) -> Iterator[DiffWarning]:
 _APPEARED: Final = (ProblemChange.NEW, ProblemChange.REOPENED)
 
 
-def _missed(gaps: Sequence[Gap]) -> str:
+def _describe_missed(gaps: Sequence[Gap]) -> str:
     return f"did not scan {plural(len(gaps), 'item')}" if gaps else "was recorded as incomplete"
 
 
@@ -118,46 +119,46 @@ def gap_words(gap: Gap) -> str:
     return f"{gap.where}: {gap.why}"
 
 
-def incomparable_values(diff: ScanDiff) -> Iterator[Value]:
+def incomparable_values(diff: ScanDiff) -> Iterator[DiffValue]:
     """The parts in which comparable scans would be equal."""
     for part in diff.incomparable:
         before, now = _VALUES[part](diff.before, diff.methods[0]), _VALUES[part](diff.now, diff.methods[1])
-        yield Value(part, before, now)
+        yield DiffValue(part, before, now)
 
 
 def incomparable_sentence(diff: ScanDiff) -> str:
     """The warning before a comparison of scans that are not comparable; empty for comparable ones."""
     if not diff.incomparable:
         return ""
-    return (
-        f"These scans are not comparable: they differ in {listed(diff.incomparable)}. Differences may come from that."
-    )
+    return f"These scans are not comparable: they differ in {join_texts(diff.incomparable)}. Differences may come from that."
 
 
 def rules_sentence(diff: ScanDiff) -> str:
     """The statement that the rules changed, with the parts; empty if they are equal."""
     if not diff.rules_changed:
         return ""
-    return f"The rules changed between the scans: {listed(RULES_CHANGED[kind] for kind in diff.rules_changed)}."
+    return f"The rules changed between the scans: {join_texts(RULES_CHANGED[kind] for kind in diff.rules_changed)}."
 
 
-def circumstances(diff: ScanDiff) -> Iterator[Value]:
+def circumstances(diff: ScanDiff) -> Iterator[DiffValue]:
     """The server, the version of Assay and the options, where they differ."""
     if CauseKind.SERVER in diff.rules_changed:
-        yield Value("server", *(scan.cluster.server_version or "not known" for scan in (diff.before, diff.now)))
+        yield DiffValue("server", *(scan.cluster.server_version or "not known" for scan in (diff.before, diff.now)))
+    if CauseKind.KYVERNO in diff.rules_changed:
+        yield DiffValue("release of Kyverno", *(method.kyverno_release for method in diff.methods))
     if CauseKind.ASSAY in diff.rules_changed:
-        yield Value("Assay", diff.before.tool_version, diff.now.tool_version)
+        yield DiffValue("Assay", diff.before.tool_version, diff.now.tool_version)
     if CauseKind.OPTIONS in diff.rules_changed:
         earlier, later = (_options(*each) for each in zip((diff.before, diff.now), diff.methods, strict=True))
-        yield from (Value(part, earlier[part], later[part]) for part in earlier if earlier[part] != later[part])
+        yield from (DiffValue(part, earlier[part], later[part]) for part in earlier if earlier[part] != later[part])
 
 
-def problem_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[ProblemChange, int]:
+def count_problems(diff: ScanDiff, kind: CauseKind | None = None) -> dict[ProblemChange, int]:
     """The numbers of problems by change, of one cause or of all."""
     return {change: _sum(diff.problems, change, kind) for change in ProblemChange}
 
 
-def finding_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[FindingChange, int]:
+def count_findings(diff: ScanDiff, kind: CauseKind | None = None) -> dict[FindingChange, int]:
     """The numbers of findings by change, of one cause or of all."""
     return {change: _sum(diff.findings, change, kind) for change in FindingChange}
 
@@ -165,7 +166,9 @@ def finding_counts(diff: ScanDiff, kind: CauseKind | None = None) -> dict[Findin
 def counts_line(counts: Mapping[ProblemChange, int] | Mapping[FindingChange, int]) -> str:
     """`2 new, 1 resolved`, without those that are 0."""
     return (
-        listed(f"{number:,} {_CHANGES.get(change.value, change.value)}" for change, number in counts.items() if number)
+        join_texts(
+            f"{number:,} {_CHANGES.get(change.value, change.value)}" for change, number in counts.items() if number
+        )
         or "none"
     )
 
@@ -180,10 +183,10 @@ DIFF_CAUSES: Final[Mapping[CauseKind, str]] = {
 def change_words(problem: DifferingProblem) -> str:
     """The change of a problem, with the parts that changed or the reason of its resolution."""
     if problem.change is ProblemChange.RESOLVED:
-        moved = f" to {listed(problem.moved_to)}" if problem.moved_to else ""
+        moved = f" to {join_texts(problem.moved_to)}" if problem.moved_to else ""
         return f"resolved: {problem.resolution}{moved}" if problem.resolution else "resolved"
     if problem.change is ProblemChange.CHANGED:
-        return f"changed: {listed(map(part_words(problem), problem.parts))}"
+        return f"changed: {join_texts(map(part_words(problem), problem.parts))}"
     if problem.unchecked_before:
         return f"{problem.change}, not checked before"
     return _CHANGES.get(problem.change.value, problem.change.value)
@@ -208,7 +211,7 @@ def state_words(state: ProblemState) -> str:
     action = "excepted" if state.excepted else state.action
     left = f"{plural(state.unchecked, 'finding')} not checked" if state.unchecked else ""
     checked = plural(state.findings, "finding") if state.findings or not left else ""
-    return listed(filter(None, (checked, left, action)))
+    return join_texts(filter(None, (checked, left, action)))
 
 
 def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:
@@ -240,11 +243,13 @@ def _lines(document: JsonObject | None) -> list[str]:
 
 def _sum(
     counts: Mapping[tuple[CauseKind, ProblemChange], int] | Mapping[tuple[CauseKind, FindingChange], int],
-    wanted: StrEnum,
+    wanted_change: StrEnum,
     kind: CauseKind | None,
 ) -> int:
     return sum(
-        number for (cause, change), number in counts.items() if change == wanted and (kind is None or cause is kind)
+        number
+        for (cause, change), number in counts.items()
+        if change == wanted_change and (kind is None or cause is kind)
     )
 
 
@@ -256,11 +261,11 @@ def _scope(scan: Scan, _: Method) -> str:
 def _mode(_: Scan, method: Method) -> str:
     sources = (("files", bool(method.policy_files)), ("the cluster", not method.without_cluster_policies))
     policies = f"policies of {' and of '.join(name for name, used in sources if used) or 'nothing'}"
-    return listed((policies, _network(method), _compat(method)))
+    return join_texts((policies, _network(method), _compat(method)))
 
 
 def _network(method: Method) -> str:
-    return f"network {listed(('public addresses', *method.network_to))}" if method.network else "no network"
+    return f"network {join_texts(('public addresses', *method.network_to))}" if method.network else "no network"
 
 
 def _compat(method: Method) -> str:
@@ -269,7 +274,7 @@ def _compat(method: Method) -> str:
 
 def _requester(scan: Scan, _: Method) -> str:
     user = scan.requester
-    groups = f" of {listed(user.groups)}" if user.groups else ""
+    groups = f" of {join_texts(user.groups)}" if user.groups else ""
     return f"{user.username or 'the user that scanned'}{groups}"
 
 
@@ -327,12 +332,12 @@ def _row(change: str, number: int, problem: WaivedProblem) -> WaiverRow:
 
 
 def counts_text(changes: WaiverChanges) -> str:
-    """The numbers of both."""
+    """The numbers of problems that are no longer waived, and of those waived since."""
     return f"{len(changes.no_longer):,} {NO_LONGER}, {len(changes.waived):,} {WAIVED}"
 
 
 def changes_json(changes: WaiverChanges) -> dict[str, Json]:
-    """Both lists as JSON objects."""
+    """The problems that are waived in one of the scans, as JSON: those waived since, and those no longer waived."""
     return {"waived": _list(changes, WAIVED), "noLongerWaived": _list(changes, NO_LONGER)}
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import GroupedProblems
-from scanner.model.scans.scan import ProblemFinding, StoredFinding, census_of, owned_census_of
-from scanner.posture.grouped_problems import problems_among
-from scanner.posture.worst_problems import MOST, NEW, WorstProblem, worst_first, worst_of
+from scanner.model.scans.scan import ProblemFinding, StoredFinding, make_census, make_census_by_owner
+from scanner.posture.grouped_problems import group_problems
+from scanner.posture.worst_problems import MOST, NEW, WorstProblem, choose_worst, list_worst_problems
 from scanner.report.document.by_owner import OwnerSection, owners_of
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import FindingCounts, findings_by
@@ -23,7 +23,7 @@ _MOST_NEW: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SummaryContent:
     """The content of a summary: the worst of `total` open problems, policies, and the findings and problems by namespace and by owner.
 
     `new` are the worst of the `total_new` problems that are new since a baseline, if there is one.
@@ -64,11 +64,11 @@ def findings_left_out(document: Document) -> int:
     return sum(section.findings.total for section in document.policies if section.key in below)
 
 
-def shown_in_summary(document: Document) -> Shown:
+def summarize(document: Document) -> SummaryContent:
     """Return the content of a summary of the report, without the policies below the severity that the user asks for."""
     below = policies_below(document)
     if document.options.minimum is None:
-        shown = Shown(
+        shown = SummaryContent(
             worst=document.worst,
             total=document.problems.open,
             policies=document.policies,
@@ -78,28 +78,28 @@ def shown_in_summary(document: Document) -> Shown:
             by_owner=document.problems_by_owner,
         )
     else:
-        shown = _above(document, below)
+        shown = _summarize_above(document, below)
     if document.baseline is None or not document.baseline.title:
         return shown
-    new, total = _worst(
+    new, total = _choose_worst(
         document, lambda worst: worst.problem.status in NEW and worst.policy_key not in below, _MOST_NEW
     )
     return replace(shown, new=new, total_new=total)
 
 
-def _above(document: Document, below: frozenset[PolicyKey]) -> Shown:
+def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> SummaryContent:
     def findings() -> Iterator[StoredFinding]:
         return (stored for stored in document.findings() if stored.finding.policy_key not in below)
 
-    worst, total = _worst(document, lambda worst: worst.policy_key not in below, MOST)
-    return Shown(
+    worst, total = _choose_worst(document, lambda worst: worst.policy_key not in below, MOST)
+    return SummaryContent(
         worst=worst,
         total=total,
         policies=tuple(section for section in document.policies if section.key not in below),
-        namespaces=findings_by(census_of(findings()), lambda bucket: bucket.namespace),
-        owners=owners_of(owned_census_of(findings(), document.triage.owner_of), document.triage),
-        by_namespace=problems_among(_problems(document, below), document.triage.waives, _namespace),
-        by_owner=problems_among(_problems(document, below), document.triage.waives, document.triage.owner),
+        namespaces=findings_by(make_census(findings()), lambda bucket: bucket.namespace),
+        owners=owners_of(make_census_by_owner(findings(), document.triage.owner_of), document.triage),
+        by_namespace=group_problems(_problems(document, below), document.triage.waives, _namespace),
+        by_owner=group_problems(_problems(document, below), document.triage.waives, document.triage.owner),
         left_out=left_out_line(document, document.problems.open - total, "problem"),
     )
 
@@ -112,11 +112,11 @@ def _namespace(stored: StoredFinding) -> str:
     return stored.finding.namespace
 
 
-def _worst(
+def _choose_worst(
     document: Document, wanted: Callable[[WorstProblem], bool], most: int
 ) -> tuple[tuple[WorstProblem, ...], int]:
     """The worst of the wanted open problems, and the number of all of these."""
     numbers = count()
-    every = filter(wanted, worst_of(document.by_problem(), document.triage))
-    worst = worst_first((each for each, _ in zip(every, numbers, strict=False)), document.triage, most)
+    every = filter(wanted, list_worst_problems(document.by_problem(), document.triage))
+    worst = choose_worst((each for each, _ in zip(every, numbers, strict=False)), document.triage, most)
     return worst, next(numbers)

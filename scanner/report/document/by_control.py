@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Census
-from scanner.model.scans.scan import ALONE, Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, Coverage, CoverageState, ScanRecord, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.control_facts import Needs, Tallies, evaluated_objects, facts_of, needs_of
-from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, control_results
+from scanner.posture.control_facts import Needs, Tallies, collect_evaluated_objects, facts_of, needs_of
+from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, evaluate_controls
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import FindingCounts, finding_counts
+from scanner.report.document.counts import FindingCounts, count_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class FrameworkSection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class _ControlNumbers:
     """The numbers of a scan that all controls share."""
 
     record: ScanRecord
@@ -98,25 +98,27 @@ def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[F
     if not frameworks:
         return ()
     # Languages bring the compiler of expressions, which no other part of a report needs.
-    from scanner.policies.language import constraints  # noqa: PLC0415
+    from scanner.policies.language import list_constraints  # noqa: PLC0415
 
-    needs = needs_of(record, constraints)
+    needs = needs_of(record, list_constraints)
     facts = facts_of(record, needs, triage.waived.tallies)
-    numbers = _Numbers(record, census, triage, needs, _by_policy(record.tallies), evaluated_objects(record), facts)
+    numbers = _ControlNumbers(
+        record, census, triage, needs, _group_by_policy(record.tallies), collect_evaluated_objects(record), facts
+    )
     return tuple(_framework(framework, numbers) for framework in frameworks)
 
 
-def _by_policy(tallies: Tallies) -> Mapping[PolicyKey, Tallies]:
+def _group_by_policy(tallies: Tallies) -> Mapping[PolicyKey, Tallies]:
     grouped: defaultdict[PolicyKey, dict[TallyKey, int]] = defaultdict(dict)
     for tally, number in tallies.items():
         grouped[tally.policy_key][tally] = number
     return grouped
 
 
-def _framework(framework: Framework, numbers: _Numbers) -> FrameworkSection:
+def _framework(framework: Framework, numbers: _ControlNumbers) -> FrameworkSection:
     policies = [used.policy for used in numbers.record.policies]
     controls = tuple(
-        _control(result, numbers) for result in control_results(framework.controls, policies, numbers.facts)
+        _control(result, numbers) for result in evaluate_controls(framework.controls, policies, numbers.facts)
     )
     return FrameworkSection(
         name=framework.name,
@@ -133,26 +135,26 @@ def _numbers_of(states: Iterable[ControlState]) -> dict[ControlState, int]:
     return {state: numbers[state] for state in ControlState}
 
 
-def _control(result: ControlResult, numbers: _Numbers) -> ControlSection:
-    own = frozenset(result.bound)
-    waived, score = numbers.triage.waived.tallies, _score(own, numbers)
+def _control(result: ControlResult, numbers: _ControlNumbers) -> ControlSection:
+    bound = frozenset(result.policies_in_force)
+    waived, score = numbers.triage.waived.tallies, _score(bound, numbers)
     return ControlSection(
         id=result.control.id,
         title=result.control.title,
         state=result.state,
         state_with_waivers=result.state_with_waivers,
         why=result.why,
-        policies=tuple(ControlPolicy(*policy, policy in own) for policy in result.policies),
+        policies=tuple(ControlPolicy(*policy, policy in bound) for policy in result.policies),
         unmatched=tuple(map(str, result.unmatched)),
-        objects=_objects(own, numbers),
-        findings=_findings(own, numbers.census),
-        coverage=_coverage(_lines(own, numbers)),
+        objects=_objects(bound, numbers),
+        findings=_findings(bound, numbers.census),
+        coverage=_coverage(_lines(bound, numbers)),
         score=score,
-        score_with_waivers=_score(own, numbers, waived) if waived else score,
+        score_with_waivers=_score(bound, numbers, waived) if waived else score,
     )
 
 
-def _objects(policies: frozenset[PolicyKey], numbers: _Numbers) -> int | None:
+def _objects(policies: frozenset[PolicyKey], numbers: _ControlNumbers) -> int | None:
     if numbers.objects is None:
         return None
     together = 0
@@ -162,14 +164,14 @@ def _objects(policies: frozenset[PolicyKey], numbers: _Numbers) -> int | None:
 
 
 def _findings(policies: frozenset[PolicyKey], census: Census) -> FindingCounts:
-    return finding_counts(
+    return count_findings(
         (bucket, number)
         for bucket, number in census.items()
-        if bucket.policy in policies and bucket.status not in ALONE
+        if bucket.policy in policies and bucket.status not in SINGLE_SCAN_STATUSES
     )
 
 
-def _lines(policies: frozenset[PolicyKey], numbers: _Numbers) -> tuple[Coverage, ...]:
+def _lines(policies: frozenset[PolicyKey], numbers: _ControlNumbers) -> tuple[Coverage, ...]:
     """The lists that some policies need, in the order of the scan."""
     needed = {line for policy in policies for line in numbers.needs[policy].coverage}
     return tuple(line for line in numbers.record.coverage if line in needed)
@@ -183,7 +185,7 @@ def _coverage(lines: tuple[Coverage, ...]) -> ControlCoverage:
     )
 
 
-def _score(policies: frozenset[PolicyKey], numbers: _Numbers, waived: Tallies | None = None) -> Score:
+def _score(policies: frozenset[PolicyKey], numbers: _ControlNumbers, waived: Tallies | None = None) -> Score:
     """The score of a control: that of a scan of its policies alone. Waived checks are left out."""
     record = numbers.record
     alone = replace(
@@ -195,4 +197,4 @@ def _score(policies: frozenset[PolicyKey], numbers: _Numbers, waived: Tallies | 
         coverage=_lines(policies, numbers),
         gaps=tuple(sorted({gap for policy in policies for gap in numbers.needs[policy].gaps})),
     )
-    return Scores(alone, numbers.triage.severity, waived).whole()
+    return Scores(alone, numbers.triage.severity, waived).score_scan()

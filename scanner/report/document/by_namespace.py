@@ -9,7 +9,7 @@ from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
-from scanner.report.document.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class PolicyCounts:
     """The results of one policy in a namespace."""
 
     policy: str
-    counts: Counts
+    counts: CheckCounts
     language: str = VALIDATING
 
     @property
@@ -31,7 +31,7 @@ class NamespaceSection:
     """Everything about one namespace except its findings; the empty name stands for cluster-scoped objects."""
 
     namespace: str
-    counts: Counts
+    counts: CheckCounts
     findings: FindingCounts
     policies: tuple[PolicyCounts, ...]
     score: Score
@@ -45,7 +45,7 @@ def namespaces_of(record: ScanRecord, census: Census, scores: Scores) -> tuple[N
     by_policy = counts_by(record.tallies, lambda key: (key.namespace, key.policy, key.language))
     for (namespace, policy, language), counts in by_policy.items():
         policies[namespace].append(PolicyCounts(policy, counts, language))
-    scored = scores.by_namespace()
+    scored = scores.score_by_namespace()
     return tuple(
         NamespaceSection(
             name,

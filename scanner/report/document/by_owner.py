@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scanner.model.scans.census import Bucket, Census, OwnedCensus
-from scanner.model.scans.stored_scan import Counts
+from scanner.model.scans.stored_scan import ReportCounts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import FindingCounts, finding_counts
+from scanner.report.document.counts import FindingCounts, count_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OwnerSection:
 def owners_of(counted: Iterable[OwnedCensus], triage: Triage) -> tuple[OwnerSection, ...]:
     """Every owner with findings, by name; unowned objects last."""
     sections = (
-        OwnerSection(owner, finding_counts(census.items()), _severities(census.items(), triage))
+        OwnerSection(owner, count_findings(census.items()), _severities(census.items(), triage))
         for owner, census in counted
     )
     return tuple(sorted(sections, key=lambda section: (not section.owner, section.owner)))
@@ -50,9 +50,9 @@ def severities_of(census: Census, triage: Triage) -> tuple[SeverityCounts, ...]:
     return tuple(of_severity.get(severity, SeverityCounts(severity, FindingCounts())) for severity in Severity)
 
 
-def scores_by_owner(counts: Counts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
+def scores_by_owner(counts: ReportCounts, triage: Triage, scores: Scores) -> Mapping[str, Score]:
     """The score of each owner with checked objects, unowned ones included. Reads the population of the scan."""
-    return owner_scores(counts.tallies_by(triage.owner_of), scores)
+    return owner_scores(counts.tallies_by_owner(triage.owner_of), scores)
 
 
 def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[SeverityCounts, ...]:
@@ -60,5 +60,5 @@ def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[
     for bucket, number in buckets:
         parts[triage.severity(bucket.policy)].append((bucket, number))
     return tuple(
-        SeverityCounts(severity, finding_counts(parts[severity])) for severity in Severity if severity in parts
+        SeverityCounts(severity, count_findings(parts[severity])) for severity in Severity if severity in parts
     )

@@ -13,14 +13,14 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, dig, text_map
 from scanner.model.outcome import Check
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.reading import UNKNOWN, Auditability, Reading
+from scanner.model.reading import UNKNOWN_READING, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import NO_FINDINGS, NOTHING, Counts, FindingCounts, counts_by, findings_by
+from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
 from scanner.report.text.names import param_ref
 from scanner.report.text.titles import binding_note
 
@@ -38,7 +38,7 @@ class ParamSection:
 
     namespace: str
     name: str
-    counts: Counts
+    counts: CheckCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class BindingSection:
     param_ref: str
     note: str
     digest: str
-    counts: Counts
+    counts: CheckCounts
     params: tuple[ParamSection, ...]
     manifest: JsonObject
     written: JsonObject = field(metadata=FOR_PAGES)
@@ -64,7 +64,7 @@ class CheckSection:
     """The results of one check of a policy, and their auditability."""
 
     check: Check
-    counts: Counts
+    counts: CheckCounts
     auditability: tuple[Auditability, ...]
 
 
@@ -73,7 +73,7 @@ class NamespaceCounts:
     """The results of a policy in one namespace; the empty name stands for cluster-scoped objects."""
 
     namespace: str
-    counts: Counts
+    counts: CheckCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class PolicySection:
     reads_requester: bool
     matched: int
     actions: tuple[Action, ...]
-    counts: Counts
-    requester: Counts
+    counts: CheckCounts
+    requester: CheckCounts
     findings: FindingCounts
     bindings: tuple[BindingSection, ...]
     checks: tuple[CheckSection, ...]
@@ -122,15 +122,15 @@ class PolicySection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class _PolicyNumbers:
     """The counts of a scan, grouped once for all policies."""
 
-    policies: dict[PolicyKey, Counts]
-    requester: dict[PolicyKey, Counts]
-    params: dict[PolicyKey, dict[tuple[str, str, str], Counts]]
-    bindings: dict[BindingKey, Counts]
-    checks: dict[PolicyKey, dict[Check, Counts]]
-    namespaces: dict[PolicyKey, dict[str, Counts]]
+    policies: dict[PolicyKey, CheckCounts]
+    requester: dict[PolicyKey, CheckCounts]
+    params: dict[PolicyKey, dict[tuple[str, str, str], CheckCounts]]
+    bindings: dict[BindingKey, CheckCounts]
+    checks: dict[PolicyKey, dict[Check, CheckCounts]]
+    namespaces: dict[PolicyKey, dict[str, CheckCounts]]
     findings: dict[PolicyKey, FindingCounts]
     health: dict[PolicyKey, list[Health]]
     scores: dict[PolicyKey, Score]
@@ -144,42 +144,42 @@ def policies_of(record: ScanRecord, census: Census, triage: Triage, scores: Scor
     unrecorded = sorted(
         (numbers.policies.keys() | numbers.findings.keys()) - recorded, key=lambda key: (key[1], key[0])
     )
-    sections = (_section(used, numbers) for used in sorted(record.policies, key=_by_name))
-    return (*sections, *(_unrecorded(key, numbers) for key in unrecorded))
+    sections = (_section(used, numbers) for used in sorted(record.policies, key=_sort_key))
+    return (*sections, *(_make_unrecorded(key, numbers) for key in unrecorded))
 
 
-def _by_name(record: PolicyRecord) -> tuple[str, str]:
+def _sort_key(record: PolicyRecord) -> tuple[str, str]:
     return record.policy.name, record.policy.language
 
 
-def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _Numbers:
+def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _PolicyNumbers:
     tallies = record.tallies
     by_param = counts_by(tallies, lambda key: (key.policy_key, (key.binding, key.param_namespace, key.param_name)))
     health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
     for problem in sorted(record.health):
         health[problem.policy_key].append(problem)
-    return _Numbers(
+    return _PolicyNumbers(
         policies=counts_by(tallies, lambda key: key.policy_key),
         requester=counts_by(tallies, lambda key: key.policy_key if key.requester else None),
-        params=_nested(by_param),
+        params=_nest(by_param),
         bindings=counts_by(tallies, lambda key: key.binding_key),
-        checks=_nested(counts_by(tallies, lambda key: (key.policy_key, key.check))),
-        namespaces=_nested(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
+        checks=_nest(counts_by(tallies, lambda key: (key.policy_key, key.check))),
+        namespaces=_nest(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
         findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
-        scores=scores.by_policy(),
+        scores=scores.score_by_policy(),
         triage=triage,
     )
 
 
-def _nested(flat: Mapping[tuple[PolicyKey, KeyT], ItemT]) -> dict[PolicyKey, dict[KeyT, ItemT]]:
+def _nest(flat: Mapping[tuple[PolicyKey, KeyT], ItemT]) -> dict[PolicyKey, dict[KeyT, ItemT]]:
     nested: defaultdict[PolicyKey, dict[KeyT, ItemT]] = defaultdict(dict)
     for (policy, key), item in flat.items():
         nested[policy][key] = item
     return nested
 
 
-def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
+def _section(record: PolicyRecord, numbers: _PolicyNumbers) -> PolicySection:
     policy = record.policy
     kind = policy.param_kind
     return PolicySection(
@@ -201,13 +201,13 @@ def _section(record: PolicyRecord, numbers: _Numbers) -> PolicySection:
         checks=_checks(policy.key, record.reading, numbers),
         namespaces=_namespaces(policy.key, numbers),
         health=tuple(numbers.health.get(policy.key, ())),
-        manifest=without_server_fields(policy.manifest),
-        written=as_written(policy.manifest),
-        **_described(policy.key, numbers),
+        manifest=drop_server_fields(policy.manifest),
+        written=restore_written(policy.manifest),
+        **_describe(policy.key, numbers),
     )
 
 
-def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
+def _make_unrecorded(key: PolicyKey, numbers: _PolicyNumbers) -> PolicySection:
     return PolicySection(
         name=key[1],
         language=key[0],
@@ -224,16 +224,16 @@ def _unrecorded(key: PolicyKey, numbers: _Numbers) -> PolicySection:
         requester=numbers.requester.get(key, NOTHING),
         findings=numbers.findings.get(key, NO_FINDINGS),
         bindings=(),
-        checks=_checks(key, UNKNOWN, numbers),
+        checks=_checks(key, UNKNOWN_READING, numbers),
         namespaces=_namespaces(key, numbers),
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
         written=EMPTY,
-        **_described(key, numbers),
+        **_describe(key, numbers),
     )
 
 
-class _Described(TypedDict):
+class _Description(TypedDict):
     severity: Severity
     title: str
     category: str
@@ -243,7 +243,7 @@ class _Described(TypedDict):
     score: Score
 
 
-def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
+def _describe(policy: PolicyKey, numbers: _PolicyNumbers) -> _Description:
     """The description of a policy, and its score."""
     description = numbers.triage.description(policy)
     return {
@@ -257,16 +257,16 @@ def _described(policy: PolicyKey, numbers: _Numbers) -> _Described:
     }
 
 
-def _checks(policy: PolicyKey, reading: Reading, numbers: _Numbers) -> tuple[CheckSection, ...]:
+def _checks(policy: PolicyKey, reading: Reading, numbers: _PolicyNumbers) -> tuple[CheckSection, ...]:
     checks = numbers.checks.get(policy, {})
-    return tuple(CheckSection(check, counts, reading.of(check)) for check, counts in checks.items())
+    return tuple(CheckSection(check, counts, reading.classes_of(check)) for check, counts in checks.items())
 
 
-def _namespaces(policy: PolicyKey, numbers: _Numbers) -> tuple[NamespaceCounts, ...]:
+def _namespaces(policy: PolicyKey, numbers: _PolicyNumbers) -> tuple[NamespaceCounts, ...]:
     return tuple(NamespaceCounts(name, counts) for name, counts in numbers.namespaces.get(policy, {}).items())
 
 
-def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
+def _binding(binding: Binding, numbers: _PolicyNumbers) -> BindingSection:
     params = numbers.params.get(binding.policy_key, {})
     return BindingSection(
         name=binding.name,
@@ -280,8 +280,8 @@ def _binding(binding: Binding, numbers: _Numbers) -> BindingSection:
             for (bound_by, namespace, name), counts in params.items()
             if bound_by == binding.name
         ),
-        manifest=without_server_fields(binding.manifest),
-        written=as_written(binding.manifest),
+        manifest=drop_server_fields(binding.manifest),
+        written=restore_written(binding.manifest),
     )
 
 
@@ -312,7 +312,7 @@ def _names_requester(policy: Policy) -> bool:
 # change the copy, so the copy is what the author wrote only while the object has everything that the copy has.
 
 
-def without_server_fields(manifest: JsonObject) -> JsonObject:
+def drop_server_fields(manifest: JsonObject) -> JsonObject:
     """The manifest without status and without the metadata that a server or kubectl sets."""
     metadata = {
         key: value for key, value in as_object(manifest.get("metadata")).items() if key not in SERVER_SET_METADATA
@@ -324,14 +324,14 @@ def without_server_fields(manifest: JsonObject) -> JsonObject:
     return {key: metadata if key == "metadata" else value for key, value in manifest.items() if key != "status"}
 
 
-def as_written(manifest: JsonObject) -> JsonObject:
+def restore_written(manifest: JsonObject) -> JsonObject:
     """The manifest with the spec that its author applied, without the defaults of the server; empty if that is not known."""
     copy = _copy(manifest)
     spec = copy.get("spec")
     if not spec or not _has(manifest.get("spec"), spec):
         return EMPTY
     version = {"apiVersion": copy["apiVersion"]} if "apiVersion" in copy else {}
-    return {**without_server_fields(manifest), **version, "spec": spec}
+    return {**drop_server_fields(manifest), **version, "spec": spec}
 
 
 def _copy(manifest: JsonObject) -> JsonObject:
@@ -345,8 +345,10 @@ def _copy(manifest: JsonObject) -> JsonObject:
 def _has(stored: Json, written: Json) -> bool:
     """Return whether a value of the server is a written one, with nothing but further fields."""
     if isinstance(written, Mapping):
-        own = as_object(stored)
-        return isinstance(stored, Mapping) and all(_has(own.get(key), value) for key, value in written.items())
+        server_fields = as_object(stored)
+        return isinstance(stored, Mapping) and all(
+            _has(server_fields.get(key), value) for key, value in written.items()
+        )
     if isinstance(written, Sequence) and not isinstance(written, str):
         if not isinstance(stored, Sequence) or isinstance(stored, str):
             return not written and stored is None

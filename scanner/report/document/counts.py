@@ -12,16 +12,17 @@ from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import Final, TypeVar
 
-from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Bucket, Census
-from scanner.model.scans.scan import ALONE, OutcomeName, ScanRecord, TallyKey
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, OutcomeName, ScanRecord, TallyKey
+from scanner.posture.score import find_assumed_bindings
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CheckCounts:
     """The number of checks with each outcome. The field names are those of `OutcomeName` in snake case.
 
     `skipped` checks were not evaluated, because a match condition is false; `not_auditable` checks cannot be decided by an
@@ -58,21 +59,21 @@ class Counts:
         """The number of checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable
 
-    def without(self, other: Counts) -> Counts:
+    def subtract(self, other: CheckCounts) -> CheckCounts:
         """The counts less those of `other`, which are a part of them."""
-        return Counts(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+        return CheckCounts(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
 
 
-NOTHING = Counts()
+NOTHING = CheckCounts()
 
 
-def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, Counts]:
+def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], GroupT | None]) -> dict[GroupT, CheckCounts]:
     """The outcomes of every group, groups in ascending order, without the keys for which `group` returns None."""
     sums: defaultdict[GroupT, dict[OutcomeName, int]] = defaultdict(dict)
     for key, number in tallies.items():
         if (name := group(key)) is not None:
-            own, outcome = sums[name], key.outcome
-            own[outcome] = own.get(outcome, 0) + number
+            outcomes, outcome = sums[name], key.outcome
+            outcomes[outcome] = outcomes.get(outcome, 0) + number
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 
@@ -86,11 +87,11 @@ _OUTCOMES: Final = (
     OutcomeName.WOULD_CHANGE,
     OutcomeName.EXCEPTED,
 )
-"""In the order of the fields of `Counts`."""
+"""In the order of the fields of `CheckCounts`."""
 
 
-def _counts(sums: Mapping[OutcomeName, int]) -> Counts:
-    return Counts(*map(sums.get, _OUTCOMES, repeat(0)))
+def _counts(sums: Mapping[OutcomeName, int]) -> CheckCounts:
+    return CheckCounts(*map(sums.get, _OUTCOMES, repeat(0)))
 
 
 def _order(name: Hashable) -> tuple[object, ...]:
@@ -122,16 +123,16 @@ def findings_by(census: Census, group: Callable[[Bucket], NameT]) -> dict[NameT,
     parts: defaultdict[NameT, list[tuple[Bucket, int]]] = defaultdict(list)
     for bucket, number in census.items():
         parts[group(bucket)].append((bucket, number))
-    return {name: finding_counts(parts[name]) for name in sorted(parts)}
+    return {name: count_findings(parts[name]) for name in sorted(parts)}
 
 
-def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
+def count_findings(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     """The sum of some buckets and their numbers of findings."""
     by_status: Counter[str] = Counter()
     denied = drift = 0
     for bucket, number in buckets:
         by_status[bucket.status] += number
-        denied += number * (bucket.denies and bucket.status not in ALONE)
+        denied += number * (bucket.denies and bucket.status not in SINGLE_SCAN_STATUSES)
         drift += number * bucket.drift
     return FindingCounts(
         total=by_status.total(),
@@ -144,21 +145,17 @@ def finding_counts(buckets: Iterable[tuple[Bucket, int]]) -> FindingCounts:
     )
 
 
-def previews_of(record: ScanRecord) -> Mapping[PolicyKey, Counts]:
+def previews_of(record: ScanRecord) -> Mapping[PolicyKey, CheckCounts]:
     """The checks of assumed bindings, by policy."""
-    assumed = _assumed(record)
+    assumed = find_assumed_bindings(record)
     return (
         counts_by(record.tallies, lambda key: key.policy_key if key.binding_key in assumed else None) if assumed else {}
     )
 
 
-def previews_in_namespaces(record: ScanRecord) -> Mapping[str, Counts]:
+def previews_in_namespaces(record: ScanRecord) -> Mapping[str, CheckCounts]:
     """The checks of assumed bindings, by namespace."""
-    assumed = _assumed(record)
+    assumed = find_assumed_bindings(record)
     return (
         counts_by(record.tallies, lambda key: key.namespace if key.binding_key in assumed else None) if assumed else {}
     )
-
-
-def _assumed(record: ScanRecord) -> set[BindingKey]:
-    return {binding.key for used in record.policies for binding in used.bindings if binding.assumed}

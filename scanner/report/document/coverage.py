@@ -14,7 +14,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Coverage, CoverageState, OutOfScope, ScanRecord, ScanState, Scope, Unneeded
 from scanner.posture.policy_kinds import plural_of
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 
 _INCOMPLETE = {
     CoverageState.PARTIAL: "listed only partly",
@@ -62,11 +62,11 @@ def coverage_of(record: ScanRecord) -> CoverageSection:
     """The coverage of a scan, incomplete kinds first."""
     states = Counter(line.state for line in record.coverage)
     return CoverageSection(
-        kinds=tuple(sorted(record.coverage, key=_worst_first)),
+        kinds=tuple(sorted(record.coverage, key=_sort_key)),
         states={str(state): states[state] for state in CoverageState},
         objects=sum(line.objects for line in record.coverage),
         evaluated=sum(line.evaluated for line in record.coverage),
-        unseen=(*ending_of(record.scan.state), *_unlisted(record.coverage), *_missed(record)),
+        unseen=(*ending_of(record.scan.state), *_list_unlisted(record.coverage), *_list_missed(record)),
     )
 
 
@@ -82,7 +82,7 @@ def beyond_kinds(record: ScanRecord) -> tuple[Gap, ...]:
     return tuple(gap for gap in record.gaps if not gap.where.startswith(kinds))
 
 
-def _worst_first(line: Coverage) -> tuple[bool, bool, str, str]:
+def _sort_key(line: Coverage) -> tuple[bool, bool, str, str]:
     return line.state not in _INCOMPLETE, line.state is not CoverageState.SKIPPED, line.kind, line.api_version
 
 
@@ -94,8 +94,8 @@ def ending_of(state: ScanState) -> Iterable[str]:
         yield "the scan is still running"
 
 
-def _unlisted(coverage: Iterable[Coverage]) -> Iterable[str]:
-    yield from filter(None, map(unlisted_text, sorted(coverage, key=_worst_first)))
+def _list_unlisted(coverage: Iterable[Coverage]) -> Iterable[str]:
+    yield from filter(None, map(unlisted_text, sorted(coverage, key=_sort_key)))
 
 
 def unlisted_text(line: Coverage) -> str:
@@ -104,7 +104,7 @@ def unlisted_text(line: Coverage) -> str:
     return f"{line.kind} ({line.api_version}): {state}{f', {line.note}' if line.note else ''}" if state else ""
 
 
-def _missed(record: ScanRecord) -> Iterable[str]:
+def _list_missed(record: ScanRecord) -> Iterable[str]:
     """Name the gaps of each kind if they are few, else count them, without those that the coverage states already."""
     stated = {f"{line.api_version}/{line.kind}" for line in record.coverage if line.state in _INCOMPLETE}
     gaps = sorted(gap for gap in record.gaps if gap.kind is not GapKind.LIST or gap.where not in stated)
@@ -130,15 +130,15 @@ def left_out_of(scope: Scope, coverage: Iterable[Coverage], method: Method | Non
 
 def _parts(scope: Scope, coverage: Iterable[Coverage], method: Method | None) -> Iterator[str]:
     # Kinds come first: after the names of namespaces they would look like these.
-    yield from _kinds_left_out(line.kind for line in coverage if line.state is CoverageState.SKIPPED)
+    yield from _list_kinds_left_out(line.kind for line in coverage if line.state is CoverageState.SKIPPED)
     if scope.namespaces:
-        yield f"all namespaces but {listed(scope.namespaces)}"
+        yield f"all namespaces but {join_texts(scope.namespaces)}"
     if scope.exclude_namespaces:
-        yield f"{_noun('namespace', scope.exclude_namespaces)} {listed(scope.exclude_namespaces)}"
+        yield f"{_noun('namespace', scope.exclude_namespaces)} {join_texts(scope.exclude_namespaces)}"
     if scope.policies:
-        yield f"all policies but {listed(scope.policies)}"
+        yield f"all policies but {join_texts(scope.policies)}"
     if scope.bindings:
-        yield f"all bindings but {listed(scope.bindings)}"
+        yield f"all bindings but {join_texts(scope.bindings)}"
     if method and method.without_cluster_policies:
         yield "the policies of the cluster"
     if scope.selector:
@@ -147,7 +147,7 @@ def _parts(scope: Scope, coverage: Iterable[Coverage], method: Method | None) ->
         yield other
 
 
-def _kinds_left_out(names: Iterable[str]) -> Iterator[str]:
+def _list_kinds_left_out(names: Iterable[str]) -> Iterator[str]:
     """The kinds that bound policies can match but that the scan did not list, in the plural."""
     kinds = sorted({_plural_of(name) for name in names})
     yield from kinds[:_NAMED_KINDS]

@@ -19,7 +19,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.release import Release, release_of
 from scanner.model.scans.baseline import Baseline
 from scanner.model.scans.cause import CauseKind
-from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, ProblemTotals
 from scanner.model.scans.scan import (
@@ -31,10 +31,10 @@ from scanner.model.scans.scan import (
     Scope,
     StoredFinding,
     UncoveredKind,
-    census_of,
-    owned_census_of,
+    make_census,
+    make_census_by_owner,
 )
-from scanner.model.scans.stored_scan import Counts, StoredScan
+from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
     problems_by_control,
@@ -42,7 +42,7 @@ from scanner.posture.grouped_problems import (
     problems_by_owner,
     problems_by_policy,
 )
-from scanner.posture.history.rule_digests import RulesPart, changed_parts, rules_version
+from scanner.posture.history.rule_digests import RulesPart, list_changed_parts, rules_version
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import Severity
@@ -55,13 +55,13 @@ from scanner.report.document.by_owner import OwnerSection, SeverityCounts, owner
 from scanner.report.document.by_policy import PolicySection, policies_of
 from scanner.report.document.counts import (
     NOTHING,
+    CheckCounts,
     FindingCounts,
+    count_findings,
     counts_by,
-    finding_counts,
     previews_in_namespaces,
     previews_of,
 )
-from scanner.report.document.counts import Counts as CheckCounts
 from scanner.report.document.coverage import CoverageSection, UnneededItem, coverage_of, left_out_of, unneeded_of
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
@@ -124,9 +124,14 @@ class Provenance:
     previous_scan_id: str = ""
     previous_finished_at: datetime | None = None
 
+    @property
+    def ended_at(self) -> datetime:
+        """The end of the scan, or its beginning if it did not end."""
+        return self.finished_at or self.started_at
+
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FindingChanges:
     """The differences from the previous scan, as numbers of findings.
 
     `unchecked` findings are open, but this scan did not check them; `preview` findings have no history. `rules_changed` has the
@@ -170,14 +175,14 @@ class Document:
     """
 
     stored: StoredScan
-    counts: Counts
+    counts: ReportCounts
     provenance: Provenance
     complete: bool
     totals: CheckCounts
     requester: CheckCounts
     check_kinds: tuple[CheckKindCounts, ...]
     findings_total: FindingCounts
-    changes: Changes
+    changes: FindingChanges
     score: Score
     scores: Scores
     coverage: CoverageSection
@@ -216,7 +221,7 @@ class Document:
 
     def resolved(self) -> Iterator[StoredFinding]:
         """The findings that the scan resolved."""
-        return self.stored.resolved()
+        return self.stored.resolved_findings()
 
     def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """All findings of some policies, or of all, the resolved ones included, of which those of a problem follow each other."""
@@ -226,8 +231,8 @@ class Document:
     def owners(self) -> tuple[OwnerSection, ...]:
         """The owners with findings. The first read counts them: not every format shows owners."""
         if follows_baseline(self.stored):
-            return owners_of(owned_census_of(self.findings(), self.triage.owner_of), self.triage)
-        return owners_of(self.counts.census_by(self.triage.owner_of), self.triage)
+            return owners_of(make_census_by_owner(self.findings(), self.triage.owner_of), self.triage)
+        return owners_of(self.counts.census_by_owner(self.triage.owner_of), self.triage)
 
     def owner_scores(self) -> Mapping[str, Score]:
         """The scores of owners. Each call reads the population of the scan."""
@@ -240,17 +245,17 @@ class Document:
 
     @cached_property
     def problems_by_policy(self) -> Mapping[PolicyKey, OpenProblems]:
-        """The same problems by policy."""
+        """The open problems by policy."""
         return problems_by_policy(self.groups)
 
     @cached_property
     def problems_by_namespace(self) -> GroupedProblems:
-        """The same problems by namespace."""
+        """The open problems by namespace; the empty name stands for cluster-scoped objects."""
         return problems_by_namespace(self.stored, self.triage)
 
     @cached_property
     def problems_by_owner(self) -> GroupedProblems:
-        """The same problems by owner."""
+        """The open problems by owner; the empty name stands for unowned objects."""
         return problems_by_owner(self.stored, self.triage)
 
     def title(self, policy: PolicyKey) -> str:
@@ -266,13 +271,13 @@ class Document:
         controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
         return problems_by_control(self.problems_by_policy, controls)
 
-    def in_force(self, section: PolicySection) -> CheckCounts:
+    def count_in_force(self, section: PolicySection) -> CheckCounts:
         """The checks of a policy without previews."""
-        return section.counts.without(self.previews.get(section.key, NOTHING))
+        return section.counts.subtract(self.previews.get(section.key, NOTHING))
 
-    def in_force_in(self, section: NamespaceSection) -> CheckCounts:
+    def count_in_namespace(self, section: NamespaceSection) -> CheckCounts:
         """The checks in a namespace without previews."""
-        return section.counts.without(self.namespace_previews.get(section.namespace, NOTHING))
+        return section.counts.subtract(self.namespace_previews.get(section.namespace, NOTHING))
 
 
 def document_of(
@@ -282,20 +287,20 @@ def document_of(
     options: ReportOptions = DEFAULT_OPTIONS,
 ) -> Document:
     """The report of a stored scan, as of a day in UTC; by default, of the day on which the scan ended."""
-    return document_with(stored, Triage(settings, stored, day), options)
+    return make_document(stored, Triage(settings, stored, day), options)
 
 
-def document_with(
-    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: Counts | None = None
+def make_document(
+    stored: StoredScan, triage: Triage, options: ReportOptions = DEFAULT_OPTIONS, counts: ReportCounts | None = None
 ) -> Document:
-    """The same, given what decides how bad a finding is, and whose, and what answers questions about numbers for the scan."""
+    """The report of a stored scan with a triage. `counts` answers questions about numbers in place of the scan, if it is given."""
     record = replace(stored, health=(*stored.health, *triage.notes()))
     of_scan = counts or stored
-    census = census_of(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
+    census = make_census(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
     totals = counts_by(record.tallies, lambda _: "")
     kinds = counts_by(record.tallies, lambda key: key.check.kind)
     coverage = coverage_of(record)
-    findings_total = finding_counts(census.items())
+    findings_total = count_findings(census.items())
     scores = Scores(record, triage.severity)
     policies = policies_of(record, census, triage, scores)
     problems, worst = problems_of(stored, triage, of_scan)
@@ -309,7 +314,7 @@ def document_with(
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
-        score=scores.whole(),
+        score=scores.score_scan(),
         scores=scores,
         coverage=coverage,
         policies=policies,
@@ -352,7 +357,7 @@ def _score_with_waivers(record: ScanRecord, triage: Triage) -> Score | None:
     """The score without the checks that waivers waive, or None if no finding is waived."""
     if not triage.waived.tallies:
         return None
-    return Scores(record, triage.severity, triage.waived.tallies).whole()
+    return Scores(record, triage.severity, triage.waived.tallies).score_scan()
 
 
 def titles_of(policies: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
@@ -376,7 +381,7 @@ def _provenance(record: ScanRecord) -> Provenance:
         description_digest=scan.description_digest or None,
         scope=scope_of(scan),
         exclusions=exclusions_of(scan.scope),
-        notes=notes_of(scan, record.method.clocks if record.method else ClockDifferences()),
+        notes=notes_of(scan, record.method or Method()),
         operation=scan.scope.operation,
         requester=requester_of(scan.requester),
         previous_scan_id=record.previous.id if record.previous else "",
@@ -384,10 +389,11 @@ def _provenance(record: ScanRecord) -> Provenance:
     )
 
 
-def _changes(record: StoredScan, findings: FindingCounts) -> Changes:
+def _changes(record: StoredScan, findings: FindingCounts) -> FindingChanges:
     before = record.comparable
-    parts = changed_parts(rules_version(before) if before else None, rules_version(record.scan))
-    return Changes(
+    earlier = rules_version(before, record.comparable_method) if before else None
+    parts = list_changed_parts(earlier, rules_version(record.scan, record.method))
+    return FindingChanges(
         new=findings.new,
         open=findings.open,
         reopened=findings.reopened,
@@ -396,11 +402,11 @@ def _changes(record: StoredScan, findings: FindingCounts) -> Changes:
         preview=findings.preview,
         comparable_scan_id=before.id if before else None,
         rules_changed=parts,
-        changed_rules=_changed_rules(record, parts),
+        changed_rules=_list_changed_rules(record, parts),
     )
 
 
-def _changed_rules(record: ScanRecord, parts: Collection[RulesPart] | None) -> tuple[CauseKind, ...] | None:
+def _list_changed_rules(record: ScanRecord, parts: Collection[RulesPart] | None) -> tuple[CauseKind, ...] | None:
     if parts is None or RulesPart.RULES not in parts:
         return None if parts is None else ()
     # Rules that differ have a kind, unless an older version recorded the scan.

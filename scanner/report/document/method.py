@@ -34,6 +34,8 @@ class MethodSection:
     host: str
     command_line: tuple[str, ...]
     scope: Scope
+    kyverno_release: str
+    kyverno_note: str
     kyverno_compat: str
     network: bool
     network_to: tuple[str, ...]
@@ -73,6 +75,8 @@ def method_of(record: ScanRecord) -> MethodSection | None:
         host=method.host,
         command_line=method.command_line,
         scope=scan.scope,
+        kyverno_release=method.kyverno_release,
+        kyverno_note=method.kyverno_note,
         kyverno_compat=method.kyverno_compat,
         network=method.network,
         network_to=method.network_to,

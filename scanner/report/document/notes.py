@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from scanner.model.missing_right import MissingRight, missing_right
+from scanner.model.missing_right import MissingRight, parse_missing_right
 from scanner.model.outcome import GapKind
 from scanner.model.scans.scan import Health, HealthKind
 from scanner.report.document.coverage import ending_of, unlisted_text
@@ -23,7 +23,7 @@ class Missed(NamedTuple):
     why: str
 
 
-def missed(document: Document) -> tuple[Missed, ...]:
+def list_missed(document: Document) -> tuple[Missed, ...]:
     """Every part that the scan missed; empty only for a scan that missed nothing, or that had nothing to evaluate."""
     listed = {gap.where for gap in document.gaps if gap.kind is GapKind.LIST}
     ending = (Missed("Not finished", text, "the scan", text) for text in ending_of(document.provenance.state))
@@ -44,7 +44,7 @@ _KINDS: Final = (GapKind.LIST, GapKind.EVALUATION)
 
 def missing_rights(document: Document) -> tuple[MissingRight, ...]:
     """Each right once, in the order of the gaps."""
-    rights = (missing_right(gap.why) for gap in document.gaps if gap.kind in _KINDS)
+    rights = (parse_missing_right(gap.why) for gap in document.gaps if gap.kind in _KINDS)
     return tuple(dict.fromkeys(right for right in rights if right))
 
 
@@ -79,24 +79,24 @@ class ManifestNote(NamedTuple):
 
 def manifest_notes(document: Document) -> tuple[ManifestNote, ...]:
     """A note for each manifest with unknown fields, and one for all manifests of a version that is not served."""
-    return *_unknown_fields(document), *_versions(document)
+    return *_note_unknown_fields(document), *_note_versions(document)
 
 
-def _unknown_fields(document: Document) -> Iterator[ManifestNote]:
+def _note_unknown_fields(document: Document) -> Iterator[ManifestNote]:
     title = HEALTH_TITLES[HealthKind.UNKNOWN_FIELD]
-    entries = [entry for entry in document.health if entry.kind is HealthKind.UNKNOWN_FIELD]
-    for entry in entries[:_SHOWN_MANIFESTS]:
-        yield ManifestNote(title, f"{_subject(document, entry)}: {entry.detail}")
+    entries = [manifest for manifest in document.health if manifest.kind is HealthKind.UNKNOWN_FIELD]
+    for manifest in entries[:_SHOWN_MANIFESTS]:
+        yield ManifestNote(title, f"{_subject(document, manifest)}: {manifest.detail}")
     if len(entries) > _SHOWN_MANIFESTS:
         others = plural(len(entries) - _SHOWN_MANIFESTS, "more manifest has", "more manifests have")
         yield ManifestNote(title, f"{others} unknown fields: {_MORE_MANIFESTS}")
 
 
-def _versions(document: Document) -> Iterator[ManifestNote]:
+def _note_versions(document: Document) -> Iterator[ManifestNote]:
     by_detail: dict[str, list[Health]] = {}
-    for entry in document.health:
-        if entry.kind is HealthKind.NOT_SERVED:
-            by_detail.setdefault(entry.detail, []).append(entry)
+    for manifest in document.health:
+        if manifest.kind is HealthKind.NOT_SERVED:
+            by_detail.setdefault(manifest.detail, []).append(manifest)
     for detail, entries in by_detail.items():
         others = f" and {plural(len(entries) - 1, 'other manifest')}" if entries[1:] else ""
         yield ManifestNote(HEALTH_TITLES[HealthKind.NOT_SERVED], f"{_subject(document, entries[0])}{others}: {detail}")

@@ -40,14 +40,14 @@ def definition_of(section: PolicySection) -> str:
 
 def yaml_of(document: Json) -> str:
     """A document as YAML, with texts of several lines as blocks."""
-    return yaml.dump(_plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+    return yaml.dump(_make_plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
 
 
-def _plain(value: Json) -> object:
+def _make_plain(value: Json) -> object:
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _make_plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [_make_plain(item) for item in value]
     return value
 
 
@@ -78,11 +78,11 @@ class MarkedText:
     lines: tuple[str, ...]
     places: dict[Check, _Lines] = field(default_factory=dict)
 
-    def marking(self, checks: Iterable[Check]) -> MarkedText:
-        """The same text, of which only the lines of some checks are marked."""
+    def mark_only(self, checks: Iterable[Check]) -> MarkedText:
+        """Return the text with the lines of some checks alone marked."""
         return MarkedText(self.lines, {check: self.places[check] for check in checks if check in self.places})
 
-    def shown(self, longest: int) -> Iterator[TextLine]:
+    def list_lines(self, longest: int) -> Iterator[TextLine]:
         """The text, or if it has more characters than `longest` only the lines around the checks."""
         marked = {number for place in self.places.values() for number in place}
         numbers: Sequence[int] = range(1, len(self.lines) + 1)
@@ -94,34 +94,34 @@ class MarkedText:
         before = 0
         for number in numbers:
             if number > before + 1:
-                yield TextLine(0, _left_out(number - before - 1))
+                yield TextLine(0, _write_left_out(number - before - 1))
             text = self.lines[number - 1]
             yield TextLine(number, text if len(text) <= _LINE else f"{text[:_LINE]}…", number in marked)
             before = number
         if before < len(self.lines):
-            yield TextLine(0, _left_out(len(self.lines) - before))
+            yield TextLine(0, _write_left_out(len(self.lines) - before))
 
 
-def _left_out(number: int) -> str:
+def _write_left_out(number: int) -> str:
     return f"… {plural(number, 'line')} left out"
 
 
-def marked_text(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
+def mark_checks(section: PolicySection, checks: Sequence[Check]) -> MarkedText:
     """The text of a policy with the lines of some of its checks in this scan; no lines if the scan did not record the policy."""
     text = definition_of(section)
     if not text or len(text) > _READABLE:
         return MarkedText(tuple(text.splitlines()))
-    make = _remembered if len(text) <= _SHORT else _made
+    make = _mark_once if len(text) <= _SHORT else _mark
     return make(text, tuple(checks))
 
 
-def _made(text: str, checks: tuple[Check, ...]) -> MarkedText:
+def _mark(text: str, checks: tuple[Check, ...]) -> MarkedText:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     places = {check: lines for check in checks if (lines := _place(root, check)) is not None}
     return MarkedText(tuple(text.splitlines()), places)
 
 
-_remembered: Final = lru_cache(maxsize=256)(_made)
+_mark_once: Final = lru_cache(maxsize=256)(_mark)
 """Scans of all dates have the same policies, and a text takes long to parse."""
 
 
@@ -131,13 +131,13 @@ def _place(root: yaml.Node | None, check: Check) -> _Lines | None:
     An expression that the text does not have is derived from the one at the place of the check, as Kyverno derives rules for
     the controllers of pods.
     """
-    expected = _at(root, *_path(check))
-    wanted = check.expression.strip()
-    if expected is not None and (not wanted or _has(expected, wanted)):
-        node = next((each for each in _scalars(expected) if each.value.strip() == wanted), expected)
+    expected = _find_node(root, *_path(check))
+    expression = check.expression.strip()
+    if expected is not None and (not expression or _has(expected, expression)):
+        node = next((each for each in _scalars(expected) if each.value.strip() == expression), expected)
         return _lines(node)
-    found = next((each for each in _scalars(root) if each.value.strip() == wanted), None) if wanted else None
-    derived = found or _at(expected, "expression") or expected
+    scalar = next((each for each in _scalars(root) if each.value.strip() == expression), None) if expression else None
+    derived = scalar or _find_node(expected, "expression") or expected
     return None if derived is None else _lines(derived)
 
 
@@ -157,7 +157,7 @@ def _path(check: Check) -> tuple[str | int, ...]:
             assert_never(never)
 
 
-def _at(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
+def _find_node(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
     for step in path:
         match node, step:
             case yaml.MappingNode(), str():

@@ -19,10 +19,11 @@ from scanner.model.scans.scan import CoverageState, HealthKind, PolicyRecord, Sc
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import PolicyNeeds, needs_of
 from scanner.posture.grouped_problems import problem_groups
+from scanner.posture.score import find_assumed_bindings
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.report.document.counts import Counts, counts_by
+from scanner.report.document.counts import CheckCounts, counts_by
 from scanner.report.document.coverage import CoverageSection, coverage_of, left_out_of
 from scanner.report.document.document import Document, is_complete
 from scanner.report.document.waivers import WaiversSection, waivers_of
@@ -44,7 +45,7 @@ class ScanNumbers:
     coverage: CoverageSection
     gaps: tuple[Gap, ...]
     unmatched: frozenset[PolicyKey]
-    counts: Mapping[PolicyKey, Counts]
+    counts: Mapping[PolicyKey, CheckCounts]
     groups: tuple[ProblemGroup, ...]
     severity: Callable[[PolicyKey], Severity]
     resolutions: Mapping[str, int]
@@ -58,14 +59,14 @@ def numbers_in(document: Document) -> ScanNumbers:
     return ScanNumbers(
         tool_version=provenance.tool_version,
         started_at=provenance.started_at,
-        ended_at=provenance.finished_at or provenance.started_at,
+        ended_at=provenance.ended_at,
         complete=document.complete,
         limited=document.limited,
         left_out=document.left_out,
         coverage=document.coverage,
         gaps=document.gaps,
-        unmatched=unmatched_policies(document.stored),
-        counts={section.key: document.in_force(section) for section in document.policies},
+        unmatched=find_unmatched_policies(document.stored),
+        counts={section.key: document.count_in_force(section) for section in document.policies},
         groups=document.groups,
         severity=document.triage.severity,
         resolutions=document.stored.resolutions(),
@@ -86,8 +87,8 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
         left_out=left_out_of(scan.scope, record.coverage, record.method),
         coverage=coverage,
         gaps=record.gaps,
-        unmatched=unmatched_policies(record),
-        counts=_in_force(record),
+        unmatched=find_unmatched_policies(record),
+        counts=_count_in_force(record),
         groups=problem_groups(record, triage),
         severity=triage.severity,
         resolutions=record.resolutions(),
@@ -96,9 +97,9 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
     )
 
 
-def _in_force(record: StoredScan) -> Mapping[PolicyKey, Counts]:
+def _count_in_force(record: StoredScan) -> Mapping[PolicyKey, CheckCounts]:
     """The counts of policies without previews."""
-    assumed = {binding.key for used in record.policies for binding in used.bindings if binding.assumed}
+    assumed = find_assumed_bindings(record)
     return counts_by(record.tallies, lambda key: None if key.binding_key in assumed else key.policy_key)
 
 
@@ -111,18 +112,18 @@ _POLICY: Final = ""
 """The binding of an entry about a whole policy."""
 
 
-def unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
-    """These policies; none of a scan that shows a part of the cluster alone, or one of the operations."""
+def find_unmatched_policies(record: ScanRecord) -> frozenset[PolicyKey]:
+    """The bound policies that match no object; none of a scan that shows a part of the cluster alone, or one of the operations."""
     scope = record.scan.scope
-    noted = {(entry.policy_key, entry.binding) for entry in record.health if entry.kind in _HEALTH}
+    noted = {(health.policy_key, health.binding) for health in record.health if health.kind in _HEALTH}
     unmatched = [used.policy.key for used in record.policies if _matches_nothing(used, noted)]
     if scope.is_limited or scope.operation != _AUTO or not unmatched:
         return frozenset()
     # Languages bring the compiler of expressions, which no other metric needs.
-    from scanner.policies.language import constraints  # noqa: PLC0415
+    from scanner.policies.language import list_constraints  # noqa: PLC0415
 
-    needs = needs_of(record, constraints)
-    return frozenset(policy for policy in unmatched if _all_listed(needs[policy]))
+    needs = needs_of(record, list_constraints)
+    return frozenset(policy for policy in unmatched if _has_all_lists(needs[policy]))
 
 
 def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]]) -> bool:
@@ -131,7 +132,7 @@ def _matches_nothing(used: PolicyRecord, noted: Collection[tuple[PolicyKey, str]
     return bool(bindings) and ((key, _POLICY) in noted or all((key, name) in noted for name in bindings))
 
 
-def _all_listed(needs: PolicyNeeds) -> bool:
+def _has_all_lists(needs: PolicyNeeds) -> bool:
     # A document that cannot be read has no kind.
     gaps = any(gap.kind is not GapKind.DOCUMENT for gap in needs.gaps)
     return not gaps and all(line.state is CoverageState.LISTED for line in needs.coverage)

@@ -22,9 +22,9 @@ from scanner.report.document.by_owner import OwnerSection
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.coverage import CoverageSection, unneeded_line
 from scanner.report.document.document import Document
-from scanner.report.document.notes import missed, rights_line
+from scanner.report.document.notes import list_missed, rights_line
 from scanner.report.document.waivers import STATE_WORDS
-from scanner.report.text.numbers import listed, percent_ceil, percent_floor, plural
+from scanner.report.text.numbers import join_texts, percent_ceil, percent_floor, plural
 from scanner.report.text.scope import EVERYTHING, clocks_note
 from scanner.report.text.times import duration, stamp
 from scanner.report.text.titles import CONTROL_STATES, HEALTH_TITLES, RULES_KINDS, RULES_PARTS
@@ -52,7 +52,7 @@ def verdict_of(document: Document) -> str:
     if not left_out:
         return f"{_extent(document)}."
     extent = "Complete within its scope" if document.complete else _extent(document)
-    return f"{extent}; left out on request: {listed(left_out)}."
+    return f"{extent}; left out on request: {join_texts(left_out)}."
 
 
 def _extent(document: Document) -> str:
@@ -110,7 +110,12 @@ def is_compared(document: Document) -> bool:
 
 def gaps_of(document: Document) -> int:
     """The number of items that could not be scanned."""
-    return len(missed(document))
+    return len(list_missed(document))
+
+
+def kyverno_of(document: Document) -> str:
+    """The release of Kyverno whose rules were applied, or an empty string."""
+    return f"Kyverno {document.method.kyverno_release}" if document.method and document.method.kyverno_release else ""
 
 
 def clocks_line(document: Document) -> str:
@@ -364,8 +369,8 @@ def worst_policies(policies: Iterable[PolicySection]) -> list[PolicySection]:
 
 
 def _badness(section: PolicySection) -> tuple[bool, int, int, int, str]:
-    found = section.findings.total
-    return not found, _strictness(section.actions), section.severity.rank, -found, section.name
+    findings = section.findings.total
+    return not findings, _strictness(section.actions), section.severity.rank, -findings, section.name
 
 
 def _strictness(actions: Sequence[Action]) -> int:
@@ -374,17 +379,16 @@ def _strictness(actions: Sequence[Action]) -> int:
 
 def worst_owners(owners: Iterable[OwnerSection]) -> list[OwnerSection]:
     """Owners, those with most findings first, of the worst severity first; unowned objects last."""
-    return sorted(owners, key=_owner_badness)
-
-
-def _owner_badness(section: OwnerSection) -> tuple[bool, list[int], str]:
-    return not section.owner, [-section.of(severity) for severity in Severity], section.owner
+    return sorted(
+        owners,
+        key=lambda section: (not section.owner, [-section.of(severity) for severity in Severity], section.owner),
+    )
 
 
 def severities_line(document: Document) -> str:
     """The number of findings of each severity that has some, worst first; `none` without findings."""
     numbers = (f"{each.findings.total:,} {each.severity}" for each in document.severities if each.findings.total)
-    return listed(numbers) or "none"
+    return join_texts(numbers) or "none"
 
 
 def weighted_line(document: Document) -> str:
@@ -393,7 +397,7 @@ def weighted_line(document: Document) -> str:
     if score is None or score.value is None or score.low is None or score.high is None:
         return f"not available: {score.why_not if score else 'not computed'}"
     bounds = f", between {percent_floor(score.low)} and {percent_ceil(score.high)} with the undecided checks"
-    weights = listed(f"{severity} {weight}" for severity, weight in WEIGHTS.items())
+    weights = join_texts(f"{severity} {weight}" for severity, weight in WEIGHTS.items())
     return f"{percent_floor(score.value)}{bounds if score.undecided else ''}; a check counts by its severity: {weights}"
 
 

@@ -11,7 +11,7 @@ from scanner.model.json import Json
 from scanner.model.selector import Requirement, Selector
 from scanner.model.waiver import WaiverSet
 from scanner.posture.triage import Triage
-from scanner.posture.waivers.waivers import IN_FORCE, AppliedWaiver, WaiverRules, WaiverState, state_on
+from scanner.posture.waivers.waivers import AppliedWaiver, WaiverRules, WaiverState, state_on
 from scanner.posture.waivers.waiving import WaiverUse
 
 EXCEPTED: Final = "excepted"
@@ -109,25 +109,20 @@ class WaiversSection:
         """The number of waivers in each state."""
         return Counter(line.state for line in self.lines)
 
-    @property
-    def applying(self) -> int:
-        """The number of waivers that waive findings."""
-        return sum(line.state in IN_FORCE for line in self.lines)
-
 
 def waivers_of(triage: Triage) -> WaiversSection:
     """The waivers of the report of a scan."""
-    waived, given = triage.waived, triage.waiving.given
+    waived, waivers = triage.waived, triage.waiving.waivers
     return WaiversSection(
         day=triage.day,
-        given=given is not None,
+        given=waivers is not None,
         findings=waived.findings,
         problems=waived.problems,
         lapsed=sum(lapsed.findings for lapsed in waived.lapsed),
         lines=tuple(map(_line, waived.uses)),
         exceptions=tuple(ExceptionLine(use.name, use.findings) for use in triage.waiving.exceptions),
-        faults=given.faults if given else (),
-        notes=given.notes if given else (),
+        faults=waivers.faults if waivers else (),
+        notes=waivers.notes if waivers else (),
     )
 
 

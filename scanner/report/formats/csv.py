@@ -20,8 +20,9 @@ from scanner.report.text.safe_text import visible
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
-def guarded(text: str) -> str:
+def guard_formula(text: str) -> str:
     """The text, after a quote if a spreadsheet would take it for a formula or a command."""
+    # Spreadsheets overlook spaces and a byte order mark before a formula.
     return f"'{text}" if text.lstrip(" \ufeff").startswith(_FORMULA) else text
 
 
@@ -41,7 +42,7 @@ def line(cells: Sequence[str]) -> str:
 
 def _cell(text: str) -> str:
     """The text with escapes for characters that do not print: a terminal that shows the file obeys none of them."""
-    return guarded(visible(text, lines=True))
+    return guard_formula(visible(text, lines=True))
 
 
 def render(document: Document, out: TextIO) -> None:
@@ -66,8 +67,8 @@ def render_population(document: Document, out: TextIO) -> None:
 
 
 def _rows(document: Document) -> Iterator[tuple[str, ...]]:
-    findings = document.stored.findings_by_object()
-    checks = _checks_by_kind(document.stored.evaluated())
+    findings = document.stored.count_findings_by_object()
+    checks = _checks_by_kind(document.stored.evaluated_objects())
     for item in document.stored.population():
         yield _cells(item, checks[item.api_version, item.kind], findings.get(item.id, 0))
 

@@ -18,11 +18,11 @@ from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import Coverage, StoredFinding
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.report.document.counts import NO_FINDINGS
-from scanner.report.document.document import Changes, Document
+from scanner.report.document.document import Document, FindingChanges
 from scanner.report.document.sentences import gaps_of, verdict_line, verdict_of
 from scanner.report.document.waivers import section_json
 from scanner.report.lists.finding_columns import FINDINGS
-from scanner.report.text.json_text import Plain, dump
+from scanner.report.text.json_text import Plain, camel, dump
 from scanner.report.text.times import iso
 
 SCHEMA_VERSION = "1.3"
@@ -91,8 +91,8 @@ def section(document: Document, name: str) -> Plain:
         case "verdict":
             return _verdict(document)
         case "changes":
-            own = {name: plain(getattr(document.changes, field)) for field, name in _names_of(Changes)}
-            return {**own, "baseline": _baseline(document)}
+            changes = {name: plain(getattr(document.changes, field)) for field, name in _names_of(FindingChanges)}
+            return {**changes, "baseline": _baseline(document)}
         case "score":
             with_waivers = document.score_with_waivers
             return {
@@ -130,18 +130,18 @@ def _problems_by(document: Document) -> Plain:
         for section in document.policies
     ]
     frameworks: list[Plain] = [
-        {"framework": framework.name, **_grouped("control", document.problems_by_control(framework))}
+        {"framework": framework.name, **_write_groups("control", document.problems_by_control(framework))}
         for framework in document.controls
     ]
     return {
         "policies": policies,
-        "namespaces": _grouped("namespace", document.problems_by_namespace),
-        "owners": _grouped("owner", document.problems_by_owner),
+        "namespaces": _write_groups("namespace", document.problems_by_namespace),
+        "owners": _write_groups("owner", document.problems_by_owner),
         "controls": frameworks,
     }
 
 
-def _grouped(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
+def _write_groups(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
     """The problems of each group, those in several groups, those that the sum of all groups counts too often, and those in none.
 
     The owner of unowned objects is null, as elsewhere.
@@ -242,9 +242,3 @@ def _coverage(line: Coverage) -> Plain:
     """The coverage of a kind, with one digest over those of its pages: there can be thousands of these."""
     shown = (field.name for field in fields(line) if field.name != "page_digests")
     return {**{camel(name): plain(getattr(line, name)) for name in shown}, "digest": line.digest or None}
-
-
-def camel(name: str) -> str:
-    """The name of a field in JSON, given its name in Python."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

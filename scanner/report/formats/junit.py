@@ -18,15 +18,15 @@ from xml.sax.saxutils import escape, quoteattr
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ALONE, HealthKind, StoredFinding
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, HealthKind, StoredFinding
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document.document import Document
-from scanner.report.document.notes import Missed, missed
+from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.sentences import verdict_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.evidence import evidence_lines
 from scanner.report.text.names import object_name, owner_title, param_name, workload_name
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import iso
 from scanner.report.text.titles import HEALTH_TITLES, cause_text, check_title, message_of
@@ -42,8 +42,8 @@ def render(document: Document, out: TextIO) -> None:
     _write_missed(document, out)
     _write_health(document, out)
     seen, below = set(), policies_below(document)
-    own = (stored for stored in document.findings() if stored.finding.policy_key not in below)
-    for policy, findings in groupby(own, key=lambda stored: stored.finding.policy_key):
+    shown = (stored for stored in document.findings() if stored.finding.policy_key not in below)
+    for policy, findings in groupby(shown, key=lambda stored: stored.finding.policy_key):
         seen.add(policy)
         _write_suite(document, out, policy, findings)
     for section in document.policies:
@@ -68,7 +68,7 @@ def _write_suite(document: Document, out: TextIO, policy: PolicyKey, findings: I
 
 
 def _write_missed(document: Document, out: TextIO) -> None:
-    parts = missed(document)
+    parts = list_missed(document)
     if not parts and not document.complete:
         parts = (Missed("Not complete", verdict_of(document), "the scan", verdict_of(document)),)
     cases = (
@@ -116,7 +116,7 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
     """The name under which a case is counted, and its element."""
     finding = stored.finding
     name = f"{finding.kind} {object_name(finding)}: {check_title(finding.check)}"
-    if by := listed(filter(None, (finding.binding, param_name(finding.param_namespace, finding.param_name)))):
+    if by := join_texts(filter(None, (finding.binding, param_name(finding.param_namespace, finding.param_name)))):
         name += f" ({by})"
     result, element, kind = _result(document, stored)
     text = _text("\n".join(_facts(document, stored)))
@@ -130,7 +130,12 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
 def _result(document: Document, stored: StoredFinding) -> tuple[str, str, str]:
     """The name of the count, the element, and its attribute `type` if it may have one."""
     finding = stored.finding
-    if finding.excepted_by or stored.status in ALONE or document.triage.waiver(stored) or not _fails(document, stored):
+    if (
+        finding.excepted_by
+        or stored.status in SINGLE_SCAN_STATUSES
+        or document.triage.waiver(stored)
+        or not _fails(document, stored)
+    ):
         return "skipped", "skipped", ""
     kind = f"type={_attribute(','.join(finding.actions) or 'none')} "
     if isinstance(finding.outcome, Errored):
@@ -162,8 +167,8 @@ def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
         ("would be refused", "yes" if finding.denies else "no"),
         ("controls", ", ".join(triage.controls(finding.policy_key))),
     )
-    own = (f"{name}: {value}" for name, value in facts if value)
-    return chain(own, evidence_lines(finding.evidence))
+    lines = (f"{name}: {value}" for name, value in facts if value)
+    return chain(lines, evidence_lines(finding.evidence))
 
 
 def _attribute(text: str) -> str:

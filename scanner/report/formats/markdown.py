@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TextIO
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.posture.worst_problems import WorstProblem
-from scanner.report.document.below_severity import Shown, shown_in_summary
+from scanner.report.document.below_severity import SummaryContent, summarize
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, FindingCounts
 from scanner.report.document.document import Document
@@ -38,7 +38,7 @@ from scanner.report.document.waivers import STATE_WORDS, WaiverLine
 from scanner.report.formats.worst_table import age, effect, place
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
-from scanner.report.text.safe_text import cut, escaped_markdown, table_row
+from scanner.report.text.safe_text import cut, escape_markdown, table_row
 from scanner.report.text.titles import cause_text, message_of
 
 LONGEST: Final = 65_536
@@ -56,7 +56,7 @@ _COUNTS: Final = (_REFUSED, "Findings", "New findings")
 _WAIVERS: Final = ("Waiver", "State", "Last day", "Findings", "Problems")
 
 
-class _List(NamedTuple):
+class _MarkdownList(NamedTuple):
     """A list or a table: the lines before it, and a line for each item. `total` items are counted by `nouns`, one and several."""
 
     heading: tuple[str, ...]
@@ -68,18 +68,18 @@ class _List(NamedTuple):
 
 def render(document: Document, out: TextIO) -> None:
     """Write the report, at most `LONGEST` characters. Long lists share the room that the others leave."""
-    shown = shown_in_summary(document)
-    first = [*_beginning(document, shown.left_out)]
+    shown = summarize(document)
+    first = [*_write_beginning(document, shown.left_out)]
     lists = [each for each in _lists(document, shown) if each.lines or each.after]
     out.writelines(f"{line}\n" for line in first)
     room = LONGEST - sum(len(line) + 1 for line in first)
     for number, each in enumerate(lists):
-        for line in _fitting(each, room // (len(lists) - number)):
+        for line in _fit(each, room // (len(lists) - number)):
             out.write(f"{line}\n")
             room -= len(line) + 1
 
 
-def _fitting(each: _List, room: int) -> Iterator[str]:
+def _fit(each: _MarkdownList, room: int) -> Iterator[str]:
     """The lines of a list that have room, and below them the number of all, if some are left out."""
     room -= sum(len(line) + 1 for line in each.heading) + len(each.after) + 2 + _NOTE
     if room < 0:
@@ -101,13 +101,13 @@ def _fitting(each: _List, room: int) -> Iterator[str]:
         yield each.after
 
 
-def _beginning(document: Document, left_out: str) -> Iterator[str]:
+def _write_beginning(document: Document, left_out: str) -> Iterator[str]:
     """The verdict and the facts, which no list displaces."""
     provenance = document.provenance
-    yield f"# {headline_of(document)}: {escaped_markdown(' · '.join(verdict_line(document)))}"
+    yield f"# {headline_of(document)}: {escape_markdown(' · '.join(verdict_line(document)))}"
     yield ""
-    name = escaped_markdown(cut(provenance.cluster.name, _MESSAGE))
-    yield f"Cluster {name}, scan `{provenance.scan_id}`, {escaped_markdown(when_of(document))}."
+    name = escape_markdown(cut(provenance.cluster.name, _MESSAGE))
+    yield f"Cluster {name}, scan `{provenance.scan_id}`, {escape_markdown(when_of(document))}."
     notes = (cut(f"{note.title}: {note.text}.", _MESSAGE) for note in manifest_notes(document))
     for text in (
         verdict_of(document),
@@ -119,7 +119,7 @@ def _beginning(document: Document, left_out: str) -> Iterator[str]:
     ):
         if text:
             yield ""
-            yield escaped_markdown(text)
+            yield escape_markdown(text)
     yield ""
     facts = {
         "Score": score_line(document),
@@ -127,38 +127,38 @@ def _beginning(document: Document, left_out: str) -> Iterator[str]:
         "Changes": changes_line(document),
         "Waivers": waived_line(document),
     }
-    yield from (f"- {title}: {escaped_markdown(cut(text, _MESSAGE))}" for title, text in facts.items() if text)
+    yield from (f"- {title}: {escape_markdown(cut(text, _MESSAGE))}" for title, text in facts.items() if text)
 
 
-def _lists(document: Document, shown: Shown) -> Iterator[_List]:
-    yield _missed(document)
-    yield _new(document, shown)
-    yield _worst(document, shown)
+def _lists(document: Document, shown: SummaryContent) -> Iterator[_MarkdownList]:
+    yield _list_missed(document)
+    yield _list_new(document, shown)
+    yield _list_worst(document, shown)
     yield _policies(document, shown)
     yield _namespaces(shown)
     yield _owners(shown)
     yield _waivers(document)
 
 
-def _missed(document: Document) -> _List:
+def _list_missed(document: Document) -> _MarkdownList:
     """The parts that the scan could not examine: an incomplete report must not look clean."""
     number = gaps_of(document)
     items = (
-        [] if document.complete else [f"- {escaped_markdown(cut(text, _MESSAGE))}" for text in document.coverage.unseen]
+        [] if document.complete else [f"- {escape_markdown(cut(text, _MESSAGE))}" for text in document.coverage.unseen]
     )
     heading = ("", f"**Not examined ({plural(number, 'item')}):**", "")
-    return _List(heading, items, ("line", "lines"), len(items))
+    return _MarkdownList(heading, items, ("line", "lines"), len(items))
 
 
-def _new(document: Document, shown: Shown) -> _List:
+def _list_new(document: Document, shown: SummaryContent) -> _MarkdownList:
     """The problems that are new since the baseline, however many worse ones there are."""
     baseline = document.baseline
     rows = [_problem(document, worst) for worst in shown.new]
-    title = f"New since {escaped_markdown(baseline.title)} ({_number(len(rows), shown.total_new)})" if baseline else ""
+    title = f"New since {escape_markdown(baseline.title)} ({_number(len(rows), shown.total_new)})" if baseline else ""
     return _table(title, _WORST, rows, ("problem", "problems"), shown.total_new)
 
 
-def _worst(document: Document, shown: Shown) -> _List:
+def _list_worst(document: Document, shown: SummaryContent) -> _MarkdownList:
     total = shown.total
     rows = [_problem(document, worst) for worst in shown.worst]
     return _table(f"Worst problems ({_number(len(rows), total)})", _WORST, rows, ("problem", "problems"), total)
@@ -197,18 +197,18 @@ def _rule(document: Document, worst: WorstProblem) -> str:
     return document.title(finding.policy_key) + (f": {title}" if title != finding.policy else "")
 
 
-def _policies(document: Document, shown: Shown) -> _List:
+def _policies(document: Document, shown: SummaryContent) -> _MarkdownList:
     sections = [section for section in worst_policies(shown.policies) if _needs_attention(section)]
     others = len(shown.policies) - len(sections)
     rows = [_policy(document, section) for section in sections]
-    head, *columns = _without_zeros([_POLICIES, *rows])
+    head, *columns = _drop_zeros([_POLICIES, *rows])
     table = _table("Policies", head, columns, ("policy", "policies"))
     other = "other " if rows else ""
     after = f"{plural(others, f'{other}policy', f'{other}policies')} without a failing check." if others else ""
     return table._replace(after=after)
 
 
-def _without_zeros(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def _drop_zeros(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """A heading and rows without the columns in which every row has 0."""
     columns = [column for column in zip(*lines, strict=True) if set(column[1:]) != {"0"}]
     return list(zip(*columns, strict=True))
@@ -219,7 +219,7 @@ def _needs_attention(section: PolicySection) -> bool:
 
 
 def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
-    counts, findings = document.in_force(section), section.findings
+    counts, findings = document.count_in_force(section), section.findings
     preview = document.previews.get(section.key, NOTHING)
     numbers = (
         *(document.open_problems(section.key).refused, counts.violated, counts.errored, counts.would_change),
@@ -233,10 +233,10 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
     )
 
 
-def _namespaces(shown: Shown) -> _List:
+def _namespaces(shown: SummaryContent) -> _MarkdownList:
     problems = shown.by_namespace
     rows = [
-        (namespace_title(namespace), *_counts(problems.of(namespace), findings))
+        (namespace_title(namespace), *_counts(problems.numbers_of(namespace), findings))
         for namespace, findings in sorted(shown.namespaces.items(), key=lambda each: (-each[1].total, each[0]))
         if findings.total > findings.preview
     ]
@@ -244,10 +244,10 @@ def _namespaces(shown: Shown) -> _List:
     return table._replace(after=_sums(problems, "namespace"))
 
 
-def _owners(shown: Shown) -> _List:
+def _owners(shown: SummaryContent) -> _MarkdownList:
     problems = shown.by_owner
     rows = [
-        (owner_title(each.owner), *_counts(problems.of(each.owner), each.findings))
+        (owner_title(each.owner), *_counts(problems.numbers_of(each.owner), each.findings))
         for each in worst_owners(shown.owners)
         if each.findings.total > each.findings.preview
     ]
@@ -255,10 +255,10 @@ def _owners(shown: Shown) -> _List:
     return table._replace(after=_sums(problems, "owner"))
 
 
-def _waivers(document: Document) -> _List:
+def _waivers(document: Document) -> _MarkdownList:
     """The waivers of the report: those that end or waive nothing first."""
-    given = document.waivers.lines if document.waivers else ()
-    rows = [_waiver(line) for line in sorted(given, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
+    waivers = document.waivers.lines if document.waivers else ()
+    rows = [_waiver(line) for line in sorted(waivers, key=lambda line: (line.state is WaiverState.ACTIVE, line.until))]
     return _table("Waivers", _WAIVERS, rows, ("waiver", "waivers"))
 
 
@@ -283,7 +283,7 @@ def _numbers(*numbers: int) -> tuple[str, ...]:
 
 def _table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], nouns: tuple[str, str], total: int | None = None
-) -> _List:
-    lines = [table_row([escaped_markdown(cut(cell, _MESSAGE)) for cell in cells]) for cells in rows]
+) -> _MarkdownList:
+    lines = [table_row([escape_markdown(cut(cell, _MESSAGE)) for cell in cells]) for cells in rows]
     heading = ("", f"## {title}", "", table_row(head), table_row(("---",) * len(head))) if rows else ()
-    return _List(heading, lines, nouns, len(rows) if total is None else total)
+    return _MarkdownList(heading, lines, nouns, len(rows) if total is None else total)

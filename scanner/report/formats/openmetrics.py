@@ -7,7 +7,7 @@ Numbers come from counts of the database, never from the stream of findings. Nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
@@ -32,6 +32,7 @@ from scanner.report.formats.metric_families import (
     lines,
     text,
 )
+from scanner.report.text.json_text import camel
 from scanner.report.text.names import owner_title
 from scanner.report.text.times import utc
 
@@ -50,8 +51,8 @@ def render_detailed(document: Document, out: TextIO) -> None:
 
 
 def _render(document: Document, out: TextIO, metrics: tuple[Metric, ...]) -> None:
-    own = lines({**document_samples(document), **_detailed(document)}, document.provenance.cluster.name)
-    out.writelines(text(metrics, lambda name: (own[name],)))
+    lines_of_scan = lines({**document_samples(document), **_make_detailed(document)}, document.provenance.cluster.name)
+    out.writelines(text(metrics, lambda name: (lines_of_scan[name],)))
 
 
 def document_samples(document: Document) -> dict[str, Samples]:
@@ -85,7 +86,9 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
         "assay_coverage_ratio": _ratio(coverage.states),
-        "assay_gaps": _counted(str(gap.kind) for gap in numbers.gaps),
+        "assay_gaps": [
+            ((kind,), number) for kind, number in sorted(Counter(str(gap.kind) for gap in numbers.gaps).items())
+        ],
         "assay_objects": [((line.api_version, line.kind), line.objects) for line in coverage.kinds],
         "assay_list_errors": [
             ((line.api_version, line.kind), 1)
@@ -102,14 +105,18 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
     }
 
 
-def _detailed(document: Document) -> dict[str, Samples]:
+def _make_detailed(document: Document) -> dict[str, Samples]:
     return {
-        "assay_namespace_findings": [((each.namespace,), _in_force(each.findings)) for each in document.namespaces],
-        "assay_owner_findings": [((owner_title(each.owner),), _in_force(each.findings)) for each in document.owners],
+        "assay_namespace_findings": [
+            ((each.namespace,), _count_in_force(each.findings)) for each in document.namespaces
+        ],
+        "assay_owner_findings": [
+            ((owner_title(each.owner),), _count_in_force(each.findings)) for each in document.owners
+        ],
     }
 
 
-def _in_force(findings: FindingCounts) -> int:
+def _count_in_force(findings: FindingCounts) -> int:
     """The number of findings without previews."""
     return findings.total - findings.preview
 
@@ -127,12 +134,8 @@ def _clocks(clocks: ClockDifferences) -> Samples:
 
 def _ratio(states: Mapping[str, int]) -> Samples:
     """The share of listed kinds; none without kinds, because 1 would look like a scan of everything."""
-    asked = sum(states.values()) - states["skipped"]
-    return [((), states["listed"] / asked)] if asked else []
-
-
-def _counted(names: Iterable[str]) -> Samples:
-    return [((name,), number) for name, number in sorted(Counter(names).items())]
+    in_scope = sum(states.values()) - states["skipped"]
+    return [((), states["listed"] / in_scope)] if in_scope else []
 
 
 def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
@@ -140,13 +143,7 @@ def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
     for (language, policy), counts in sorted(numbers.counts.items(), key=lambda item: item[0][::-1]):
         for field in fields(counts):
             if number := getattr(counts, field.name):
-                yield (language, policy, _camel(field.name)), number
-
-
-def _camel(name: str) -> str:
-    """The name of an outcome as in JSON."""
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+                yield (language, policy, camel(field.name)), number
 
 
 def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
@@ -224,6 +221,6 @@ def families_of_run(
     run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
 ) -> Families:
     """The metrics of a run, and those of its scan if it made one; without metrics that have no sample."""
-    own = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
-    every = (family_of(metric, own.get(metric.name, ()), cluster) for metric in LIVE)
+    samples_by_name = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
+    every = (family_of(metric, samples_by_name.get(metric.name, ()), cluster) for metric in LIVE)
     return Families([family for family in every if family.samples])

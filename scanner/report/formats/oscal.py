@@ -23,7 +23,7 @@ from scanner.model.scans.scan import StoredFinding
 from scanner.posture.controls import ControlState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import Counts
+from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.sentences import headline_of, score_line, verdict_of
 from scanner.report.document.waivers import waiver_text
@@ -45,7 +45,7 @@ _TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _OscalTarget:
     """The target of a finding of OSCAL: `id` is a token, `why` a sentence if the target is not satisfied."""
 
     id: str
@@ -73,10 +73,11 @@ def render(document: Document, out: BinaryIO) -> None:
 
 def _write(out: BinaryIO, name: str, items: Iterator[Iterable[bytes]]) -> None:
     """A field with a list of items in pieces; a list without items is not allowed, so the field is left out."""
-    out.writelines(_listed(name, items, b",\n"))
+    out.writelines(_join_items(name, items, b",\n"))
 
 
-def _listed(name: str, items: Iterator[Iterable[bytes]], line: bytes) -> Iterator[bytes]:
+def _join_items(name: str, items: Iterator[Iterable[bytes]], line: bytes) -> Iterator[bytes]:
+    """The bytes of a field with a list, with `line` before each item but the first; nothing without items."""
     separator = line.removesuffix(b"\n") + b'"' + name.encode() + b'":[' + line.removeprefix(b",")
     end = b""
     for item in items:
@@ -92,7 +93,7 @@ def _head(document: Document, scan: UUID) -> JsonObject:
     return {
         "metadata": {
             "title": _line(f"Assay: admission policies of {provenance.cluster.name}"),
-            "last-modified": iso(provenance.finished_at or provenance.started_at),
+            "last-modified": iso(provenance.ended_at),
             "version": provenance.scan_id,
             "oscal-version": VERSION,
         },
@@ -130,14 +131,14 @@ def _result(document: Document, scan: UUID) -> JsonObject:
             (headline_of(document), visible(verdict_of(document)), visible(score_line(document)), *missed)
         ),
         "start": iso(provenance.started_at),
-        "end": iso(provenance.finished_at or provenance.started_at),
+        "end": iso(provenance.ended_at),
         "props": _props(("state", str(provenance.state)), ("tool", f"Assay {provenance.tool_version}")),
         "local-definitions": {"components": [cluster]},
-        "reviewed-controls": {"control-selections": [_reviewed(document)]},
+        "reviewed-controls": {"control-selections": [_select_reviewed(document)]},
     }
 
 
-def _reviewed(document: Document) -> JsonObject:
+def _select_reviewed(document: Document) -> JsonObject:
     controls = [_control(framework, each) for framework in document.controls for each in framework.controls]
     return {"include-controls": [{"control-id": number} for number in controls]} if controls else {"include-all": {}}
 
@@ -209,10 +210,10 @@ def _findings(document: Document, scan: UUID, observed: GroupReader) -> Iterator
     for target in _targets(document):
         related = chain.from_iterable(observed.rows(_group(policy)) for policy in target.policies)
         references = ((b'{"observation-uuid":' + dump(number) + b"}",) for number in related)
-        yield chain([dump(_finding(target, scan))[:-1]], _listed("related-observations", references, b","), [b"}"])
+        yield chain([dump(_finding(target, scan))[:-1]], _join_items("related-observations", references, b","), [b"}"])
 
 
-def _finding(target: _Target, scan: UUID) -> JsonObject:
+def _finding(target: _OscalTarget, scan: UUID) -> JsonObject:
     state = "satisfied" if target.satisfied else "not-satisfied"
     return {
         "uuid": str(uuid5(scan, f"finding {target.id}")),
@@ -226,7 +227,7 @@ def _finding(target: _Target, scan: UUID) -> JsonObject:
     }
 
 
-def _targets(document: Document) -> Iterator[_Target]:
+def _targets(document: Document) -> Iterator[_OscalTarget]:
     if document.controls:
         yield from _controls(document)
         return
@@ -234,10 +235,10 @@ def _targets(document: Document) -> Iterator[_Target]:
         yield _policy(document, section)
 
 
-def _controls(document: Document) -> Iterator[_Target]:
+def _controls(document: Document) -> Iterator[_OscalTarget]:
     for framework in document.controls:
         for control in framework.controls:
-            yield _Target(
+            yield _OscalTarget(
                 id=_control(framework, control),
                 title=f"{framework.heading}, {control.id} {control.title}",
                 satisfied=control.state is ControlState.MET,
@@ -250,10 +251,10 @@ def _controls(document: Document) -> Iterator[_Target]:
 _REASONS: Final = {ControlState.MET: "pass", ControlState.VIOLATED: "fail"}
 
 
-def _policy(document: Document, section: PolicySection) -> _Target:
-    counts = document.in_force(section)
+def _policy(document: Document, section: PolicySection) -> _OscalTarget:
+    counts = document.count_in_force(section)
     why = _why(document, counts)
-    return _Target(
+    return _OscalTarget(
         id=_token(f"{section.language}_{section.key[1]}"),
         title=document.title(section.key),
         satisfied=not why,
@@ -263,7 +264,7 @@ def _policy(document: Document, section: PolicySection) -> _Target:
     )
 
 
-def _why(document: Document, counts: Counts) -> str:
+def _why(document: Document, counts: CheckCounts) -> str:
     """The reason why a scan does not show that a policy is met; empty if it does. `counts` are those of its bindings in force."""
     if counts.failing or counts.would_change:
         numbers = plural(counts.failing, "check"), plural(counts.would_change, "mutation")

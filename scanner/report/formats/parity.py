@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scanner.model.json import Json, JsonObject
 from scanner.parity import Parity
-from scanner.parity.replay import Replayed
+from scanner.parity.replay import ReplayedDifference
 from scanner.report.text.numbers import plural
 
 SCHEMA_VERSION = "1.0"
@@ -35,7 +35,7 @@ def lines_of(parity: Parity) -> Iterator[str]:
 
 
 def json_of(parity: Parity) -> JsonObject:
-    """The same as one object. While the first number of the version stays, fields are only added."""
+    """The facts of `lines_of` as one JSON object. While the first number of the version stays, fields are only added."""
     unseen: list[Json] = [{"reason": why, "verdicts": count} for why, count in _most_first(parity)]
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -71,7 +71,7 @@ def _agreement(parity: Parity) -> str:
     return f"{parity.agreed:,} of {plural(comparable, 'comparable verdict')} agree"
 
 
-def _difference(replayed: Replayed) -> Iterator[str]:
+def _difference(replayed: ReplayedDifference) -> Iterator[str]:
     difference = replayed.difference
     where = f"{replayed.namespace}/{replayed.name}" if replayed.namespace else replayed.name
     binding = f" through {difference.binding}" if difference.binding else ""
@@ -80,7 +80,7 @@ def _difference(replayed: Replayed) -> Iterator[str]:
     yield f"    server: {difference.server}"
 
 
-def _difference_json(replayed: Replayed) -> Json:
+def _difference_json(replayed: ReplayedDifference) -> Json:
     difference = replayed.difference
     return {
         "operation": replayed.operation,

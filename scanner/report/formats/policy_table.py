@@ -18,26 +18,36 @@ from rich.console import Console
 from rich.text import Text
 
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import NOTHING, Counts
+from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.sentences import worst_policies
-from scanner.report.text.numbers import listed, plural
-from scanner.report.text.printing import ROWS, Style, cut_note, fits, hanging, line, parts, show, text_of
+from scanner.report.text.numbers import join_texts, plural
+from scanner.report.text.printing import (
+    ROWS,
+    Style,
+    fits,
+    print_cut_note,
+    print_hanging,
+    print_line,
+    print_parts,
+    print_table,
+    text_of,
+)
 from scanner.report.text.titles import auditability
 
 _LEAST_NAME: Final = 24
 
 
-class _Row(NamedTuple):
+class _PolicyRow(NamedTuple):
     """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
 
     section: PolicySection
-    bound: Counts
-    preview: Counts
+    bound: CheckCounts
+    preview: CheckCounts
     refused: int
 
 
-Cell: TypeAlias = Callable[[_Row], str]
+Cell: TypeAlias = Callable[[_PolicyRow], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +66,8 @@ class _Column:
     style: str = ""
 
 
-def _count(of: Callable[[_Row], int]) -> Cell:
-    return lambda row: f"{of(row):,}"
+def _count(number_of: Callable[[_PolicyRow], int]) -> Cell:
+    return lambda row: f"{number_of(row):,}"
 
 
 _COLUMNS: Final = (
@@ -87,7 +97,7 @@ _COLUMNS: Final = (
 )
 
 
-def policies(console: Console, document: Document, *, wide: bool) -> None:
+def print_policies(console: Console, document: Document, *, wide: bool) -> None:
     """Print the policies with results that need attention, worst first, and how many others there are."""
     sections = worst_policies(document.policies)
     if not sections:
@@ -95,16 +105,16 @@ def policies(console: Console, document: Document, *, wide: bool) -> None:
     rows = [_row(document, section) for section in sections if wide or _needs_attention(section)]
     if rows:
         console.print()
-        line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
-        _table(console, document, rows, wide=wide)
-        cut_note(console, len(rows), "policies")
+        print_line(console, f"Policies ({_unit(rows, wide=wide)})", style="bold")
+        _print_rows(console, document, rows, wide=wide)
+        print_cut_note(console, len(rows), "policies")
     if len(rows) < len(sections):
         if not rows:
             console.print()
-        _others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
+        _print_others(console, [section for section in sections if not _needs_attention(section)], some=bool(rows))
 
 
-def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
+def _unit(rows: Sequence[_PolicyRow], *, wide: bool) -> str:
     """The units of the numbers of the table."""
     others = [
         *(["Refused in problems"] if any(row.refused for row in rows) else []),
@@ -112,33 +122,33 @@ def _unit(rows: Sequence[_Row], *, wide: bool) -> str:
     ]
     if not others:
         return "in checks; a check is one rule evaluated for one object"
-    return f"{listed(others)}, the rest in checks: one rule for one object"
+    return f"{join_texts(others)}, the rest in checks: one rule for one object"
 
 
-def _table(console: Console, document: Document, rows: Sequence[_Row], *, wide: bool) -> None:
+def _print_rows(console: Console, document: Document, rows: Sequence[_PolicyRow], *, wide: bool) -> None:
     columns = _columns(console, [_title(document, row) for row in rows], rows, wide=wide)
     heads = ("Policy", *(column.head for column in columns))
     shown = [(_title(document, row), *(column.cell(row) for column in columns)) for row in rows[:ROWS]]
     numbers = [column.head for column in columns if column.number]
     if not fits(console, heads, shown, numbers):
         for row in rows[:ROWS]:
-            _listed_row(console, document, row, wide=wide)
+            _print_row(console, document, row, wide=wide)
         return
-    styles = {column.head: _unless_zero(column.style) for column in columns if column.style}
-    show(console, heads, shown, numbers=numbers, styles=styles, gap=False)
+    styles = {column.head: _style_unless_zero(column.style) for column in columns if column.style}
+    print_table(console, heads, shown, numbers=numbers, styles=styles, gap=False)
 
 
-def _listed_row(console: Console, document: Document, row: _Row, *, wide: bool) -> None:
+def _print_row(console: Console, document: Document, row: _PolicyRow, *, wide: bool) -> None:
     """A policy without a table: its name, severity and actions, and below them the numbers that are not 0."""
     columns = [column for column in _COLUMNS if wide or not column.wide]
-    texts = listed(column.cell(row) for column in columns if not column.number)
-    hanging(console, "  ", text_of(console, f"{_title(document, row)}: {texts}"))
+    texts = join_texts(column.cell(row) for column in columns if not column.number)
+    print_hanging(console, "  ", text_of(console, f"{_title(document, row)}: {texts}"))
     cells = [(column, column.cell(row)) for column in columns if column.number]
     words = [f"{cell} {column.word}" for column, cell in cells if cell != "0"]
-    parts(console, Text("   "), words or [_reason(row.section)])
+    print_parts(console, Text("   "), words or [_reason(row.section)])
 
 
-def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wide: bool) -> list[_Column]:
+def _columns(console: Console, names: Sequence[str], rows: Sequence[_PolicyRow], *, wide: bool) -> list[_Column]:
     """The columns with a number, as many as a console has room for."""
     columns = [
         column
@@ -152,21 +162,21 @@ def _columns(console: Console, names: Sequence[str], rows: Sequence[_Row], *, wi
     return columns
 
 
-def _width(column: _Column, rows: Sequence[_Row]) -> int:
+def _width(column: _Column, rows: Sequence[_PolicyRow]) -> int:
     return max(*map(len, column.head.split("\n")), *(len(column.cell(row)) for row in rows))
 
 
-def _unless_zero(style: str) -> Style:
+def _style_unless_zero(style: str) -> Style:
     return lambda cell: "" if cell == "0" else style
 
 
-def _title(document: Document, row: _Row) -> str:
+def _title(document: Document, row: _PolicyRow) -> str:
     return document.title(row.section.key)
 
 
-def _row(document: Document, section: PolicySection) -> _Row:
+def _row(document: Document, section: PolicySection) -> _PolicyRow:
     preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
-    return _Row(section, document.in_force(section), preview, refused)
+    return _PolicyRow(section, document.count_in_force(section), preview, refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:
@@ -177,15 +187,15 @@ def _needs_attention(section: PolicySection) -> bool:
 def _action(section: PolicySection) -> str:
     if not section.bindings:
         return "not bound"
-    return listed(section.actions) or "bound"
+    return join_texts(section.actions) or "bound"
 
 
-def _others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:
+def _print_others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:
     """The policies without a row, by the reason."""
     numbers = Counter(map(_reason, sections))
-    reasons = listed(f"{number:,} {reason}" for reason, number in numbers.most_common())
+    reasons = join_texts(f"{number:,} {reason}" for reason, number in numbers.most_common())
     other = "other " if some else ""
-    line(console, f"{plural(len(sections), f'{other}policy', f'{other}policies')}: {reasons}")
+    print_line(console, f"{plural(len(sections), f'{other}policy', f'{other}policies')}: {reasons}")
 
 
 def _reason(section: PolicySection) -> str:

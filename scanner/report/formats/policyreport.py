@@ -18,10 +18,10 @@ from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
-from scanner.model.scans.scan import ALONE, StoredFinding
-from scanner.policies.language import LANGUAGES, Language, report_source
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
+from scanner.policies.language import LANGUAGES, Language, find_report_source
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.counts import NOTHING, Counts
+from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.waivers import waiver_text
 from scanner.report.group_files import GroupReader, GroupWriter, file_name
@@ -52,7 +52,7 @@ class Shape:
 
 def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: Iterable[Language] = LANGUAGES) -> None:
     """Write a List of reports as JSON, one line for each result. `shape` is the API of the reports."""
-    sources = {policy.key: report_source(policy.language, languages) for policy in document.policies}
+    sources = {policy.key: find_report_source(policy.language, languages) for policy in document.policies}
     policies = {policy.key: policy for policy in document.policies}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
@@ -61,7 +61,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
             waiver = waiver_text(document.triage.waiver(stored))
             key = stored.finding.policy_key
             result = _result(stored, policies[key], sources[key], document.triage.owner(stored), waiver)
-            aside = (waiver or stored.status in ALONE) and not stored.finding.excepted_by
+            aside = (waiver or stored.status in SINGLE_SCAN_STATUSES) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
             writer.add(file_name(stored.finding.namespace), f"{counted} {dump(result).decode()}")
         writer.flush()
@@ -69,7 +69,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
         out.write(b'{"apiVersion": "v1", "kind": "List", "items": [')
         separator = b"\n"
         for section in document.namespaces:
-            counts = document.in_force_in(section)
+            counts = document.count_in_namespace(section)
             for number, part in enumerate(_parts(reader.rows(file_name(section.namespace))), 1):
                 head = _head(shape, section.namespace, number, _summary(counts, part.listed))
                 out.write(separator)
@@ -80,7 +80,7 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
 
 
 @dataclass(slots=True)
-class _Part:
+class _ReportPart:
     """The results of one report, and their numbers by result."""
 
     rows: list[str] = field(default_factory=list)
@@ -93,14 +93,14 @@ class _Part:
         self.size += len(row.encode()) + len(",\n")
 
 
-def _parts(rows: Iterator[str]) -> Iterator[_Part]:
+def _parts(rows: Iterator[str]) -> Iterator[_ReportPart]:
     """The results of a namespace in parts of at most `MOST_BYTES`, one for a namespace without results."""
-    part = _Part()
+    part = _ReportPart()
     for text in rows:
         counted, _, row = text.partition(" ")
         if part.rows and part.size + len(row.encode()) > MOST_BYTES:
             yield part
-            part = _Part()
+            part = _ReportPart()
         part.add(counted, row)
     yield part
 
@@ -126,7 +126,7 @@ def _head(shape: Shape, namespace: str, number: int, summary: Mapping[str, int])
     }
 
 
-def _summary(counts: Counts, listed: Mapping[str, int]) -> dict[str, int]:
+def _summary(counts: CheckCounts, listed: Mapping[str, int]) -> dict[str, int]:
     """All five numbers: fail, warn, error, waived and previewed results as listed, pass and other skips as counted."""
     shown = {name: listed.get(name, 0) for name in ("fail", "warn", "error")}
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_ASIDE, 0)}
@@ -143,7 +143,7 @@ def _result(stored: StoredFinding, policy: PolicySection, source: str, owner: st
         **({} if source else {"rule": finding.policy}),
         **{key: text for key, text in texts.items() if text},
         "timestamp": {"seconds": int(stored.last_seen.timestamp()), "nanos": 0},
-        "result": _SKIP if waiver or stored.status in ALONE else _status(finding, scored=scored),
+        "result": _SKIP if waiver or stored.status in SINGLE_SCAN_STATUSES else _status(finding, scored=scored),
         **({"scored": True} if scored else {}),
         "resources": [_reference(finding)],
         "properties": _properties(stored, owner, waiver),
@@ -174,7 +174,7 @@ def _reference(finding: Finding) -> dict[str, str]:
 def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str]:
     finding = stored.finding
     param = f"{finding.param_namespace}/{finding.param_name}" if finding.param_name else ""
-    own = {
+    texts = {
         "id": stored.id,
         "problem": stored.problem,
         "binding": finding.binding,
@@ -193,7 +193,7 @@ def _properties(stored: StoredFinding, owner: str, waiver: str) -> dict[str, str
         "process": "background scan",
     }
     index = {"cel.validationIndex": str(finding.check.index)} if finding.check.kind is CheckKind.VALIDATION else {}
-    return {**index, **{key: text for key, text in own.items() if text}}
+    return {**index, **{key: text for key, text in texts.items() if text}}
 
 
 _POLICY_REPORTS = Shape("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")

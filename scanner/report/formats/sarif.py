@@ -15,13 +15,13 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.place import Place, Places
-from scanner.model.scans.scan import ALONE, StoredFinding
-from scanner.posture.deciding_fields import deciding_fields, object_of
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
+from scanner.posture.deciding_fields import find_deciding_fields, object_of
 from scanner.posture.severity import Severity
 from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import Document
-from scanner.report.document.notes import missed
+from scanner.report.document.notes import list_missed
 from scanner.report.document.sentences import verdict_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.evidence import evidence_lines
@@ -76,8 +76,8 @@ def render(document: Document, out: BinaryIO) -> None:
 
 def _place(finding: Finding, places: Places) -> Place | None:
     named = object_of(finding)
-    fields = (place for path in deciding_fields(finding) if (place := places.of(*named, path)))
-    return next(fields, None) or places.of(*named)
+    fields = (place for path in find_deciding_fields(finding) if (place := places.find(*named, path)))
+    return next(fields, None) or places.find(*named)
 
 
 def _tool(document: Document) -> JsonObject:
@@ -107,7 +107,7 @@ def _rule(document: Document, section: PolicySection) -> JsonObject:
 def _invocation(document: Document, elsewhere: int) -> JsonObject:
     """The run of Assay: a scan that missed something was not successful."""
     provenance = document.provenance
-    texts = [f"{part.title}: {part.text}" for part in missed(document)]
+    texts = [f"{part.title}: {part.text}" for part in list_missed(document)]
     if not texts and not document.complete:
         texts = [verdict_of(document)]
     if elsewhere:
@@ -119,7 +119,7 @@ def _invocation(document: Document, elsewhere: int) -> JsonObject:
     return {
         "executionSuccessful": document.complete,
         "startTimeUtc": iso(provenance.started_at),
-        "endTimeUtc": iso(provenance.finished_at or provenance.started_at),
+        "endTimeUtc": iso(provenance.ended_at),
         "toolExecutionNotifications": notes,
     }
 
@@ -144,7 +144,7 @@ def _item(document: Document, stored: StoredFinding, place: Place) -> JsonObject
 def _level(stored: StoredFinding) -> tuple[str, str]:
     """The kind and the level of a result. Drift and previews are no failures, and have no level."""
     finding = stored.finding
-    if stored.status in ALONE:
+    if stored.status in SINGLE_SCAN_STATUSES:
         return "review", "none"
     match finding.outcome:
         case Violated():

@@ -19,8 +19,7 @@ from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
-from scanner.report.document.by_control import ControlSection, FrameworkSection
-from scanner.report.document.counts import Counts
+from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import Document
 from scanner.report.document.notes import manifest_notes, missing_rights, rights_heading
 from scanner.report.document.sentences import (
@@ -33,6 +32,7 @@ from scanner.report.document.sentences import (
     findings_line,
     headline_of,
     health_line,
+    kyverno_of,
     namespace_title,
     nothing_line,
     opinion_line,
@@ -55,19 +55,20 @@ from scanner.report.document.sentences import (
     worst_owners,
 )
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
-from scanner.report.formats.policy_table import policies
-from scanner.report.formats.worst_table import worst_problems
+from scanner.report.formats.policy_table import print_policies
+from scanner.report.formats.worst_table import print_worst_problems
 from scanner.report.text import printing
 from scanner.report.text.names import owner_title
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.printing import (
     ROWS,
     Command,
     command_line,
     console_of,
-    cut_note,
-    items,
-    line,
     print_commands,
+    print_cut_note,
+    print_items,
+    print_line,
     text_of,
 )
 from scanner.report.text.screen import Screen
@@ -90,137 +91,139 @@ def render(
 ) -> None:
     """Write the summary to `out`: as wide as COLUMNS, else as the terminal; otherwise no line is wrapped."""
     console = console_of(out, environ, screen.color)
-    _heading(console, document)
-    _incomplete(console, document)
-    worst_problems(console, document)
-    policies(console, document, wide=screen.wide)
+    _print_heading(console, document)
+    _print_incomplete(console, document)
+    print_worst_problems(console, document)
+    print_policies(console, document, wide=screen.wide)
     if screen.wide:
-        _namespaces(console, document)
-        _controls(console, document)
-        _owners(console, document)
-        _health(console, document)
-    _closing(console, document, wide=screen.wide)
-    next_commands(console, document, screen)
+        _print_namespaces(console, document)
+        _print_controls(console, document)
+        _print_owners(console, document)
+        _print_health(console, document)
+    _print_closing(console, document, wide=screen.wide)
+    print_next_commands(console, document, screen)
 
 
-def _heading(console: Console, document: Document) -> None:
+def _print_heading(console: Console, document: Document) -> None:
     """The scan, its state and the numbers of problems, and a banner for what makes them differ from an earlier scan's."""
     provenance = document.provenance
-    server = f" ({provenance.cluster.server_version})" if provenance.cluster.server_version else ""
-    scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{server}"
-    printing.parts(console, Text(), [scan, *when_of(document).split(", ")])
-    for note in filter(None, (provenance.cluster.release.note, clocks_line(document))):
-        line(console, note)
+    releases = join_texts(filter(None, (provenance.cluster.server_version, kyverno_of(document))))
+    scan = f"Scan {provenance.scan_id} of {provenance.cluster.name}{f' ({releases})' if releases else ''}"
+    printing.print_parts(console, Text(), [scan, *when_of(document).split(", ")])
+    kyverno_note = document.method.kyverno_note if document.method else ""
+    for note in filter(None, (provenance.cluster.release.note, kyverno_note, clocks_line(document))):
+        print_line(console, note)
     headline = headline_of(document)
     state = Text(f" {headline.upper()} ", _STYLES.get(headline, _BAD))
-    printing.parts(console, Text.assemble(state), verdict_line(document))
+    printing.print_parts(console, Text.assemble(state), verdict_line(document))
     if rules := rules_line(document):
-        _banner(console, "RULES CHANGED", rules, "bold black on cyan")
+        _print_banner(console, "RULES CHANGED", rules, "bold black on cyan")
     for manifest in manifest_notes(document):
-        _banner(console, manifest.title.upper(), f"{manifest.text}.", "bold black on yellow")
+        _print_banner(console, manifest.title.upper(), f"{manifest.text}.", "bold black on yellow")
     if previews := preview_line(document):
-        _banner(console, "PREVIEW", previews, "bold black on magenta")
+        _print_banner(console, "PREVIEW", previews, "bold black on magenta")
 
 
-def _banner(console: Console, word: str, sentence: str, style: str) -> None:
+def _print_banner(console: Console, word: str, sentence: str, style: str) -> None:
     for number, wrapped in enumerate(
         Text.assemble((f" {word} ", style), " ", text_of(console, sentence, _LONGEST_BANNER)).wrap(
             console, console.width
         )
     ):
         wrapped.rstrip()
-        printing.one_line(console, Text.assemble(" " if number else "", wrapped))
+        printing.print_unwrapped(console, Text.assemble(" " if number else "", wrapped))
 
 
-def _incomplete(console: Console, document: Document) -> None:
+def _print_incomplete(console: Console, document: Document) -> None:
     """The parts that the scan missed, and those that the user left out."""
     if not document.complete or document.left_out:
         console.print()
-        line(console, verdict_of(document), style="" if document.complete else "bold")
-    items(console, document.coverage.unseen)
+        print_line(console, verdict_of(document), style="" if document.complete else "bold")
+    print_items(console, document.coverage.unseen)
     if rights := missing_rights(document):
-        line(console, rights_heading(rights))
-        items(console, [right.right for right in rights[:ROWS]])
-        cut_note(console, len(rights), "missing rights")
+        print_line(console, rights_heading(rights))
+        print_items(console, [right.right for right in rights[:ROWS]])
+        print_cut_note(console, len(rights), "missing rights")
     elif advice := nothing_line(document):
-        line(console, advice)
+        print_line(console, advice)
 
 
-def _namespaces(console: Console, document: Document) -> None:
+def _print_namespaces(console: Console, document: Document) -> None:
     problems = document.problems_by_namespace
     rows = [
         (
             namespace_title(section.namespace),
-            f"{problems.of(section.namespace).refused:,}",
-            *_numbers(document.in_force_in(section)),
+            f"{problems.numbers_of(section.namespace).refused:,}",
+            *_numbers(document.count_in_namespace(section)),
             f"{section.findings.new:,}",
         )
         for section in worst_namespaces(document.namespaces)[:ROWS]
     ]
-    _show(console, ("Namespace", _REFUSED, *_NUMBERS, "Findings\nnew"), rows)
-    cut_note(console, len(document.namespaces), "namespaces")
-    _sums(console, problems, "namespace")
+    _print_rows(console, ("Namespace", _REFUSED, *_NUMBERS, "Findings\nnew"), rows)
+    print_cut_note(console, len(document.namespaces), "namespaces")
+    _print_sums(console, problems, "namespace")
 
 
-def _sums(console: Console, problems: GroupedProblems, noun: str) -> None:
+def _print_sums(console: Console, problems: GroupedProblems, noun: str) -> None:
     """The reason why the refused problems of a table add up to another number than the verdict's, if they do."""
     if note := sums_note(problems, noun):
-        line(console, f"  {note}")
+        print_line(console, f"  {note}")
 
 
-def _controls(console: Console, document: Document) -> None:
+def _print_controls(console: Console, document: Document) -> None:
     """A line for each framework, and the controls that are violated or errored."""
     for framework in document.controls:
         problems = document.problems_by_control(framework)
         console.print()
-        line(console, f"{framework.heading}: {controls_line(framework)}")
-        items(console, [f"control {control.id}: {note}" for control, note in _unmatched(framework)])
+        print_line(console, f"{framework.heading}: {controls_line(framework)}")
+        print_items(
+            console,
+            [
+                f"control {control.id}: no policy has the {selector}"
+                for control in framework.controls
+                for selector in control.unmatched
+            ],
+        )
         rows = [
             (
                 control.id,
                 control.title,
                 CONTROL_STATES[control.state],
                 "not known" if control.objects is None else f"{control.objects:,}",
-                f"{problems.of(control.id).refused:,}",
+                f"{problems.numbers_of(control.id).refused:,}",
                 f"{control.findings.total:,}",
                 f"{control.findings.new:,}",
             )
             for control in worst_controls(framework)
         ]
-        _show(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
-        cut_note(console, len(rows), "controls")
-        _sums(console, problems, "control")
+        _print_rows(console, ("Control", "Title", "State", "Objects", _REFUSED, "Findings", "New"), rows[:ROWS])
+        print_cut_note(console, len(rows), "controls")
+        _print_sums(console, problems, "control")
 
 
-def _unmatched(framework: FrameworkSection) -> Iterator[tuple[ControlSection, str]]:
-    for control in framework.controls:
-        for selector in control.unmatched:
-            yield control, f"no policy has the {selector}"
-
-
-def _owners(console: Console, document: Document) -> None:
+def _print_owners(console: Console, document: Document) -> None:
     problems = document.problems_by_owner
     rows = [
         (
             owner_title(section.owner),
-            f"{problems.of(section.owner).refused:,}",
+            f"{problems.numbers_of(section.owner).refused:,}",
             *(f"{section.of(severity):,}" for severity in Severity),
             f"{section.findings.total:,}",
             f"{section.findings.new:,}",
         )
         for section in worst_owners(document.owners)[:ROWS]
     ]
-    _show(console, ("Owner", _REFUSED, *_SEVERITIES, "Findings", "New"), rows)
-    cut_note(console, len(document.owners), "owners")
-    _sums(console, problems, "owner")
+    _print_rows(console, ("Owner", _REFUSED, *_SEVERITIES, "Findings", "New"), rows)
+    print_cut_note(console, len(document.owners), "owners")
+    _print_sums(console, problems, "owner")
 
 
-def _health(console: Console, document: Document) -> None:
+def _print_health(console: Console, document: Document) -> None:
     if document.health:
         console.print()
-        line(console, "Policy health", style="bold")
-    items(console, [_health_text(document, problem) for problem in document.health[:ROWS]])
-    cut_note(console, len(document.health), "policy health entries")
+        print_line(console, "Policy health", style="bold")
+    print_items(console, [_health_text(document, problem) for problem in document.health[:ROWS]])
+    print_cut_note(console, len(document.health), "policy health entries")
 
 
 def _health_text(document: Document, problem: Health) -> str:
@@ -228,42 +231,42 @@ def _health_text(document: Document, problem: Health) -> str:
     return f"{HEALTH_TITLES[problem.kind]}: {document.title(problem.policy_key)}{binding}: {problem.detail}"
 
 
-def _closing(console: Console, document: Document, *, wide: bool) -> None:
+def _print_closing(console: Console, document: Document, *, wide: bool) -> None:
     console.print()
     if wide:
-        _fact(console, "Findings", findings_line(document))
-        _fact(console, "Severity", severities_line(document))
-        _fact(console, "Changes", changes_line(document))
-        _fact(console, "Weighted", weighted_line(document))
-    _fact(console, "Score", score_line(document))
-    _fact(console, "", score_with_waivers_line(document))
-    _fact(console, "Coverage", coverage_line(document))
-    _fact(console, "Waived", waived_line(document))
-    items(console, _waiver_troubles(document))
-    _fact(console, "Excepted", excepted_line(document))
+        _print_fact(console, "Findings", findings_line(document))
+        _print_fact(console, "Severity", severities_line(document))
+        _print_fact(console, "Changes", changes_line(document))
+        _print_fact(console, "Weighted", weighted_line(document))
+    _print_fact(console, "Score", score_line(document))
+    _print_fact(console, "", score_with_waivers_line(document))
+    _print_fact(console, "Coverage", coverage_line(document))
+    _print_fact(console, "Waived", waived_line(document))
+    print_items(console, _waiver_troubles(document))
+    _print_fact(console, "Excepted", excepted_line(document))
     if drift := drift_line(document):
-        _fact(console, "Drift", f"{drift}: drift is no violation, and not part of the score")
+        _print_fact(console, "Drift", f"{drift}: drift is no violation, and not part of the score")
     if not wide:
         for framework in document.controls:
-            _fact(console, "Controls", f"{framework.heading}: {controls_line(framework)}")
-        _fact(console, "Health", health_line(document))
-    _fact(console, "Requester", requester_line(document))
+            _print_fact(console, "Controls", f"{framework.heading}: {controls_line(framework)}")
+        _print_fact(console, "Health", health_line(document))
+    _print_fact(console, "Requester", requester_line(document))
     if document.second_opinion:
-        _opinion(console, document.second_opinion)
+        _print_opinion(console, document.second_opinion)
     if outside := outside_line(document):
-        _fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+        _print_fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
     for note in document.notes:
-        _fact(console, "Note", note)
+        _print_fact(console, "Note", note)
     if unneeded := out_of_scope_line(document):
-        _fact(console, "Scope", f"out of scope: {unneeded}")
+        _print_fact(console, "Scope", f"out of scope: {unneeded}")
     if not wide:
-        _fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")
+        _print_fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")
 
 
-def _fact(console: Console, title: str, sentence: str) -> None:
+def _print_fact(console: Console, title: str, sentence: str) -> None:
     """A title and a sentence, nothing without a sentence."""
     if sentence:
-        printing.hanging(console, title.ljust(_TITLE), text_of(console, sentence))
+        printing.print_hanging(console, title.ljust(_TITLE), text_of(console, sentence))
 
 
 def _waiver_troubles(document: Document) -> list[str]:
@@ -273,55 +276,55 @@ def _waiver_troubles(document: Document) -> list[str]:
         return []
     lines = [line for line in section.lines if line.state is not WaiverState.ACTIVE]
     return [
-        *(f"waiver {line.name} is {STATE_WORDS[line.state]}{_ending(line)}" for line in lines),
+        *(f"waiver {line.name} is {STATE_WORDS[line.state]}{_explain_state(line)}" for line in lines),
         *(f"no waiver: {fault}" for fault in section.faults),
         *section.notes,
     ]
 
 
-def _ending(line: WaiverLine) -> str:
+def _explain_state(line: WaiverLine) -> str:
     """The end or the reason of a waiver's state, after the state."""
     if line.state in (WaiverState.EXPIRED, WaiverState.EXPIRING):
         return f": its last day is {line.until}"
     return f": {line.why}" if line.why else ""
 
 
-def _opinion(console: Console, opinion: Opinion) -> None:
+def _print_opinion(console: Console, opinion: Opinion) -> None:
     """The second opinion, which decides nothing, at the end."""
-    _fact(console, "Opinion", opinion_line(opinion))
-    _show(
+    _print_fact(console, "Opinion", opinion_line(opinion))
+    _print_rows(
         console, ("Known limit", "Evaluations"), [(limit.reason, f"{limit.evaluations:,}") for limit in opinion.limits]
     )
     rows = [
         (f"{differs.policy} {differs.place}", differs.object, differs.ours, differs.theirs)
         for differs in opinion.disagreements[:ROWS]
     ]
-    _show(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
-    cut_note(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
+    _print_rows(console, ("Disagreement", "First object", "Verdict", opinion.engine), rows)
+    print_cut_note(console, len(opinion.disagreements) + opinion.left_out, "disagreements")
 
 
-def _numbers(counts: Counts) -> tuple[str, ...]:
+def _numbers(counts: CheckCounts) -> tuple[str, ...]:
     return tuple(
         f"{number:,}"
         for number in (counts.passed, counts.violated, counts.errored, counts.would_change, counts.unanswered)
     )
 
 
-def _show(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    printing.show(console, heads, rows, numbers=_COUNTED)
+def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    printing.print_table(console, heads, rows, numbers=_COUNTED)
 
 
 # The commands that a summary recommends: they name missing rights, and lead to the worst problem, and to everything.
 
 
-def next_commands(console: Console, document: Document, screen: Screen) -> None:
+def print_next_commands(console: Console, document: Document, screen: Screen) -> None:
     """Print what to do after a scan."""
-    missing = [*_missing_rights(document, screen)]
+    missing = [*_recommend_rights(document, screen)]
     begin = [] if missing and nothing_line(document) else [_first_command(document, screen)]
     print_commands(console, [*missing, *begin, _second_command(document, screen)], screen)
 
 
-def _missing_rights(document: Document, screen: Screen) -> Iterator[Command]:
+def _recommend_rights(document: Document, screen: Screen) -> Iterator[Command]:
     """Name the rights that the scan lacked, and how to grant them."""
     missing = missing_rights(document)
     if missing and screen.rights:

@@ -17,7 +17,7 @@ from scanner.report.document.document import Document
 from scanner.report.document.sentences import is_compared
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
-from scanner.report.text.printing import LONGEST_CELL, hanging, line, one_line, show, text_of
+from scanner.report.text.printing import LONGEST_CELL, print_hanging, print_line, print_table, print_unwrapped, text_of
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import age_text
 from scanner.report.text.titles import message_of
@@ -34,19 +34,19 @@ _FIXED: Final = 14 + 8 + 8 + 6 * 2
 """The cells of id, effect and severity in the table, and those between all columns."""
 
 
-def worst_problems(console: Console, document: Document) -> None:
+def print_worst_problems(console: Console, document: Document) -> None:
     """Print the worst problems, and how many there are."""
     if not document.worst:
         return
     total, shown = document.problems.open, len(document.worst)
     number = plural(total, "problem") if shown == total else f"{shown} of {plural(total, 'problem')}"
     console.print()
-    line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
+    print_line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
     if console.width < _ONE_LINE:
         for worst in document.worst:
-            _two_lines(console, document, worst)
+            _print_two_lines(console, document, worst)
     else:
-        _table(console, document)
+        _print_rows(console, document)
 
 
 def effect(worst: WorstProblem) -> str:
@@ -85,14 +85,14 @@ def age(document: Document, worst: WorstProblem) -> str:
         return ""
     if status in ("new", "reopened"):
         return status
-    return age_text(worst.problem.opened_at, document.provenance.finished_at or document.provenance.started_at)
+    return age_text(worst.problem.opened_at, document.provenance.ended_at)
 
 
 def _severity(document: Document, worst: WorstProblem) -> str:
     return str(document.triage.severity(worst.example.finding.policy_key))
 
 
-def _two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
+def _print_two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
     """The id and the object on the first line, the rule on the second."""
     would_be = effect(worst)
     begin = f"  {worst.problem.id}  "
@@ -101,27 +101,27 @@ def _two_lines(console: Console, document: Document, worst: WorstProblem) -> Non
     where = text_of(console, place(worst), LONGEST_CELL)
     if len(begin) + head.cell_len + where.cell_len > console.width:
         head.rstrip()
-        one_line(console, Text.assemble(begin, head))
-        hanging(console, _INDENT, where)
+        print_unwrapped(console, Text.assemble(begin, head))
+        print_hanging(console, _INDENT, where)
     else:
-        one_line(console, Text.assemble(begin, head, where))
-    owner = _short(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
+        print_unwrapped(console, Text.assemble(begin, head, where))
+    owner = _shorten(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
     end = f" ({', '.join(part for part in (age(document, worst), owner) if part)})"
     safe_end = text_of(console, end).plain
     room = max(console.width - len(_INDENT) - cell_len(safe_end), _LEAST)
-    rule_text = _short(text_of(console, rule(document, worst)).plain, room)
-    one_line(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
+    rule_text = _shorten(text_of(console, rule(document, worst)).plain, room)
+    print_unwrapped(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
 
 
-def _short(text: str, room: int) -> str:
+def _shorten(text: str, room: int) -> str:
     """Text cut to a number of cells; a wide character has two."""
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}{_ELLIPSIS}"
 
 
-def _table(console: Console, document: Document) -> None:
+def _print_rows(console: Console, document: Document) -> None:
     """A line for each problem; the texts of unbounded length share the room that the others leave."""
     places = [place(worst) for worst in document.worst]
-    owners = [_short(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
+    owners = [_shorten(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
     ages = [age(document, worst) for worst in document.worst]
     room = console.width - _FIXED - max(map(cell_len, owners)) - max(map(cell_len, ages))
     for_place = min(max(map(cell_len, places)), room // 2)
@@ -129,14 +129,14 @@ def _table(console: Console, document: Document) -> None:
         "Problem": [worst.problem.id for worst in document.worst],
         "Would be": [effect(worst) for worst in document.worst],
         "Severity": [_severity(document, worst) for worst in document.worst],
-        "Workload": [_short(where, for_place) for where in places],
-        "Rule": [_short(rule(document, worst), room - for_place) for worst in document.worst],
+        "Workload": [_shorten(where, for_place) for where in places],
+        "Rule": [_shorten(rule(document, worst), room - for_place) for worst in document.worst],
         "Age": ages,
         "Owner": owners,
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
     rows = list(zip(*shown.values(), strict=True))
-    show(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
+    print_table(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
 
 
 def _style(cell: str) -> str:

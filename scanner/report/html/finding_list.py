@@ -10,9 +10,9 @@ from typing import Final
 
 from scanner.report.group_files import GroupReader
 from scanner.report.html.finding_rows import ROW_GROUPS, write_data
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pieces import Pieces
-from scanner.report.html.site import Batch, Site, batched, byte_size
+from scanner.report.html.site import Batch, Site, byte_size, split_pages
 from scanner.report.html.templates import content_hash
 from scanner.report.lists.problem_facts import CHIPS, STATUSES
 from scanner.report.text.numbers import plural
@@ -31,17 +31,17 @@ class FindingList:
 
     def write(self) -> None:
         """Write the data, and the pages in two processes: at least one."""
-        provenance = self._site.document.provenance
         data = self._read(self._spilled.groups("data "))
-        write_data(self._site, self._folder, data, provenance.finished_at or provenance.started_at)
-        in_halves(self._write_pages)
+        write_data(self._site, self._folder, data, self._site.document.provenance.ended_at)
+        work_in_halves(self._write_pages)
 
     def _pages(self) -> Iterator[Batch[str]]:
-        return batched(self._read(self._spilled.groups(ROW_GROUPS)), byte_size, most=ROWS)
+        return split_pages(self._read(self._spilled.groups(ROW_GROUPS)), byte_size, most=ROWS)
 
     def _write_pages(self, half: int) -> None:
         """Write every second page: both processes read all rows."""
         frame = self._frame()
+        # Each page names the number of the last one, so all rows are read once before the first page is written.
         last = deque(self._pages(), maxlen=1)[0]
         for page in self._pages():
             if page.number % 2 == half:
@@ -57,7 +57,7 @@ class FindingList:
             _pager(number, last.number, "Pages, above the list"),
             _pager(number, last.number, "Pages, below the list"),
         )
-        (self._folder / page_path(number)).write_text(frame.filled(texts), "utf-8", newline="\n")
+        (self._folder / page_path(number)).write_text(frame.fill(texts), "utf-8", newline="\n")
 
     def _read(self, groups: Iterable[str]) -> Iterator[str]:
         for group in groups:

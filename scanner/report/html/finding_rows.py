@@ -133,6 +133,7 @@ def _name_or_title(text: str) -> str:
 
 
 def _file(number: int, rows: Iterable[str], namespaces: dict[str, int], owners: dict[str, int]) -> bytes:
+    """The script of a file of rows; new namespaces and owners get the next numbers."""
     numbers, texts = [], []
     for row in rows:
         known, namespace, owner, text = row.split("\t", 3)
@@ -183,8 +184,7 @@ class RowMaker:
         self._row_form = RowForm(site.templates, "problems.html", "problem_row")
         self._item_form = RowForm(site.templates, "problems.html", "object_item")
         self._data = RowData(site)
-        provenance = site.document.provenance
-        self._end = provenance.finished_at or provenance.started_at
+        self._end = site.document.provenance.ended_at
 
     def rows(self, group: FindingGroup, total: int = 0) -> Iterator[MadeRow]:
         """The rows of a problem: one, or several if it has many objects. `total` is the number of all, if `group` has not all of them."""
@@ -335,10 +335,10 @@ def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
     """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
     lines = (line.partition("\t") for name in sorted(names) for line in spilled.rows(_group(subject, name)))
     rows = sorted(((_order(order), row) for order, _, row in lines), key=itemgetter(0))
-    return in_folder(row for _, row in rows[:MOST])
+    return move_into_folder(row for _, row in rows[:MOST])
 
 
-def in_folder(rows: Iterable[str]) -> str:
+def move_into_folder(rows: Iterable[str]) -> str:
     """Rows of the list as HTML for a page in a folder."""
     return "\n".join(row.replace(*_UP) for row in rows)
 

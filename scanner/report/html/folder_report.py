@@ -17,13 +17,13 @@ from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.html.change_counts import ChangeCounts, changes_of
 from scanner.report.html.finding_list import FindingList
 from scanner.report.html.finding_rows import FindingRows, Subject, worst_rows
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pages import HtmlPages, owners_with_scores
 from scanner.report.html.place_pages import PlacePages, keep_place
-from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import groups_of
-from scanner.report.output import replaced, text_file
+from scanner.report.output import replace_folder, text_file
 
 
 def render(document: Document, folder: Path) -> None:
@@ -33,7 +33,7 @@ def render(document: Document, folder: Path) -> None:
     """
     owners = owners_with_scores(document)
     site = site_of(document, [row.owner for row in owners])
-    with replaced(folder) as fresh:
+    with replace_folder(folder) as fresh:
         spilled = write_findings(site, fresh, fresh.with_name("aside"))
 
         def worst(subject: Subject, names: Sequence[str]) -> str:
@@ -60,21 +60,21 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     texts = PlaceTexts(site)
     halves = _halves(site.document)
     folders = [aside / str(half) for half in range(len(halves))]
-    in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
+    work_in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
     spilled = GroupReader(folders)
-    PlacePages(site.styled("places"), texts).write(folder, spilled)
-    FindingList(site.styled("list"), folder, spilled).write()
+    PlacePages(site.with_style("places"), texts).write(folder, spilled)
+    FindingList(site.with_style("list"), folder, spilled).write()
     return spilled
 
 
 def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spill: GroupWriter) -> None:
     """GroupWriter the places and the rows of the problems of some policies."""
-    places, rows, changes = Places(site, texts), FindingRows(site, spill), ChangeCounts()
+    places, rows, changes = PlaceRenderer(site, texts), FindingRows(site, spill), ChangeCounts()
     for group in groups_of(site.document, policies):
         rows.add(group)
         changes.add(group.findings)
         for each in group.findings:
-            keep_place(spill, places.placed(each))
+            keep_place(spill, places.render_place(each))
     rows.worst.write(spill)
     changes.write(spill)
     spill.flush()

@@ -1,7 +1,7 @@
 """Work that two processes do in halves: a forked child writes files beside its parent.
 
-A child is forked only where no thread runs. Without a child, or if it fails, the parent does both halves, and raises what is wrong.
-It serves benchmark 8: the HTML report of 100,000 findings takes half as long again in one process (31 s, goal 20).
+A child is forked only where no thread runs. Without a child, or if it fails, the parent does both halves, and raises the error.
+Row 8: the HTML report of 100,000 findings takes half as long again in one process (31 s, goal 20).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import threading
 from collections.abc import Callable
 
 
-def in_halves(work: Callable[[int], None]) -> None:
+def work_in_halves(work: Callable[[int], None]) -> None:
     """Call `work(0)` in this process and `work(1)` in a child. The halves may not depend on each other."""
-    child = _forked(work)
+    child = _fork(work)
     work(0)
     if child is None or os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         work(1)
 
 
-def _forked(work: Callable[[int], None]) -> int | None:
+def _fork(work: Callable[[int], None]) -> int | None:
     """The number of a new process that does the second half, or None where there may be none."""
     if sys.platform != "linux" or threading.active_count() > 1:
         return None

@@ -23,7 +23,7 @@ from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NO_FINDINGS
 from scanner.report.document.document import Document
 from scanner.report.document.method import RuleSection
-from scanner.report.document.notes import Missed, missed
+from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.policy_text import definition_of, yaml_of
 from scanner.report.document.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
@@ -31,7 +31,7 @@ from scanner.report.html.change_counts import ChangeLines
 from scanner.report.html.finding_rows import Subject
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.places import kind_and_name
-from scanner.report.html.site import Batch, Pager, Site, batched, numbered, weight
+from scanner.report.html.site import Batch, Pager, Site, add_number, split_pages, weight
 from scanner.report.html.templates import NAME
 from scanner.report.lists.problem_facts import chip_of, outcome_name
 from scanner.report.runs.trend import trend_of
@@ -43,7 +43,7 @@ ItemT = TypeVar("ItemT")
 _TOP: Final = 10
 
 
-class Page(NamedTuple):
+class HtmlPage(NamedTuple):
     """A page: its path from the top folder, and what renders its HTML."""
 
     path: str
@@ -64,9 +64,9 @@ class HtmlPages:
     changes: Callable[[], ChangeLines]
     days: Callable[[PolicyKey], PolicyDays]
 
-    def __iter__(self) -> Iterator[Page]:
-        yield from self._lists()
-        yield from self._single()
+    def __iter__(self) -> Iterator[HtmlPage]:
+        yield from self._make_lists()
+        yield from self._list_single_pages()
         yield from map(self._policy, self.site.document.policies)
         yield from map(self._namespace, self.site.document.namespaces)
         yield from map(self._owner, self.owners)
@@ -77,9 +77,9 @@ class HtmlPages:
     def _register(self) -> Register:
         return self.site.document.stored.register()
 
-    def _single(self) -> Iterator[Page]:
+    def _list_single_pages(self) -> Iterator[HtmlPage]:
         page = self._page
-        yield Page("index.html", self._summary)
+        yield HtmlPage("index.html", self._summary)
         yield page("changes.html", "Changes", lambda: self.changes()._asdict())
         yield page("drift.html", "Drift")
         yield page("population.html", "Population")
@@ -89,8 +89,8 @@ class HtmlPages:
         if opinion := self.site.document.second_opinion:
             yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
 
-    def _page(self, path: str, title: str, context: Callable[[], dict[str, object]] = dict) -> Page:
-        return Page(path, lambda: self.site.page(path, path, title, **context()))
+    def _page(self, path: str, title: str, context: Callable[[], dict[str, object]] = dict) -> HtmlPage:
+        return HtmlPage(path, lambda: self.site.page(path, path, title, **context()))
 
     def _summary(self) -> str:
         document = self.site.document
@@ -106,7 +106,7 @@ class HtmlPages:
             worst=[worst_line(document, each) for each in document.worst],
         )
 
-    def _policy(self, section: PolicySection) -> Page:
+    def _policy(self, section: PolicySection) -> HtmlPage:
         site = self.site
         path = site.policy_path(section.key)
 
@@ -122,26 +122,26 @@ class HtmlPages:
                 history=trend_of(self.days(section.key).get(section.key, ())),
             )
 
-        return Page(path, render)
+        return HtmlPage(path, render)
 
-    def _namespace(self, section: NamespaceSection) -> Page:
+    def _namespace(self, section: NamespaceSection) -> HtmlPage:
         path, title = self.site.namespace_path(section.namespace), namespace_title(section.namespace)
 
         def render() -> str:
             worst = self.worst("namespace", [section.namespace])
             return self.site.page(path, "namespace.html", title, namespace=section, worst=worst)
 
-        return Page(path, render)
+        return HtmlPage(path, render)
 
-    def _owner(self, row: OwnerRow) -> Page:
+    def _owner(self, row: OwnerRow) -> HtmlPage:
         path = self.site.owner_path(row.owner)
 
         def render() -> str:
             return self.site.page(path, "owner.html", row.title, row=row, worst=self.worst("owner", [row.owner]))
 
-        return Page(path, render)
+        return HtmlPage(path, render)
 
-    def _control(self, framework: FrameworkSection, control: ControlSection) -> Page:
+    def _control(self, framework: FrameworkSection, control: ControlSection) -> HtmlPage:
         site = self.site
         path = site.control_path(f"{framework.name}/{control.id}")
 
@@ -150,9 +150,9 @@ class HtmlPages:
             shown = {"framework": framework, "control": control, "worst": self.worst("policy", bound)}
             return site.page(path, "control.html", f"{control.id} {control.title}", sections=site.sections, **shown)
 
-        return Page(path, render)
+        return HtmlPage(path, render)
 
-    def _lists(self) -> Iterator[Page]:
+    def _make_lists(self) -> Iterator[HtmlPage]:
         document = self.site.document
         policies, namespaces = worst_policies(document.policies), worst_namespaces(document.namespaces)
         controls = [(framework, control) for framework in document.controls for control in framework.controls]
@@ -161,7 +161,7 @@ class HtmlPages:
         yield from self._list("policies.html", "Policies", policies, lambda policy: weight(policy.name[:NAME]))
         yield from self._list("namespaces.html", "Namespaces", namespaces, lambda each: weight(each.namespace[:NAME]))
         yield from self._list("owners.html", "Owners", self.owners, lambda row: weight(row.owner[:NAME]))
-        yield from self._list("coverage.html", "Coverage", missed(document), _weigh_gap)
+        yield from self._list("coverage.html", "Coverage", list_missed(document), _weigh_gap)
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
         if controls:
@@ -169,14 +169,16 @@ class HtmlPages:
 
     def _list(
         self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object
-    ) -> Iterator[Page]:
+    ) -> Iterator[HtmlPage]:
         """The pages of a list; the template has the name of the first page."""
-        for batch in batched(items, weigh):
-            yield Page(numbered(path, batch.number), partial(self._list_page, path, title, batch, len(items), context))
+        for batch in split_pages(items, weigh):
+            yield HtmlPage(
+                add_number(path, batch.number), partial(self._list_page, path, title, batch, len(items), context)
+            )
 
     def _list_page(self, path: str, title: str, batch: Batch[ItemT], total: int, context: dict[str, object]) -> str:
         shown = {"rows": batch.rows, "pager": Pager.of(path, batch, total), **context}
-        return self.site.page(numbered(path, batch.number), path, title, **shown)
+        return self.site.page(add_number(path, batch.number), path, title, **shown)
 
 
 def _weigh_waiver(line: WaiverLine) -> int:
@@ -242,7 +244,6 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
     """The line of a problem."""
     problem, finding = worst.problem, worst.example.finding
     workload, key = problem.workload, finding.policy_key
-    end = document.provenance.finished_at or document.provenance.started_at
     return WorstLine(
         chip=chip_of(outcome_name(finding.outcome), refused=problem.denies, action=problem.action),
         severity=str(document.triage.severity(key)),
@@ -252,7 +253,7 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
         policy=key,
         title=document.triage.description(key).title,
         owner=document.triage.owner(worst.example),
-        age=age_text(problem.opened_at, end),
+        age=age_text(problem.opened_at, document.provenance.ended_at),
         id=problem.id,
         place=f"{place_path(worst.example.id)}#f-{worst.example.id}",
         findings=plural(problem.findings, "object"),
@@ -284,7 +285,7 @@ class RuleTexts(NamedTuple):
 def texts_of(policy: PolicySection, rules: Iterable[RuleSection]) -> RuleTexts:
     """The texts of the bindings of a policy, and of those params among `rules` that the bindings used."""
     texts = (*_bindings(policy), *_params(policy, rules))
-    return RuleTexts(tuple(_fitting(texts)), len(texts))
+    return RuleTexts(tuple(_select_fitting(texts)), len(texts))
 
 
 def _bindings(policy: PolicySection) -> Iterator[RuleText]:
@@ -299,12 +300,12 @@ def _params(policy: PolicySection, rules: Iterable[RuleSection]) -> Iterator[Rul
     for rule in rules:
         if rule.type is not RuleType.PARAM or not rule.document:
             continue
-        own, name = kind_and_name(rule.name)
-        if own == kind and name in used:
+        rule_kind, name = kind_and_name(rule.name)
+        if rule_kind == kind and name in used:
             yield RuleText("Param", name, yaml_of(rule.document), rule.masked)
 
 
-def _fitting(texts: Sequence[RuleText]) -> Iterator[RuleText]:
+def _select_fitting(texts: Sequence[RuleText]) -> Iterator[RuleText]:
     room = _HEAVIEST_TEXTS
     for text in texts:
         room -= weight(text.name, text.text)

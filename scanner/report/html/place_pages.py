@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scanner.report.group_files import GroupReader, GroupWriter
-from scanner.report.html.halves import in_halves
+from scanner.report.html.halves import work_in_halves
 from scanner.report.html.places import PlacedFinding, PlaceTexts
 from scanner.report.html.site import Site, byte_size
 
@@ -37,7 +37,7 @@ def keep_place(spill: GroupWriter, placed: PlacedFinding) -> None:
 
 
 @dataclass(slots=True)
-class _Part:
+class _PagePart:
     """The findings of one page, and the texts that it shows: checks by policy, and params."""
 
     findings: list[PlacedFinding] = field(default_factory=list)
@@ -61,7 +61,7 @@ class PlacePages:
         folder = top / FOLDER
         folder.mkdir()
         groups = [f"{first}{second}" for first in _DIGITS for second in _DIGITS]
-        in_halves(lambda half: self._write_groups(folder, spilled, groups[half::2]))
+        work_in_halves(lambda half: self._write_groups(folder, spilled, groups[half::2]))
 
     def _write_groups(self, folder: Path, spilled: GroupReader, groups: Iterable[str]) -> None:
         for digits in groups:
@@ -74,20 +74,21 @@ class PlacePages:
         """The file names of the pages of a prefix, and their HTML; `findings` are all those of the prefix, by id."""
         return self._pages(prefix, list(self._parts(findings)))
 
-    def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_Part]:
-        part = _Part()
+    def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_PagePart]:
+        """The findings cut into pages of at most `_HEAVIEST` bytes; at least one page."""
+        part = _PagePart()
         for placed in findings:
-            if part.findings and part.size + self._more(part, placed) > _HEAVIEST:
+            if part.findings and part.size + self._measure(part, placed) > _HEAVIEST:
                 yield part
-                part = _Part()
-            part.size += self._more(part, placed)
+                part = _PagePart()
+            part.size += self._measure(part, placed)
             part.findings.append(placed)
             part.policies.setdefault(placed.policy, set()).add(placed.check)
             if placed.param >= 0:
                 part.params.add(placed.param)
         yield part
 
-    def _more(self, part: _Part, placed: PlacedFinding) -> int:
+    def _measure(self, part: _PagePart, placed: PlacedFinding) -> int:
         """The bytes by which a finding makes a page larger, with the texts that the page does not show yet."""
         size = byte_size(placed.html)
         if placed.policy not in part.policies:
@@ -96,7 +97,7 @@ class PlacePages:
             size += byte_size(self._texts.param_html(placed.param))
         return size
 
-    def _pages(self, prefix: str, parts: list[_Part]) -> Iterator[tuple[str, str]]:
+    def _pages(self, prefix: str, parts: list[_PagePart]) -> Iterator[tuple[str, str]]:
         """The file names of the pages of a prefix, and their HTML."""
         for number, part in enumerate(parts):
             moved = (
@@ -111,9 +112,9 @@ class PlacePages:
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
             places = "\n".join((*(each.html for each in part.findings), *moved))
             texts = "\n".join(self._part_texts(part))
-            yield _file(prefix, number), self._frame.filled((f"Findings {shown}", shown, places, texts))
+            yield _file(prefix, number), self._frame.fill((f"Findings {shown}", shown, places, texts))
 
-    def _part_texts(self, part: _Part) -> Iterator[str]:
+    def _part_texts(self, part: _PagePart) -> Iterator[str]:
         for number, checks in sorted(part.policies.items()):
             yield self._texts.policy_html(number, checks, _share(len(part.policies)))
         for number in sorted(part.params):

@@ -13,9 +13,9 @@ from scanner.model.policy import PolicyKey
 from scanner.model.reading import Auditability
 from scanner.model.rule import RuleType
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import strictest
+from scanner.posture.problem_rows import choose_strictest
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.policy_text import MarkedText, marked_text, yaml_of
+from scanner.report.document.policy_text import MarkedText, mark_checks, yaml_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.html.pieces import RowForm
 from scanner.report.html.site import Site
@@ -24,7 +24,7 @@ from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.lists.problem_facts import chip_of, outcome_name
 from scanner.report.text.evidence import evidence_lines
 from scanner.report.text.names import object_name, param_name
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.safe_text import cut, visible
 from scanner.report.text.times import minute
 from scanner.report.text.titles import RESOLUTIONS, auditability, cause_text, check_title, message_of
@@ -94,7 +94,7 @@ class PlaceTexts:
 
     def _policy(self, number: int, checks: frozenset[int], longest: int) -> str:
         section = self._sections[number]
-        own = [section.checks[place].check for place in sorted(checks) if place >= 0]
+        checks_shown = [section.checks[place].check for place in sorted(checks) if place >= 0]
         return str(
             self._policy_macro(
                 number,
@@ -104,7 +104,7 @@ class PlaceTexts:
                 str(section.severity),
                 _cut(section.description) if longest >= _DESCRIBED else "",
                 _cut(section.remediation),
-                self._text(number).marking(own),
+                self._text(number).mark_only(checks_shown),
                 longest,
             )
         )
@@ -112,7 +112,7 @@ class PlaceTexts:
     def _text(self, number: int) -> MarkedText:
         if number not in self._marked:
             section = self._sections[number]
-            self._marked[number] = marked_text(section, [each.check for each in section.checks])
+            self._marked[number] = mark_checks(section, [each.check for each in section.checks])
         return self._marked[number]
 
 
@@ -183,7 +183,7 @@ class PlacedFinding(NamedTuple):
     html: str
 
 
-class Places:
+class PlaceRenderer:
     """Renders the places of the findings of a report."""
 
     def __init__(self, site: Site, texts: PlaceTexts) -> None:
@@ -195,7 +195,7 @@ class Places:
         waivers = site.document.waivers
         self._waivers = {line.name: line for line in waivers.lines} if waivers else {}
 
-    def placed(self, each: ProblemFinding) -> PlacedFinding:
+    def render_place(self, each: ProblemFinding) -> PlacedFinding:
         """The place of a finding. Raises ValueError if findings of its policy were not counted."""
         stored, triage = each.stored, self._site.document.triage
         finding, evidence = stored.finding, stored.finding.evidence
@@ -238,6 +238,7 @@ class Places:
             *(_name(text) for _, text in facts),
             *evidence_lines(evidence),
         )
+        # Places wait in files with a place on each line (`group_files`).
         html = self._form.row(words, texts).replace("\n", "&#10;")
         return PlacedFinding(address, rule.number, rule.check_number, rule.param_number, html)
 
@@ -252,10 +253,10 @@ class Places:
         param = finding.param_namespace, finding.param_name
         key = finding.policy_key, finding.binding, param, finding.check, finding.actions
         if key not in self._rules:
-            self._rules[key] = self._made_rule(finding)
+            self._rules[key] = self._make_rule(finding)
         return self._rules[key]
 
-    def _made_rule(self, finding: Finding) -> _Rule:
+    def _make_rule(self, finding: Finding) -> _Rule:
         texts, document, policy = self._texts, self._site.document, finding.policy_key
         number = texts.number(policy)
         section = texts.section(number)
@@ -273,10 +274,10 @@ class Places:
             line=lines[0] if lines else 0,
             lines=_lines(lines),
             binding=_name(finding.binding),
-            actions=listed(finding.actions) or "no action",
-            action=strictest(finding.actions),
+            actions=join_texts(finding.actions) or "no action",
+            action=choose_strictest(finding.actions),
             param=_name(param_name(finding.param_namespace, finding.param_name)),
-            controls=cut(listed(document.triage.controls(policy)), _CONTROLS),
+            controls=cut(join_texts(document.triage.controls(policy)), _CONTROLS),
             limits=_limits(section, finding),
             depends=(policy, finding.check) in document.requester_checks,
         )
@@ -303,12 +304,12 @@ def _decision(finding: Finding, rule: _Rule) -> str:
         case Errored():
             return "would be admitted unchecked, because the evaluation fails"
         case Violated():
-            return f"would be admitted, with {_with(finding)}"
+            return f"would be admitted, with {_describe_effect(finding)}"
         case _ as never:
             assert_never(never)
 
 
-def _with(finding: Finding) -> str:
+def _describe_effect(finding: Finding) -> str:
     if "Warn" in finding.actions:
         return "a warning"
     return "an entry in the audit log" if "Audit" in finding.actions else "no message"
@@ -335,7 +336,7 @@ def _clocks(stored: StoredFinding) -> str:
     return f"first seen {first} UTC{since}, last seen {last} UTC{problem}{older}{continued}"
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=1_000)  # thousands of findings have the same few moments
 def _minute(moment: datetime) -> str:
     return minute(moment)
 

@@ -53,10 +53,10 @@ def _text(pages: Path) -> Iterator[str]:
     main = _MAIN.search(first)
     if main is None:
         raise ValueError("a page has no main part")
-    yield _linked(first[: main.start(1)], "", names)
+    yield _link(first[: main.start(1)], "", names)
     for path in paths:
         yield from _section((pages / path).read_text("utf-8"), path, names)
-    yield _linked(first[main.end(1) :], "", names)
+    yield _link(first[main.end(1) :], "", names)
 
 
 def _order(path: str) -> tuple[int, str]:
@@ -71,15 +71,15 @@ def _section(page: str, path: str, names: frozenset[str]) -> Iterator[str]:
     if main is None or title is None:
         raise ValueError(f"{path} has no main part or no title")
     yield f'<section class="sheet" id="{path}" aria-label="{title[1]}">\n'
-    yield _linked(_SCRIPT.sub("", _UNUSED.sub("", main[1])), path, names)
+    yield _link(_SCRIPT.sub("", _UNUSED.sub("", main[1])), path, names)
     yield "</section>\n"
 
 
-def _linked(text: str, path: str, names: frozenset[str]) -> str:
+def _link(text: str, path: str, names: frozenset[str]) -> str:
     """The text with its ids made unique, and its links led to them."""
 
-    def attribute(found: re.Match[str]) -> str:
-        name, value = found[1], found[2]
+    def attribute(link: re.Match[str]) -> str:
+        name, value = link[1], link[2]
         match name:
             case "href":
                 return _href(value, path, names)

@@ -14,7 +14,7 @@ from jinja2 import Environment
 from scanner.model.policy import PolicyKey
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import Document, Provenance
-from scanner.report.document.notes import manifest_notes, missed
+from scanner.report.document.notes import list_missed, manifest_notes
 from scanner.report.document.sentences import gaps_of, is_compared, sentences_of, verdict_parts
 from scanner.report.html.pieces import Pieces, place
 from scanner.report.html.templates import content_hash, environment
@@ -50,7 +50,7 @@ class Batch(Generic[ItemT]):
         return self.first + len(self.rows) - 1
 
 
-def batched(items: Iterable[ItemT], weigh: Callable[[ItemT], int], *, most: int = ROWS) -> Iterator[Batch[ItemT]]:
+def split_pages(items: Iterable[ItemT], weigh: Callable[[ItemT], int], *, most: int = ROWS) -> Iterator[Batch[ItemT]]:
     """The pages of a list in its order, at least one, with `most` rows each; `weigh` returns the weight of an item, in bytes."""
     number, first = count(1), 1
     rows: list[ItemT] = []
@@ -105,12 +105,12 @@ class Site:
 
     def policy_path(self, policy: PolicyKey, number: int = 1) -> str:
         """The path of page `number` of a policy."""
-        return numbered(f"policies/{self.policies[policy]}.html", number)
+        return add_number(f"policies/{self.policies[policy]}.html", number)
 
     def namespace_path(self, namespace: str, number: int = 1) -> str:
         """The path of page `number` of a namespace, or of the cluster-scoped objects."""
         slug = self.namespaces[namespace] if namespace else _CLUSTER_SCOPED
-        return numbered(f"namespaces/{slug}.html", number)
+        return add_number(f"namespaces/{slug}.html", number)
 
     def owner_path(self, owner: str) -> str:
         """The path of the page of an owner, or of the unowned objects."""
@@ -146,10 +146,10 @@ class Site:
         places = {name: place(number) for number, name in enumerate(names, 1)}
         return Pieces(self.page(path, template, place(0), **places, **context))
 
-    def styled(self, pages: Literal["places", "list"]) -> Site:
+    def with_style(self, pages: Literal["places", "list"]) -> Site:
         """The site with a style sheet that lacks the rules of other pages.
 
-        It serves benchmark 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
+        Row 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
         """
         return replace(self, shared={**self.shared, **_style(self.templates, self.document.provenance, pages)})
 
@@ -172,8 +172,8 @@ class Pager:
             first=batch.first,
             last=batch.last,
             total=total,
-            before=numbered(name, batch.number - 1) if batch.number > 1 else "",
-            after=numbered(name, batch.number + 1) if batch.more else "",
+            before=add_number(name, batch.number - 1) if batch.number > 1 else "",
+            after=add_number(name, batch.number + 1) if batch.more else "",
         )
 
 
@@ -187,7 +187,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
         "document": document,
         "web": None,
         "sentences": sentences_of(document),
-        "missed": missed(document),
+        "missed": list_missed(document),
         "manifest_notes": manifest_notes(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),
@@ -219,6 +219,7 @@ def _style(templates: Environment, provenance: Provenance, only: str = "") -> di
         scan=_css_string(provenance.scan_id),
         digest=_css_string((provenance.policy_set_digest or "not known")[:16]),
     )
+    # Pages of findings are many: only their sheet is worth the shorter form.
     style = _AROUND.sub(r"\1", _SPACE.sub(" ", text)).replace(": ", ":") if only else text
     return {"style": style, "style_hash": content_hash(style)}
 
@@ -227,7 +228,7 @@ def _css_string(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 .:-]", "", text)
 
 
-def numbered(path: str, number: int) -> str:
+def add_number(path: str, number: int) -> str:
     """The file name of a page of a list: `coverage.html`, `coverage_2.html`. No other page ends in an underscore and a number."""
     return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"
 
@@ -245,7 +246,7 @@ _OF_FOLDERS: Final = {
 _UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
 
 
-class Entry(NamedTuple):
+class NavigationEntry(NamedTuple):
     """A link of the navigation; `number` is None for a page that lists nothing, and `unit` what it counts."""
 
     path: str
@@ -258,37 +259,37 @@ class Entry(NamedTuple):
 class Navigation:
     """The main entries, and those below them."""
 
-    primary: tuple[Entry, ...]
-    secondary: tuple[Entry, ...]
+    primary: tuple[NavigationEntry, ...]
+    secondary: tuple[NavigationEntry, ...]
 
 
 def navigation_of(document: Document) -> Navigation:
     """The navigation of a report; controls and drift have an entry only if there are some."""
     gaps = gaps_of(document)
     primary = (
-        Entry("index.html", "Summary"),
-        Entry("findings.html", "Findings", document.problems.open, "open problems"),
-        Entry("policies.html", "Policies", len(document.policies), "policies"),
-        Entry("coverage.html", "Coverage", gaps or None, "gaps"),
+        NavigationEntry("index.html", "Summary"),
+        NavigationEntry("findings.html", "Findings", document.problems.open, "open problems"),
+        NavigationEntry("policies.html", "Policies", len(document.policies), "policies"),
+        NavigationEntry("coverage.html", "Coverage", gaps or None, "gaps"),
     )
     return Navigation(primary, tuple(_secondary(document)))
 
 
-def _secondary(document: Document) -> list[Entry]:
+def _secondary(document: Document) -> list[NavigationEntry]:
     changes, waivers, drift = document.changes, document.waivers, document.findings_total.drift
     controls = sum(len(framework.controls) for framework in document.controls)
     changed = changes.new + changes.reopened + changes.resolved if is_compared(document) else None
     return [
-        Entry("namespaces.html", "Namespaces", len(document.namespaces)),
-        Entry("owners.html", "Owners", len(document.owners)),
-        *([Entry("controls.html", "Controls", controls)] if controls else []),
-        Entry("changes.html", "Changes", changed),
-        *([Entry("drift.html", "Drift", drift)] if drift else []),
-        Entry("waivers.html", "Waivers", len(waivers.lines) if waivers else None),
-        Entry("runs.html", "Runs"),
-        Entry("population.html", "Population"),
-        Entry("method.html", "Method"),
-        Entry("appendix.html", "Appendix"),
+        NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces)),
+        NavigationEntry("owners.html", "Owners", len(document.owners)),
+        *([NavigationEntry("controls.html", "Controls", controls)] if controls else []),
+        NavigationEntry("changes.html", "Changes", changed),
+        *([NavigationEntry("drift.html", "Drift", drift)] if drift else []),
+        NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None),
+        NavigationEntry("runs.html", "Runs"),
+        NavigationEntry("population.html", "Population"),
+        NavigationEntry("method.html", "Method"),
+        NavigationEntry("appendix.html", "Appendix"),
     ]
 
 
@@ -318,12 +319,12 @@ def slugs_of(names: Iterable[str]) -> dict[str, str]:
     slugs: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(set(names), key=lambda name: (not _is_safe(name), name)):
-        slugs[name] = _free(name, taken)
+        slugs[name] = _choose_free(name, taken)
         taken.add(slugs[name])
     return slugs
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _choose_free(name: str, taken: set[str]) -> str:
     if _is_safe(name):
         return name
     digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -55,7 +55,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(_folder()),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_harmless,
+        finalize=_make_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -123,7 +123,7 @@ def _folder() -> Path:
     return installed if installed.is_dir() else package.parent / "reports_templates"
 
 
-def _harmless(value: object) -> object:
+def _make_harmless(value: object) -> object:
     return visible(cut(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -7,11 +7,11 @@ from heapq import nsmallest
 from itertools import chain, count, groupby, repeat
 from typing import Any, Final, Literal, assert_never
 
-from scanner.model.list_fields import Sort, Status
+from scanner.model.list_fields import FindingStatus, SortOrder
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.problem_rows import Problem, alone, joined
+from scanner.posture.problem_rows import Problem, join_findings, select_alone
 from scanner.posture.triage import Triage
 from scanner.report.document.document import titles_of
 from scanner.report.lists.filters import ListFilter
@@ -32,32 +32,32 @@ class ChosenRows:
         self._names = {key: f"{titles.get(key, key[1])}\n{triage.description(key).title}" for key in policies}
 
     def findings(self, limit: int) -> Iterator[StoredFinding]:
-        """The chosen findings; those that the scan did not check only by this status. See `_ordered` for the limit."""
-        every = chain(self._record.findings(), self._record.resolved())
+        """The chosen findings; those that the scan did not check only by this status. See `_order` for the limit."""
+        every = chain(self._record.findings(), self._record.resolved_findings())
         rows: Iterator[ProblemFinding] = (
             ProblemFinding(stored, checked=True, episode=_episode(stored)) for stored in every
         )
-        if Status.UNCHECKED in self._wanted.status:
-            rows = chain(rows, (each for each in self._record.by_problem() if not each.checked))
-        return (each.stored for [each] in self._ordered(([each] for each in rows), limit))
+        if FindingStatus.UNCHECKED in self._wanted.status:
+            rows = chain(rows, (each for each in self._record.findings_by_problem() if not each.checked))
+        return (each.stored for [each] in self._order(([each] for each in rows), limit))
 
     def problems(self, limit: int) -> Iterator[Problem]:
         """The chosen problems, previews and outdated ones included; those that the scan did not check only by this status."""
-        of_scan = groupby(self._record.by_problem(), key=lambda each: each.stored.problem or each.stored.id)
+        of_scan = groupby(self._record.findings_by_problem(), key=lambda each: each.stored.problem or each.stored.id)
         groups = (list(group) for _, group in of_scan)
-        all_shown = Status.UNCHECKED in self._wanted.status
+        all_shown = FindingStatus.UNCHECKED in self._wanted.status
         shown = (own for own in groups if all_shown or any(each.checked for each in own))
-        rows = self._ordered(chain(shown, alone(self._record.findings())), limit)
-        return (joined(own, self.triage.waiver) for own in rows)
+        rows = self._order(chain(shown, select_alone(self._record.findings())), limit)
+        return (join_findings(own, self.triage.waiver) for own in rows)
 
-    def _ordered(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
+    def _order(self, rows: Iterable[list[ProblemFinding]], limit: int) -> Iterator[list[ProblemFinding]]:
         """The chosen rows in the order. Memory holds the first `limit` of them, or all if it is 0; of the others only the number is right."""
-        own = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
+        chosen = ((group, row) for row in rows if self._has(group := group_of(row, self.triage)))
         if not self._wanted.sort:
-            yield from (row for _, row in own)
+            yield from (row for _, row in chosen)
             return
         numbers = count()
-        keyed = ((*self._key(group), number, row) for (group, row), number in zip(own, numbers, strict=False))
+        keyed = ((*self._key(group), number, row) for (group, row), number in zip(chosen, numbers, strict=False))
         first = sorted(keyed) if not limit else nsmallest(limit, keyed)
         yield from (row for *_, row in first)
         if limit and first:
@@ -69,46 +69,48 @@ class ChosenRows:
         finding, (kind, path) = stored.finding, _place(stored)
         return (
             (not self._ids or any(map(self._has_id, group.findings)))
-            and wanted.has_facts(_common(group), self._named(finding.policy_key))
+            and wanted.has_facts(_common(group), self._get_names(finding.policy_key))
             and wanted.has_place(namespace=finding.namespace, owner=self.triage.owner(stored), kind=finding.kind)
             and wanted.has_workload(kind, path)
             and (not wanted.text or any(map(self._has_words, group.findings)))
         )
 
-    def _named(self, policy: PolicyKey) -> str:
+    def _get_names(self, policy: PolicyKey) -> str:
         """The names of a policy, and its title, a line for each."""
         return self._names.get(policy, policy[1])
 
     def _has_id(self, each: ProblemFinding) -> bool:
         stored = each.stored
-        return any(stored.finding.fingerprint.startswith(own) or stored.problem == own for own in self._ids)
+        return any(
+            stored.finding.fingerprint.startswith(wanted_id) or stored.problem == wanted_id for wanted_id in self._ids
+        )
 
     def _has_words(self, each: ProblemFinding) -> bool:
         stored, finding = each.stored, each.stored.finding
-        names = self._named(finding.policy_key), self.triage.owner(stored)
+        names = self._get_names(finding.policy_key), self.triage.owner(stored)
         places = finding.kind, object_name(finding), *_place(stored)
         text = "\n".join((*names, *places, message_of(finding), stored.id, stored.problem)).casefold()
         return all(word in text for word in self._wanted.words)
 
     def _key(self, group: FindingGroup) -> tuple[Any, Any]:
         """The key of a row: of rows that are equal in the order, the worst comes first."""
-        return self._own_key(group), _common(group).order
+        return self._get_sort_value(group), _common(group).order
 
-    def _own_key(self, group: FindingGroup) -> Any:
-        match Sort(self._wanted.sort):
-            case Sort.WORST:
+    def _get_sort_value(self, group: FindingGroup) -> Any:
+        match SortOrder(self._wanted.sort):
+            case SortOrder.WORST:
                 return 0
-            case Sort.OLDEST:  # in whole seconds, as the lists of the pages keep them
+            case SortOrder.OLDEST:  # in whole seconds, as the lists of the pages keep them
                 return int(group.opened_at.timestamp())
-            case Sort.NEWEST:
+            case SortOrder.NEWEST:
                 return -int(group.opened_at.timestamp())
-            case Sort.SEVERITY:
+            case SortOrder.SEVERITY:
                 return group.severity
-            case Sort.WORKLOAD:
+            case SortOrder.WORKLOAD:
                 return _place(group.example)[1]
-            case Sort.POLICY:
-                return self._named(group.example.finding.policy_key)
-            case Sort.OWNER:
+            case SortOrder.POLICY:
+                return self._get_names(group.example.finding.policy_key)
+            case SortOrder.OWNER:
                 owner = self.triage.owner(group.example)
                 return not owner, owner
             case _ as never:

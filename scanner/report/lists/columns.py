@@ -26,14 +26,14 @@ def choice(*values: str | None) -> JsonObject:
     return {"enum": [*values]}
 
 
-def defined(name: str) -> JsonObject:
+def refer_to(name: str) -> JsonObject:
     """A value that a definition of the report's schema describes."""
     return {"$ref": f"#/$defs/{name}"}
 
 
-def defined_or_null(name: str) -> JsonObject:
-    """Such a value, or null."""
-    return {"oneOf": [defined(name), {"type": "null"}]}
+def refer_to_or_null(name: str) -> JsonObject:
+    """A value that a definition of the report's schema describes, or null."""
+    return {"oneOf": [refer_to(name), {"type": "null"}]}
 
 
 SEVERITY: Final = choice("critical", "high", "medium", "low", "info")
@@ -86,7 +86,7 @@ class Column(Generic[_RowT]):
     optional: bool = False
     fact: str = ""
 
-    def described(self) -> JsonObject:
+    def describe(self) -> JsonObject:
         """The schema with the help."""
         return {**self.schema, "description": self.help}
 
@@ -132,7 +132,7 @@ class Columns(Generic[_RowT]):
         return {
             "type": "object",
             "description": self.help,
-            "properties": {column.name: column.described() for column in shown},
+            "properties": {column.name: column.describe() for column in shown},
             "required": [column.name for column in shown if not column.optional],
         }
 

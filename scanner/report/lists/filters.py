@@ -10,54 +10,54 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from scanner.model.list_fields import Action, Sort, Status
+from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
 from scanner.report.lists.problem_facts import REFUSED, CommonProblem
 
 ACTIONS: Final[Sequence[tuple[str, str]]] = (
-    (Action.REFUSED, "would be refused"),
-    (Action.DENY, "Deny"),
-    (Action.WARN, "Warn"),
-    (Action.AUDIT, "Audit"),
-    (Action.ERRORED, "Errored"),
-    (Action.CHANGE, "would change"),
+    (ActionFilter.REFUSED, "would be refused"),
+    (ActionFilter.DENY, "Deny"),
+    (ActionFilter.WARN, "Warn"),
+    (ActionFilter.AUDIT, "Audit"),
+    (ActionFilter.ERRORED, "Errored"),
+    (ActionFilter.CHANGE, "would change"),
 )
 """The actions with their words."""
 
 STATUSES: Final[Sequence[tuple[str, str]]] = (
-    (Status.UNRESOLVED, "all but resolved"),
-    (Status.OPEN, "open, not waived"),
-    (Status.NEW, "new"),
-    (Status.REOPENED, "reopened"),
-    (Status.WAIVED, "waived"),
-    (Status.EXCEPTED, "excepted"),
-    (Status.UNCHECKED, "not checked"),
-    (Status.PREVIEW, "preview"),
-    (Status.OUTDATED, "outdated"),
-    (Status.RESOLVED, "resolved"),
+    (FindingStatus.UNRESOLVED, "all but resolved"),
+    (FindingStatus.OPEN, "open, not waived"),
+    (FindingStatus.NEW, "new"),
+    (FindingStatus.REOPENED, "reopened"),
+    (FindingStatus.WAIVED, "waived"),
+    (FindingStatus.EXCEPTED, "excepted"),
+    (FindingStatus.UNCHECKED, "not checked"),
+    (FindingStatus.PREVIEW, "preview"),
+    (FindingStatus.OUTDATED, "outdated"),
+    (FindingStatus.RESOLVED, "resolved"),
 )
 """The statuses with their words."""
 
 SORTS: Final[Sequence[tuple[str, str]]] = (
     ("", "worst first"),
-    (Sort.OLDEST, "oldest first"),
-    (Sort.NEWEST, "newest first"),
-    (Sort.SEVERITY, "by severity"),
-    (Sort.WORKLOAD, "by workload"),
-    (Sort.POLICY, "by rule"),
-    (Sort.OWNER, "by owner"),
+    (SortOrder.OLDEST, "oldest first"),
+    (SortOrder.NEWEST, "newest first"),
+    (SortOrder.SEVERITY, "by severity"),
+    (SortOrder.WORKLOAD, "by workload"),
+    (SortOrder.POLICY, "by rule"),
+    (SortOrder.OWNER, "by owner"),
 )
 """The orders with their words; without one, pages have the worst first."""
-UNRESOLVED: Final = Status.UNRESOLVED.value
+UNRESOLVED: Final = FindingStatus.UNRESOLVED.value
 """The status of links that name none: the findings of a policy, a namespace or an owner that its number counts."""
 CLUSTER_SCOPED: Final = "_cluster"
 UNOWNED: Final = "unowned"
 SEVERITIES: Final = tuple(map(str, Severity))
 """The names of severities, by rank."""
 _CHIPS: Final[Mapping[str, tuple[str, ...]]] = {
-    Action.REFUSED: REFUSED,
-    Action.ERRORED: ("refused-error", "error", "preview-refused-error", "preview-error"),
-    Action.CHANGE: ("drift", "preview-drift"),
+    ActionFilter.REFUSED: REFUSED,
+    ActionFilter.ERRORED: ("refused-error", "error", "preview-refused-error", "preview-error"),
+    ActionFilter.CHANGE: ("drift", "preview-drift"),
 }
 
 
@@ -90,13 +90,13 @@ class ListFilter:
     @property
     def has_resolved(self) -> bool:
         """Return whether resolved findings are chosen."""
-        return not self.status or Status.RESOLVED in self.status
+        return not self.status or FindingStatus.RESOLVED in self.status
 
     def has_facts(self, each: CommonProblem, names: str) -> bool:
         """Return whether the facts of a problem are chosen; `names` has the names and the title of its policy, a line for each."""
-        own = each.policy[1], *names.split("\n")
+        policy_names = each.policy[1], *names.split("\n")
         return (
-            (not self.policy or any(_matches(wanted, name) for wanted in self.policy for name in own))
+            (not self.policy or any(_matches(wanted, name) for wanted in self.policy for name in policy_names))
             and (not self.severity or SEVERITIES[each.severity] in self.severity)
             and (self.min_severity is None or each.severity <= self.min_severity.rank)
             and (not self.action or any(_has_action(each, action) for action in self.action))
@@ -141,21 +141,21 @@ def _has_action(each: CommonProblem, action: str) -> bool:
     chips = _CHIPS.get(action)
     if chips is None:
         return each.facts.action == action
-    return each.facts.chip in chips and (action != Action.REFUSED or each.counted)
+    return each.facts.chip in chips and (action != ActionFilter.REFUSED or each.is_counted)
 
 
 def _has_status(each: CommonProblem, status: str) -> bool:
     facts = each.facts
     match status:
-        case Status.WAIVED:
+        case FindingStatus.WAIVED:
             return facts.waived
-        case Status.EXCEPTED:
+        case FindingStatus.EXCEPTED:
             return facts.excepted
-        case Status.OPEN:
-            return each.counted
-        case Status.NEW | Status.REOPENED:
-            return facts.status == status and each.counted
-        case Status.UNRESOLVED:
-            return facts.status != Status.RESOLVED
+        case FindingStatus.OPEN:
+            return each.is_counted
+        case FindingStatus.NEW | FindingStatus.REOPENED:
+            return facts.status == status and each.is_counted
+        case FindingStatus.UNRESOLVED:
+            return facts.status != FindingStatus.RESOLVED
         case _:
             return facts.status == status

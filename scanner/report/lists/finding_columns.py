@@ -20,8 +20,8 @@ from scanner.report.lists.columns import (
     Columns,
     RowContext,
     choice,
-    defined,
-    defined_or_null,
+    refer_to,
+    refer_to_or_null,
 )
 from scanner.report.text.evidence import evidence_lines
 from scanner.report.text.json_text import (
@@ -196,7 +196,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "cause",
             "1.2",
-            defined_or_null("cause"),
+            refer_to_or_null("cause"),
             "What changed, if this scan found the finding new, reopened, changed or resolved; else null.",
             lambda stored, _: cause_json(stored.cause),
             (Cell(7, text=lambda stored, _: str(stored.cause.kind) if stored.cause else ""),),
@@ -290,7 +290,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "check",
             "1.0",
-            defined("identifiedCheck"),
+            refer_to("identifiedCheck"),
             "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
             _check,
             (Cell(27, text=lambda stored, _: check_title(stored.finding.check)),),
@@ -314,7 +314,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column("reason", "1.0", TEXT, "Reason of the API's denial.", _reason),
         Column("code", "1.0", {"type": "integer"}, "HTTP status of the API's denial.", _code),
         Column(
-            "drift", "1.1", defined("drift"), "For wouldChange alone: the change of the object.", _drift, optional=True
+            "drift", "1.1", refer_to("drift"), "For wouldChange alone: the change of the object.", _drift, optional=True
         ),
         Column(
             "object",
@@ -331,7 +331,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "workload",
             "1.2",
-            defined("workload"),
+            refer_to("workload"),
             "The workload of the object, such as the Deployment of a Pod, or the object itself; null if the scan did not record it. In CSV and on pages empty for the object itself.",
             lambda stored, _: workload_json(stored.workload) if stored.workload else None,
             (Cell(16, text=lambda stored, _: workload_name(stored)),),
@@ -347,7 +347,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "actions",
             "1.0",
-            {"type": "array", "items": defined("action")},
+            {"type": "array", "items": refer_to("action")},
             "The binding's validation actions.",
             lambda stored, _: [*stored.finding.actions],
             (Cell(12),),
@@ -371,7 +371,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "waiver",
             "1.2",
-            defined("appliedWaiver"),
+            refer_to("appliedWaiver"),
             "The waiver that applies to the finding, of several the one that applies longest; null without one.",
             lambda stored, context: waiver_json(context.triage.waiver(stored)),
             (Cell(22, text=_waiver_name),),
@@ -380,7 +380,7 @@ FINDINGS: Final = Columns[StoredFinding](
         Column(
             "evidence",
             "1.1",
-            defined("evidence"),
+            refer_to("evidence"),
             "The values that decided, in the order of evaluation; null if nothing was evaluated, and for findings of older versions.",
             lambda stored, _: evidence_json(stored.finding.evidence),
             (Cell(30, text=lambda stored, _: "; ".join(evidence_lines(stored.finding.evidence))),),

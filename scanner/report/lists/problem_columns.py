@@ -20,8 +20,8 @@ from scanner.report.lists.columns import (
     Columns,
     RowContext,
     choice,
-    defined,
-    defined_or_null,
+    refer_to,
+    refer_to_or_null,
 )
 from scanner.report.text.json_text import Plain, cause_json, check_json, waiver_json, workload_json
 from scanner.report.text.times import iso
@@ -105,7 +105,7 @@ PROBLEMS: Final = Columns[Problem](
         Column(
             "cause",
             "1.2",
-            defined_or_null("cause"),
+            refer_to_or_null("cause"),
             "What changed, if the scan found it changed; else null.",
             lambda problem, _: cause_json(problem.cause),
             (Cell(7, text=lambda problem, _: str(problem.cause.kind) if problem.cause else ""),),
@@ -156,7 +156,7 @@ PROBLEMS: Final = Columns[Problem](
         Column(
             "check",
             "1.2",
-            defined("identifiedCheck"),
+            refer_to("identifiedCheck"),
             "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
             _check,
             (Cell(11, text=lambda problem, _: check_title(problem.check)),),
@@ -164,7 +164,7 @@ PROBLEMS: Final = Columns[Problem](
         Column(
             "workload",
             "1.2",
-            defined("workload"),
+            refer_to("workload"),
             "The workload.",
             lambda problem, _: workload_json(problem.workload),
             (
@@ -191,7 +191,7 @@ PROBLEMS: Final = Columns[Problem](
         Column(
             "waiver",
             "1.2",
-            defined("appliedWaiver"),
+            refer_to("appliedWaiver"),
             "The waiver that ends first, if all open findings are waived; else null.",
             lambda problem, _: waiver_json(problem.waiver),
             (Cell(20, text=lambda problem, _: problem.waiver.name if problem.waiver else ""),),

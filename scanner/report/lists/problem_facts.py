@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ALONE, ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import strictest
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
+from scanner.posture.problem_rows import choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document
 
@@ -39,7 +39,7 @@ def chip_of(outcome: str, *, refused: bool, action: str, status: str = "open", e
     if excepted:
         return "excepted"
     result = _result(outcome, refused=refused, action=action)
-    return f"preview-{result}" if status in ALONE else result
+    return f"preview-{result}" if status in SINGLE_SCAN_STATUSES else result
 
 
 def _result(outcome: str, *, refused: bool, action: str) -> str:
@@ -126,31 +126,31 @@ class CommonProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Return whether such problems are those of an assumed binding."""
-        return self.facts.status in ALONE
+        return self.facts.status in SINGLE_SCAN_STATUSES
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Return whether the verdict counts such problems."""
         return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
 
 
 def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:
     """The facts of the problem that some findings have, the worst of which come first."""
-    return _of_one(findings[0]) if len(findings) == 1 else _of_several(findings)
+    return _join_one(findings[0]) if len(findings) == 1 else _join_several(findings)
 
 
 @lru_cache(maxsize=_MOST)
-def _of_one(finding: FindingFacts) -> ProblemFacts:
+def _join_one(finding: FindingFacts) -> ProblemFacts:
     """The facts of a problem with one finding, as most have: thousands have the same."""
-    return _of_several((finding,))
+    return _join_several((finding,))
 
 
-def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
+def _join_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
     first = findings[0]
     still_open = [each for each in findings if each.status != "resolved"]
     counted = [each for each in still_open if not each.excepted and not each.waived]
     deciding = counted or still_open
-    action = strictest({action for each in deciding for action in each.actions})
+    action = choose_strictest({action for each in deciding for action in each.actions})
     refused = any(each.denies for each in deciding)
     excepted = bool(deciding) and all(each.excepted for each in deciding)
     status = _status(first)
@@ -165,7 +165,7 @@ def _of_several(findings: Sequence[FindingFacts]) -> ProblemFacts:
 
 
 def _status(first: FindingFacts) -> str:
-    if first.status in (*ALONE, "resolved"):
+    if first.status in (*SINGLE_SCAN_STATUSES, "resolved"):
         return first.status
     return first.episode if first.checked else "unchecked"
 
@@ -220,12 +220,12 @@ def _findings(document: Document, policies: frozenset[PolicyKey]) -> Iterable[Pr
 
 def group_of(members: Sequence[ProblemFinding], triage: Triage) -> FindingGroup:
     """The findings of one problem, of which there is one at least."""
-    own = [(_facts(each, triage), each) for each in members]
-    if len(own) > 1:
-        own.sort(key=lambda pair: pair[0].badness)
+    pairs = [(_facts(each, triage), each) for each in members]
+    if len(pairs) > 1:
+        pairs.sort(key=lambda pair: pair[0].badness)
     return FindingGroup(
-        findings=tuple(each for _, each in own),
-        facts=problem_facts([facts for facts, _ in own]),
+        findings=tuple(each for _, each in pairs),
+        facts=problem_facts([facts for facts, _ in pairs]),
         opened_at=min(each.stored.problem_opened_at or each.stored.first_seen for each in members),
         severity=triage.severity(members[0].stored.finding.policy_key).rank,
     )

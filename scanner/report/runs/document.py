@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from scanner.errors import UsageError
 from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, ScanRecord, Scope
-from scanner.model.schedule import Schedule, schedule_of
-from scanner.posture.run_register import RegisterEntry, RunState, register, run_entry
+from scanner.model.schedule import Schedule, parse_schedule
+from scanner.posture.run_register import RegisterEntry, RunState, make_register, run_entry
 from scanner.report.document.method import MethodSection, method_of
 
 MOST_TIMES: Final = 100_000
@@ -24,7 +24,7 @@ MOST_TIMES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class RunExpectation:
     """The times at which runs are expected: a schedule in a time zone, and the tolerance after which a run is late."""
 
     schedule: str
@@ -39,27 +39,27 @@ class Expectation:
 
 @cache
 def _schedule_of(text: str, time_zone: str) -> Schedule:
-    return schedule_of(text, ZoneInfo(time_zone))
+    return parse_schedule(text, ZoneInfo(time_zone))
 
 
 @dataclass(frozen=True, slots=True)
-class Expectations:
+class RunExpectations:
     """The times at which runs of each cluster are expected: those `of_clusters`, by name, have times of their own.
 
     `members` are the names of the clusters that are expected to have runs at all.
     """
 
-    others: Expectation | None = None
-    of_clusters: Mapping[str, Expectation] = field(default_factory=dict)
+    others: RunExpectation | None = None
+    of_clusters: Mapping[str, RunExpectation] = field(default_factory=dict)
     members: tuple[str, ...] = ()
 
-    def of(self, cluster: str) -> Expectation | None:
+    def find(self, cluster: str) -> RunExpectation | None:
         """The expected times of a cluster, None without any."""
         return self.of_clusters.get(cluster, self.others)
 
     def schedule_of(self, cluster: str) -> Schedule | None:
         """The schedule of a cluster, None without any. Raises UsageError for an invalid one."""
-        expectation = self.of(cluster)
+        expectation = self.find(cluster)
         return expectation.times if expectation else None
 
 
@@ -67,40 +67,40 @@ class Expectations:
 class RegisterDocument:
     """The register of a period, the newest entry first. `expectation` is None if all runs are listed as recorded.
 
-    `cluster` is empty for the runs of all clusters. `shown` is the number of entries to list, None for all.
+    `cluster` is empty for the runs of all clusters. `limit` is the number of entries to list, None for all.
     """
 
     entries: tuple[RegisterEntry, ...]
     since: datetime | None
     until: datetime
     cluster: str = ""
-    expectation: Expectation | None = None
-    shown: int | None = None
+    expectation: RunExpectation | None = None
+    limit: int | None = None
 
     @property
-    def listed(self) -> tuple[RegisterEntry, ...]:
+    def shown_entries(self) -> tuple[RegisterEntry, ...]:
         """The entries to list."""
-        return self.entries[: self.shown]
+        return self.entries[: self.limit]
 
     @property
-    def expected(self) -> Mapping[RunState, int]:
+    def expected_states(self) -> Mapping[RunState, int]:
         """The number of expected runs in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is not None)
 
     @property
-    def other(self) -> Mapping[RunState, int]:
+    def other_states(self) -> Mapping[RunState, int]:
         """The number of runs that no schedule expects, in each state."""
         return Counter(entry.state for entry in self.entries if entry.expected is None)
 
 
-def recorded_runs(
+def list_recorded_runs(
     runs: Sequence[RunDetails], since: datetime | None, now: datetime, cluster: str = ""
 ) -> RegisterDocument:
     """The register of runs as recorded, given the newest first."""
     return RegisterDocument(tuple(map(run_entry, runs)), since, now, cluster)
 
 
-class Period(NamedTuple):
+class RegisterPeriod(NamedTuple):
     """The begin of a register: `since` if a user names it, else the first recorded run, but not before `earliest`.
 
     `first_run` is the begin of the first of all recorded runs, None without one: then no run is expected.
@@ -110,7 +110,7 @@ class Period(NamedTuple):
     first_run: datetime | None
     earliest: datetime | None = None
 
-    def begin(self, expectation: Expectation) -> datetime | None:
+    def begin(self, expectation: RunExpectation) -> datetime | None:
         """The first moment at which a run may be expected."""
         if self.since is not None or self.first_run is None:
             return self.since
@@ -118,25 +118,25 @@ class Period(NamedTuple):
         return first if self.earliest is None else max(first, self.earliest)
 
 
-def expected_runs(
-    runs: Sequence[RunDetails], expectation: Expectation, period: Period, now: datetime, cluster: str = ""
+def list_expected_runs(
+    runs: Sequence[RunDetails], expectation: RunExpectation, period: RegisterPeriod, now: datetime, cluster: str = ""
 ) -> RegisterDocument:
     """The register of runs beside the times of a schedule. Raises UsageError for more than `MOST_TIMES` of them."""
     schedule = expectation.times
     start = period.begin(expectation)
     times = _times(schedule, start, now) if start else ()
-    entries = register(runs, times, now=now, tolerance=expectation.tolerance)
+    entries = make_register(runs, times, now=now, tolerance=expectation.tolerance)
     return RegisterDocument(entries[::-1], start, now, cluster, expectation)
 
 
-def _first_time(expectation: Expectation, started: datetime) -> datetime:
+def _first_time(expectation: RunExpectation, started: datetime) -> datetime:
     """The first expected time: the last one before the first run if that run is not late, else the next one."""
-    near = list(expectation.times.between(started - expectation.tolerance, started))
+    near = list(expectation.times.list_times(started - expectation.tolerance, started))
     return near[-1] if near else started
 
 
 def _times(schedule: Schedule, start: datetime, now: datetime) -> tuple[datetime, ...]:
-    times = tuple(islice(schedule.between(start, now), MOST_TIMES + 1))
+    times = tuple(islice(schedule.list_times(start, now), MOST_TIMES + 1))
     if len(times) > MOST_TIMES:
         raise UsageError(
             f"--expect: the schedule has more than {MOST_TIMES:,} times since {start:%Y-%m-%d}. Name a later date with --since"
@@ -175,7 +175,7 @@ def sheet_of(details: RunDetails, record: ScanRecord | None, counts: tuple[Objec
 
 
 def has_ended(details: RunDetails) -> bool:
-    """Return whether a run began a scan that has ended, in whatever state: only such a scan has a record."""
+    """Return whether a run began a scan that has ended, in any state: only such a scan has a record."""
     still_runs = details.run.open and details.last_sign is None and details.complete is None
     return bool(details.run.scan) and not still_runs
 
@@ -237,6 +237,7 @@ def kind_lines(
 
 
 def _line(line: Coverage, count: ObjectCount, scope: Scope, why_not: str) -> KindLine:
+    """Compare the list of a kind with the server's counts, if it has one and the list is complete."""
     listed = line.objects + count.excluded
     known = [number for number in (count.at_start, count.at_end) if number is not None]
     reason = _reason(line, scope) or ("" if known else why_not or "the API server does not count this kind")

@@ -15,7 +15,7 @@ from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Scan
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.report.document.method import MethodSection, Requester
-from scanner.report.runs.document import Agreement, Expectation, KindLine, RegisterDocument, RunSheet
+from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunExpectation, RunSheet
 from scanner.report.text.json_text import dump
 from scanner.report.text.times import iso
 
@@ -30,10 +30,10 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
         "expect": _expectation(document.expectation),
         "since": _moment(document.since),
         "until": iso(document.until),
-        "expected": _counts(document.expected, RunState),
-        "other": _counts(document.other, RunState),
+        "expected": _counts(document.expected_states, RunState),
+        "other": _counts(document.other_states, RunState),
     }
-    return _document(head, "runs", map(entry_json, document.listed))
+    return _document(head, "runs", map(entry_json, document.shown_entries))
 
 
 def sheet_lines(sheet: RunSheet) -> Iterator[str]:
@@ -136,6 +136,8 @@ def _method(method: MethodSection) -> JsonObject:
             "selector": scope.selector,
             "operation": scope.operation,
         },
+        "kyvernoRelease": method.kyverno_release,
+        "kyvernoNote": method.kyverno_note,
         "network": method.network,
         "networkTo": list(method.network_to),
         "workers": method.workers,
@@ -156,7 +158,7 @@ def _user(user: Requester) -> JsonObject:
     return {"username": user.username, "groups": list(user.groups)}
 
 
-def _expectation(expectation: Expectation | None) -> JsonObject | None:
+def _expectation(expectation: RunExpectation | None) -> JsonObject | None:
     if expectation is None:
         return None
     seconds = int(expectation.tolerance.total_seconds())

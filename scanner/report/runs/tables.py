@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from scanner.posture.run_register import RegisterEntry, RunState, in_words
+from scanner.posture.run_register import RegisterEntry, RunState, write_duration
 from scanner.report.document.method import MethodSection, Requester
 from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunSheet
-from scanner.report.text.numbers import listed, plural
+from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.safe_text import visible
 from scanner.report.text.scope import exclusions_of, scope_of
 from scanner.report.text.times import duration
@@ -42,15 +42,15 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
     """The lines of the register: an entry for each expected time and each other run, with the reason below it."""
     expects = document.expectation is not None
     head = ("STATE", "RUN", "STARTED", "EXIT", "CLUSTER")
-    rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.listed)]
+    rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.shown_entries)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     yield lines[0]
-    for line, entry in zip(lines[1:], document.listed, strict=True):
+    for line, entry in zip(lines[1:], document.shown_entries, strict=True):
         yield line
-        yield from _wrapped("; ".join(map(visible, entry.why)), "    ")
+        yield from _wrap("; ".join(map(visible, entry.why)), "    ")
     yield ""
-    yield from _wrapped(summary(document))
+    yield from _wrap(summary(document))
 
 
 def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT001 - whether the first column exists
@@ -65,27 +65,31 @@ def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT00
 def summary(document: RegisterDocument) -> str:
     """The numbers of expected and other runs in each state."""
     since = f" since {_minute(document.since)}" if document.since else ""
-    hidden = len(document.entries) - len(document.listed)
-    more = f" The newest {len(document.listed)} of {len(document.entries)} are listed; see --limit." if hidden else ""
-    others = plural(sum(document.other.values()), "run")
+    hidden = len(document.entries) - len(document.shown_entries)
+    more = (
+        f" The newest {len(document.shown_entries)} of {len(document.entries)} are listed; see --limit."
+        if hidden
+        else ""
+    )
+    others = plural(sum(document.other_states.values()), "run")
     if document.expectation is None:
-        return f"{others}{since}: {_states(document.other)}.{more}"
-    tolerance = in_words(document.expectation.tolerance)
-    expected = sum(document.expected.values())
-    numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected) or 'none'}"
-    other = f" {others} besides the schedule: {_states(document.other)}." if document.other else ""
+        return f"{others}{since}: {_states(document.other_states)}.{more}"
+    tolerance = write_duration(document.expectation.tolerance)
+    expected = sum(document.expected_states.values())
+    numbers = f"{plural(expected, 'run')} expected{since}: {_states(document.expected_states) or 'none'}"
+    other = f" {others} besides the schedule: {_states(document.other_states)}." if document.other_states else ""
     return f"{numbers}. A run is late after {tolerance}.{other}{more}"
 
 
 def _states(counts: Mapping[RunState, int]) -> str:
-    return listed(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
+    return join_texts(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
 
 
 def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     """The lines of the completeness sheet: the run, its method, and the kinds with their numbers."""
     run = sheet.details.run
     why = "; ".join(map(visible, sheet.entry.why))
-    yield from _wrapped(
+    yield from _wrap(
         f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}"
     )
     yield ""
@@ -103,7 +107,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
     for line in sheet.kinds:
         yield from _kind(line)
     yield ""
-    yield from _wrapped(compared(sheet))
+    yield from _wrap(write_comparison(sheet))
 
 
 def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
@@ -129,7 +133,7 @@ def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
     scan = sheet.record.scan
     yield "Scan", f"{scan.id}, {scan.findings} findings"
     yield "Cluster", f"{scan.cluster.name}{f', UID {scan.cluster.uid}' if scan.cluster.uid else ''}"
-    yield "Scope", listed((*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope))))
+    yield "Scope", join_texts((*scope_of(scan), *(f"without {text}" for text in exclusions_of(scan.scope))))
     if sheet.method:
         yield from _method(sheet.method, scan.cluster.server_version)
 
@@ -142,17 +146,19 @@ def _method(method: MethodSection, server_version: str) -> Iterator[tuple[str, s
     if method.configuration.path:
         yield "Configuration", f"{method.configuration.path}, {method.configuration.digest}"
     if variables := [each.place for each in method.configuration.settings if each.place.startswith("ASSAY_")]:
-        yield "Variables", listed(variables)
-    network = listed(("public addresses", *method.network_to)) if method.network else "none"
+        yield "Variables", join_texts(variables)
+    network = join_texts(("public addresses", *method.network_to)) if method.network else "none"
     yield "Network", f"{network} besides the cluster" if method.network else "none besides the cluster"
     pages = f", pages of {plural(method.chunk_size, 'object')}" if method.chunk_size else ""
     yield "Workers", f"{method.workers}{pages}"
     server = f", Kubernetes {server_version}" if server_version else ""
-    yield "Versions", f"Assay {method.tool_version}, database schema {method.database_schema or 'unknown'}{server}"
+    kyverno = f", Kyverno {method.kyverno_release}" if method.kyverno_release else ""
+    schema = method.database_schema or "unknown"
+    yield "Versions", f"Assay {method.tool_version}, database schema {schema}{server}{kyverno}"
 
 
 def _user(user: Requester) -> str:
-    return f"{user.username or 'unknown'}{f' of {listed(user.groups)}' if user.groups else ''}"
+    return f"{user.username or 'unknown'}{f' of {join_texts(user.groups)}' if user.groups else ''}"
 
 
 def _kind(line: KindLine) -> Iterator[str]:
@@ -174,22 +180,22 @@ def _kind(line: KindLine) -> Iterator[str]:
         name = ""
     yield name.ljust(_KIND) + columns
     if coverage.note:
-        yield from _wrapped(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
+        yield from _wrap(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
     if line.agreement in {Agreement.CHANGED, Agreement.DIFFERENT}:
         counts = f"the API server counted {_number(line.at_start)} at the start and {_number(line.at_end)} at the end"
-        yield from _wrapped(f"{_WORDS[line.agreement]}: {counts}", "    ")
+        yield from _wrap(f"{_WORDS[line.agreement]}: {counts}", "    ")
 
 
-def compared(sheet: RunSheet) -> str:
+def write_comparison(sheet: RunSheet) -> str:
     """The result of the comparison with the API server's own counts."""
     if sheet.why_not_compared:
         return f"Not compared with the API server's own counts: {visible(sheet.why_not_compared)}"
     counts = sheet.agreements
-    numbers = listed(
+    numbers = join_texts(
         f"{plural(counts[agreement], 'kind')} {_WORDS[agreement]}" for agreement in Agreement if counts.get(agreement)
     )
     reasons = dict.fromkeys(line.why_not for line in sheet.kinds if line.why_not and not line.coverage.note)
-    why = f" ({listed(map(visible, reasons))})" if reasons else ""
+    why = f" ({join_texts(map(visible, reasons))})" if reasons else ""
     return f"Compared with the API server's own counts, which it takes once a minute: {numbers or 'no kinds'}{why}."
 
 
@@ -206,14 +212,14 @@ def _size(size: float) -> str:
 
 
 def _fact(label: str, value: str) -> Iterator[str]:
-    return iter(_filled(visible(value), label.ljust(_LABEL), " " * _LABEL))
+    return iter(_fill(visible(value), label.ljust(_LABEL), " " * _LABEL))
 
 
-def _wrapped(text: str, indent: str = "") -> Iterator[str]:
-    return iter(_filled(text, indent, indent) if text else ())
+def _wrap(text: str, indent: str = "") -> Iterator[str]:
+    return iter(_fill(text, indent, indent) if text else ())
 
 
-def _filled(text: str, first: str, following: str) -> Sequence[str]:
+def _fill(text: str, first: str, following: str) -> Sequence[str]:
     return textwrap.wrap(
         text,
         _WIDTH,

@@ -59,7 +59,7 @@ _LEAST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class TrendPicture:
     """A line through `points`, each a pair of coordinates as text, and the days behind it, newest first.
 
     `highest` is the number of findings at the top of the picture.
@@ -73,7 +73,7 @@ class Trend:
     days: tuple[DayCounts, ...]
 
 
-def trend_of(days: Sequence[DayCounts]) -> Trend | None:
+def trend_of(days: Sequence[DayCounts]) -> TrendPicture | None:
     """The trend of some days in their order; None for fewer than two. Days without a scan leave no gap in the line, but in its time."""
     if len(days) < _LEAST:
         return None
@@ -84,4 +84,4 @@ def trend_of(days: Sequence[DayCounts]) -> Trend | None:
         for each in days
     ]
     line = " ".join(points)
-    return Trend(line, f"0,{HEIGHT} {line} {WIDTH},{HEIGHT}", highest, days[0], days[-1], tuple(reversed(days)))
+    return TrendPicture(line, f"0,{HEIGHT} {line} {WIDTH},{HEIGHT}", highest, days[0], days[-1], tuple(reversed(days)))

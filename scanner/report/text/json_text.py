@@ -30,11 +30,12 @@ def dump(value: object) -> bytes:
     try:
         encoded = orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
+        # The standard library writes DEL as it is.
         return json.dumps(value, separators=(",", ":")).replace("\x7f", r"\u007f").encode()
-    return escaped(encoded.decode()).encode()
+    return escape_unprintable(encoded.decode()).encode()
 
 
-def escaped(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """JSON with escapes for the characters that do not print; compact JSON has these in strings only."""
     return text if text.isprintable() else "".join(map(_character, text))
 
@@ -111,10 +112,16 @@ def evidence_json(evidence: Evidence) -> Plain:
 def drift_json(outcome: WouldChange) -> dict[str, Plain]:
     """The patches of a change, in the form of RFC 6902."""
     return {
-        "patch": [change.json() for change in outcome.patch],
+        "patch": [change.to_json() for change in outcome.patch],
         "converges": outcome.converges,
-        "together": [change.json() for change in outcome.together],
+        "together": [change.to_json() for change in outcome.together],
         "orderMatters": outcome.order_matters,
         "undone": outcome.undone,
         "refused": outcome.refused,
     }
+
+
+def camel(name: str) -> str:
+    """The name of a field in JSON, given its name in Python."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

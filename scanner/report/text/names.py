@@ -6,7 +6,7 @@ from scanner.model.outcome import Finding
 from scanner.model.policy import ParamRef
 from scanner.model.scans.scan import StoredFinding
 from scanner.model.selector import Selector
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 
 UNOWNED_TITLE = "unowned"
 """The title of the objects without an owner."""
@@ -30,8 +30,8 @@ def workload_name(stored: StoredFinding) -> str:
     workload, finding = stored.workload, stored.finding
     if workload is None:
         return ""
-    own = finding.api_version, finding.kind, finding.namespace, finding.name
-    if own == (workload.api_version, workload.kind, workload.namespace, workload.name):
+    object_place = finding.api_version, finding.kind, finding.namespace, finding.name
+    if object_place == (workload.api_version, workload.kind, workload.namespace, workload.name):
         return ""
     return f"{workload.kind} {workload.name}{' (derived)' if workload.derived else ''}"
 
@@ -52,5 +52,5 @@ def param_ref(ref: ParamRef | None) -> str:
 
 
 def _selector(selector: Selector) -> str:
-    parts = (f"{label.key} {label.operator} {listed(label.values)}".rstrip() for label in selector.requirements)
+    parts = (f"{label.key} {label.operator} {join_texts(label.values)}".rstrip() for label in selector.requirements)
     return " and ".join(parts) or "everything"

@@ -21,6 +21,6 @@ def percent_ceil(share: float) -> str:
     return f"{ceil(share * 1000 - 1e-9) / 10:.1f} %"
 
 
-def listed(items: Iterable[str]) -> str:
+def join_texts(items: Iterable[str]) -> str:
     """The items as text: `a, b`."""
     return ", ".join(items)

@@ -60,31 +60,31 @@ Style: TypeAlias = Callable[[str], str]
 def text_of(console: Console, text: str, longest: int = _LONGEST, style: str = "") -> Text:
     """Text that is safe to print, cut to the length that a summary has room for."""
     shown = visible(_cut(text, longest))
-    return Text(_encodable(console, shown), style)
+    return Text(_make_encodable(console, shown), style)
 
 
 def _cut(text: str, longest: int = LONGEST_CELL) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _encodable(console: Console, text: str) -> str:
+def _make_encodable(console: Console, text: str) -> str:
     return text.encode(console.encoding, "backslashreplace").decode(console.encoding)
 
 
-def line(console: Console, sentence: str, style: str = "") -> None:
+def print_line(console: Console, sentence: str, style: str = "") -> None:
     """Print a sentence, wrapped where the console has a width."""
-    hanging(console, "", text_of(console, sentence, style=style))
+    print_hanging(console, "", text_of(console, sentence, style=style))
 
 
-def hanging(console: Console, begin: str, text: Text) -> None:
+def print_hanging(console: Console, begin: str, text: Text) -> None:
     """Print text after `begin`; the lines after the first are indented by its width."""
     indent = " " * cell_len(begin)
     for number, wrapped in enumerate(text.wrap(console, max(console.width - cell_len(begin), _NARROW))):
         wrapped.rstrip()
-        one_line(console, Text.assemble(indent if number else begin, wrapped))
+        print_unwrapped(console, Text.assemble(indent if number else begin, wrapped))
 
 
-def parts(
+def print_parts(
     console: Console, begin: Text, texts: Sequence[str], between: str = " · ", *, longest: int = _LONGEST
 ) -> None:
     """Print texts after `begin`, as many on each line as it has room for; only one that is wider than a line is broken.
@@ -94,35 +94,35 @@ def parts(
     indent = " " * max(begin.cell_len, 1)
     lead, current = "", begin
     for number, text in enumerate(texts):
-        joint = _encodable(console, between) if number else " " if begin.plain else ""
+        joint = _make_encodable(console, between) if number else " " if begin.plain else ""
         part = text_of(console, text, longest)
         if current.plain and len(lead) + current.cell_len + len(joint) + part.cell_len > console.width:
-            hanging(console, lead, current)
+            print_hanging(console, lead, current)
             lead, current, joint = f"{indent} ", Text(), ""
         current = Text.assemble(current, joint, part)
-    hanging(console, lead, current)
+    print_hanging(console, lead, current)
 
 
-def one_line(console: Console, text: Text) -> None:
+def print_unwrapped(console: Console, text: Text) -> None:
     """Print a line that is never wrapped."""
     console.print(text, no_wrap=True, overflow="ignore", crop=False)
 
 
-def items(console: Console, texts: Sequence[str]) -> None:
+def print_items(console: Console, texts: Sequence[str]) -> None:
     """Print a list, the first `ROWS` of its items."""
     for text in texts[:ROWS]:
-        hanging(console, "  - ", text_of(console, text))
+        print_hanging(console, "  - ", text_of(console, text))
     if len(texts) > ROWS:
-        line(console, f"  {ROWS} of {len(texts):,} shown")
+        print_line(console, f"  {ROWS} of {len(texts):,} shown")
 
 
-def cut_note(console: Console, total: int, noun: str) -> None:
+def print_cut_note(console: Console, total: int, noun: str) -> None:
     """Print how many rows of a table are missing."""
     if total > ROWS:
-        line(console, f"{ROWS} of {total:,} {noun} shown; the HTML and JSON reports show all")
+        print_line(console, f"{ROWS} of {total:,} {noun} shown; the HTML and JSON reports show all")
 
 
-def show(
+def print_table(
     console: Console,
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -138,11 +138,11 @@ def show(
         console.print()
     rows = [[visible(_cut(cell)) for cell in row] for row in rows]
     if fits(console, heads, rows, numbers):
-        lines(console, _table(console, heads, rows, numbers, styles or {}))
+        print_table_lines(console, _table(console, heads, rows, numbers, styles or {}))
         return
     for row in rows:
         flat = (f"{' '.join(head.split())}: {cell}" for head, cell in zip(heads, row, strict=True) if cell)
-        line(console, "; ".join(flat))
+        print_line(console, "; ".join(flat))
 
 
 def fits(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> bool:
@@ -159,13 +159,13 @@ def _least_width(head: str, cells: Sequence[str], *, number: bool) -> int:
     return max(heading, longest if number or longest <= _SHORT else min(longest, _ROOM))
 
 
-def lines(console: Console, table: Table) -> None:
+def print_table_lines(console: Console, table: Table) -> None:
     """Print a table without spaces at the ends of lines."""
     options: ConsoleOptions = console.options
     for segments in console.render_lines(table, options, pad=False):
         text = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
         text.rstrip()
-        one_line(console, text)
+        print_unwrapped(console, text)
 
 
 def _table(
@@ -222,25 +222,25 @@ def print_commands(console: Console, commands: Sequence[Command], screen: Screen
         return
     longest = max(len(command.text) for command in commands)
     console.print()
-    line(console, "Next:", style="bold")
+    print_line(console, "Next:", style="bold")
     for command in commands:
         beside = f"  {command.text.ljust(longest)}   # {command.purpose}"
         if len(beside) <= console.width:
-            one_line(console, Text(beside))
+            print_unwrapped(console, Text(beside))
         else:
-            line(console, f"  # {command.purpose}")
-            _continued(console, command.text)
+            print_line(console, f"  # {command.purpose}")
+            _print_continued(console, command.text)
     if screen.note:
-        line(console, screen.note)
+        print_line(console, screen.note)
 
 
-def _continued(console: Console, command: str) -> None:
+def _print_continued(console: Console, command: str) -> None:
     """Print a command, which a shell reads across the ends of lines; only an argument that is wider than a line is wider."""
     current = " "
     for argument in shlex.split(command):
         quoted = argument if argument == _PIPE else shlex.quote(argument)
         if len(current) + len(quoted) + len(_CONTINUED) + 1 > console.width and current.strip():
-            one_line(console, Text(f"{current}{_CONTINUED}"))
+            print_unwrapped(console, Text(f"{current}{_CONTINUED}"))
             current = "   "
         current = f"{current} {quoted}"
-    one_line(console, Text(current))
+    print_unwrapped(console, Text(current))

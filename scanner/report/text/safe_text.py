@@ -47,7 +47,7 @@ _NO_LINK: Final = (("://", "&#58;//"), ("www.", "www&#46;"))
 """GitHub makes links of addresses that have no markup."""
 
 
-def escaped_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text in which no character is Markdown or HTML."""
     marked = _MARKUP.sub(r"\\\1", visible(text)).translate(_ENTITIES)
     marked = _REFERENCE.sub(_NO_REFERENCE, marked)

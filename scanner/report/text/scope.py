@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scanner.model.scans.method import ClockDifferences
+from scanner.model.scans.method import ClockDifferences, Method
 from scanner.model.scans.scan import Scan, Scope
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 from scanner.report.text.times import stamp
 
 EVERYTHING = (
@@ -35,10 +35,10 @@ def scope_of(scan: Scan) -> tuple[str, ...]:
     """The scope of a scan, in words."""
     scope = scan.scope
     limits = (
-        ("namespaces", listed(scope.namespaces)),
-        ("kinds", listed(scope.kinds)),
-        ("policies", listed(scope.policies)),
-        ("bindings", listed(scope.bindings)),
+        ("namespaces", join_texts(scope.namespaces)),
+        ("kinds", join_texts(scope.kinds)),
+        ("policies", join_texts(scope.policies)),
+        ("bindings", join_texts(scope.bindings)),
         ("objects with labels", scope.selector),
     )
     return tuple(
@@ -52,23 +52,23 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
         ("namespaces", scope.exclude_namespaces),
         ("kinds", scope.skip_kinds),
     )
-    return tuple(f"{noun} {listed(names)}" for noun, names in excluded if names)
+    return tuple(f"{noun} {join_texts(names)}" for noun, names in excluded if names)
 
 
-def notes_of(scan: Scan, clocks: ClockDifferences) -> tuple[str, ...]:
+def notes_of(scan: Scan, method: Method) -> tuple[str, ...]:
     """The notes about how this scan evaluated the objects, and about its date."""
     files = () if scan.cluster.source == "cluster" else (_FILES,)
-    first = filter(None, (clocks_note(clocks, scan.started_at), scan.cluster.release.note))
-    return (*first, *files, _simulated(scan), *scan.notes)
+    first = filter(None, (clocks_note(method.clocks, scan.started_at), scan.cluster.release.note, method.kyverno_note))
+    return (*first, *files, _describe_simulation(scan), *scan.notes)
 
 
 def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
     """The note about clocks that differed by more than five minutes, given the date of the beginning; empty if they agreed."""
     if not clocks.differ:
         return ""
-    own = started - timedelta(seconds=clocks.latest)
+    machine_time = started - timedelta(seconds=clocks.latest)
     shown = (
-        f"{stamp(own + timedelta(seconds=seconds))} {place}"
+        f"{stamp(machine_time + timedelta(seconds=seconds))} {place}"
         for place, seconds in (
             ("on the machine of the scan", 0),
             ("on the API server", clocks.api_server),
@@ -77,12 +77,12 @@ def clocks_note(clocks: ClockDifferences, started: datetime) -> str:
         if seconds is not None
     )
     return (
-        f"The clocks differed by more than five minutes when the scan began: {listed(shown)}. "
+        f"The clocks differed by more than five minutes when the scan began: {join_texts(shown)}. "
         "The scan is dated by the latest of them. Correct the clocks that are wrong."
     )
 
 
-def _simulated(scan: Scan) -> str:
+def _describe_simulation(scan: Scan) -> str:
     user = scan.requester.username or "the user that scanned"
     requests, otherwise = _REQUESTS[scan.scope.operation]
     return f"Objects were evaluated as {requests} by {user}{otherwise}. {_OTHER_USERS}"

@@ -48,7 +48,7 @@ _LEAST: Final = 20
 
 
 def width_of(out: TextIO, environ: Mapping[str, str]) -> int:
-    """The width that is asked for, else that of the terminal, else `ANY_WIDTH`."""
+    """The width in COLUMNS, else that of the terminal, else `ANY_WIDTH`."""
     columns = environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return max(int(columns), _LEAST)

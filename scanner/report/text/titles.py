@@ -11,7 +11,7 @@ from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.scan import HealthKind
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
-from scanner.report.text.numbers import listed
+from scanner.report.text.numbers import join_texts
 
 HEALTH_TITLES = {
     HealthKind.UNBOUND: "Not bound",
@@ -79,6 +79,7 @@ RULES_PARTS = {
     RulesPart.RULES: "policies, bindings, params, exceptions or namespace labels",
     RulesPart.SERVER: "the version of the server",
     RulesPart.ASSAY: "the version of Assay",
+    RulesPart.KYVERNO: "the release of Kyverno",
 }
 """The parts of rules that differ, after a colon."""
 
@@ -104,6 +105,7 @@ CAUSES = {
     CauseKind.FIRST_SCAN: "this was the first scan of the cluster",
     CauseKind.COVERAGE: "the earlier scan did not evaluate it",
     CauseKind.SERVER: "the API server changed",
+    CauseKind.KYVERNO: "the release of Kyverno changed",
     CauseKind.ASSAY: "Assay changed",
     CauseKind.OPTIONS: "the options of the scan changed",
     CauseKind.OBJECT_NOT_IN_EARLIER_SCAN: "the object was not in the earlier scan",
@@ -180,7 +182,7 @@ def check_title(check: Check) -> str:
 
 def auditability(classes: Iterable[Auditability]) -> str:
     """The auditability classes in words; `not known` for a scan by an older version."""
-    return listed(AUDITABILITY[auditability] for auditability in classes) or "not known"
+    return join_texts(AUDITABILITY[auditability] for auditability in classes) or "not known"
 
 
 def binding_note(binding: Binding) -> str:

@@ -1,8 +1,8 @@
 """Evaluation on several cores: processes evaluate raw pages, and their results return in the order of the pages."""
 
-from scanner.scan.workers.cores import cores
+from scanner.scan.workers.cores import count_cores
 from scanner.scan.workers.pool import FORK_AFTER_BYTES, Job, JobResult, Workers
-from scanner.scan.workers.process import rare_collections, return_freed_memory
+from scanner.scan.workers.process import collect_rarely, return_freed_memory
 from scanner.scan.workers.relay import Relay
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "JobResult",
     "Relay",
     "Workers",
-    "cores",
-    "rare_collections",
+    "collect_rarely",
+    "count_cores",
     "return_freed_memory",
 ]

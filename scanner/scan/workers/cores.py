@@ -20,7 +20,7 @@ _GROUP: Final = Path("/sys/fs/cgroup")
 """The control group of a container, as runtimes mount it."""
 
 
-def cores(group: Path = _GROUP) -> int:
+def count_cores(group: Path = _GROUP) -> int:
     """The number of processors that this process may use, from 1 to `MOST`; 1 on a system without fork.
 
     `group` is the folder of the control group. Its quota is rounded up to processors.
@@ -29,13 +29,13 @@ def cores(group: Path = _GROUP) -> int:
         return 1
     allowed = len(os.sched_getaffinity(0))
     with suppress(OSError, ValueError):
-        quota, period = _quota(group)
+        quota, period = _read_quota(group)
         if quota > 0:  # -1 is no limit in version 1
             allowed = min(allowed, -(-quota // period))
     return max(1, min(allowed, MOST))
 
 
-def _quota(group: Path) -> tuple[int, int]:
+def _read_quota(group: Path) -> tuple[int, int]:
     """Microseconds of processor time, and of the period in which they may be used.
 
     Raises OSError or ValueError if there is no limit, or none that can be read.

@@ -23,7 +23,7 @@ from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, Packed, evaluate_page, serve, unevaluated
+from scanner.scan.workers.process import INTERRUPTS, Pack, evaluate_page, make_unevaluated, serve
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ class Workers:
         page_evaluator: PageEvaluator,
         plans: Sequence[KindPlan],
         relay: Relay,
-        paused: Callable[[], AbstractContextManager[None]],
+        pause: Callable[[], AbstractContextManager[None]],
         *,
         count: int,
         fork_after_bytes: int = 0,
-        packed: Packed = lambda result: result,
+        pack: Pack = lambda result: result,
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Begin without processes; after `fork_after_bytes` bytes of pages fork `count` of them.
 
-        `paused` is a block in which no other thread runs; `packed` shortens what a process sends. `beat` is called about once a
+        `pause` begins a block in which no other thread runs; `pack` shortens what a process sends. `beat` is called about once a
         second while workers evaluate.
         """
         self._beat = beat
@@ -100,8 +100,8 @@ class Workers:
         self._plans = {plan.kind: plan for plan in plans}
         self._relay = relay
         self._count = count if count > 1 and FORKS else 0
-        self._paused = paused
-        self._packed = packed
+        self._pause = pause
+        self._pack = pack
         self._fork_after_bytes = fork_after_bytes
         self._bytes = 0
         self._workers: list[_Worker] = []
@@ -116,29 +116,29 @@ class Workers:
             _end(worker)
         self._workers.clear()
 
-    def ordered(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
+    def evaluate_in_order(self, items: Iterable[Job | T]) -> Iterator[JobResult | T]:
         """The items in their order, each job replaced by its result.
 
         The next item is taken as soon as a process can evaluate it: at most one finished page besides one per process waits.
         """
         queue: deque[_Task | T] = deque()
         jobs = iter(items)
-        while (item := self._next(jobs, queue)) is not None:
+        while (item := self._take_next(jobs, queue)) is not None:
             queue.append(self._start(item) if isinstance(item, Job) else item)
-            yield from _done(queue)
-        yield from _done(queue)
+            yield from _take_done(queue)
+        yield from _take_done(queue)
         while queue:
             self._wait()
-            yield from _done(queue)
+            yield from _take_done(queue)
 
     def evaluate_page(self, job: Job, evaluated: AbstractSet[str]) -> PageResult:
         """Evaluate a page in this process, without the objects whose identity is in `evaluated`."""
         return evaluate_page(self._page_evaluator, job.page, job.plan, evaluated)
 
-    def _next(self, jobs: Iterator[Job | T], queue: deque[_Task | T]) -> Job | T | None:
+    def _take_next(self, jobs: Iterator[Job | T], queue: deque[_Task | T]) -> Job | T | None:
         """The next item, once a worker has no page and the number of finished pages is within its limit."""
         while self._workers:
-            if self._idle_worker() and (len(queue) < self._count + _AHEAD or _is_done(queue[0])):
+            if self._find_idle_worker() and (len(queue) < self._count + _AHEAD or _is_done(queue[0])):
                 break
             self._wait()
         return next(jobs, None)
@@ -148,20 +148,20 @@ class Workers:
         self._bytes += len(job.page.data)
         if self._count and not self._workers and self._bytes > self._fork_after_bytes:
             self._fork_all()
-        idle = self._idle_worker()
+        idle = self._find_idle_worker()
         if idle is None:
             return _Task(job, self.evaluate_page(job, frozenset()))
         task = _Task(job)
         self._send(idle, task)
         return task
 
-    def _idle_worker(self) -> _Worker | None:
+    def _find_idle_worker(self) -> _Worker | None:
         return next((worker for worker in self._workers if worker.task is None), None)
 
     def _fork_all(self) -> None:
         """Fork the workers; existing objects are kept out of garbage collection, which would copy them."""
         try:
-            with self._paused():
+            with self._pause():
                 gc.freeze()
                 self._workers.extend(self._fork() for _ in repeat(None, self._count))
         except OSError:
@@ -176,10 +176,10 @@ class Workers:
         others = (ours, *(worker.connection for worker in self._workers))
         process = context.Process(
             target=serve,
-            args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._packed),
+            args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._pack),
             daemon=True,
         )
-        with _forking(), theirs:
+        with _delay_interrupts(), theirs:
             process.start()
         return _Worker(process, ours)
 
@@ -221,7 +221,7 @@ class Workers:
         why = _end(worker)
         self._workers.remove(worker)
         try:
-            with self._paused():
+            with self._pause():
                 self._workers.append(another := self._fork())
         except OSError:
             self._count = len(self._workers)
@@ -233,12 +233,12 @@ class Workers:
         if another and task.deaths < _ATTEMPTS:
             self._send(another, task)
         else:
-            task.result = unevaluated(
+            task.result = make_unevaluated(
                 task.job.page, f"the process that evaluated it ended before the page was complete ({why})"
             )
 
 
-def _done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:
+def _take_done(queue: deque[_Task | T]) -> Iterator[JobResult | T]:
     while queue and _is_done(queue[0]):
         item = queue.popleft()
         if not isinstance(item, _Task):
@@ -261,7 +261,7 @@ def _end(worker: _Worker) -> str:
 
 
 @contextmanager
-def _forking() -> Iterator[None]:
+def _delay_interrupts() -> Iterator[None]:
     """A block that delays interrupts: a new worker would handle them as its own.
 
     Python warns of forks beside other threads. Assay runs none here; threads of a program that embeds Assay are its own.

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
-from scanner.audit.items import page_digest
+from scanner.audit.items import digest_page
 from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
@@ -29,8 +29,8 @@ _GARBAGE: Final = 20_000
 
 _SET_DEATH_SIGNAL: Final = 1
 
-Packed: TypeAlias = Callable[[PageResult], PageResult]
-"""Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.packed`."""
+Pack: TypeAlias = Callable[[PageResult], PageResult]
+"""Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.pack`."""
 
 
 def evaluate_page(
@@ -43,15 +43,15 @@ def evaluate_page(
     try:
         return page_evaluator.evaluate(page, plan, evaluated)
     except Exception as error:  # noqa: BLE001 - see above
-        return unevaluated(page, f"internal error: {type(error).__name__}; please report it")
+        return make_unevaluated(page, f"internal error: {type(error).__name__}; please report it")
 
 
-def unevaluated(page: Page, why: str) -> PageResult:
+def make_unevaluated(page: Page, why: str) -> PageResult:
     """The result of a page that could not be evaluated: no object, and a gap with the reason."""
     where = f"{page.kind.api_version}/{page.kind.kind}"
     gap = Gap(GapKind.OBJECT, where, f"page {page.number} was not evaluated: {why}")
-    named = page.kind.api_version, page.kind.kind, page.number
-    return PageResult(*named, objects=0, evaluated=0, gaps=(gap,), digest=page_digest(page))
+    page_key = page.kind.api_version, page.kind.kind, page.number
+    return PageResult(*page_key, objects=0, evaluated=0, gaps=(gap,), digest=digest_page(page))
 
 
 def serve(
@@ -60,7 +60,7 @@ def serve(
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
-    packed: Packed,
+    pack: Pack,
 ) -> NoReturn:
     """Evaluate pages until the parent ends; the parent handles interrupts and writes all output.
 
@@ -78,7 +78,7 @@ def serve(
         freeze_heap()
         with suppress(EOFError, OSError):
             while True:
-                _answer(parent, page_evaluator, plans, packed)
+                _answer_parent(parent, page_evaluator, plans, pack)
         code = 0
     finally:
         os._exit(code)
@@ -91,7 +91,7 @@ def freeze_heap() -> None:
 
 
 @contextmanager
-def rare_collections() -> Iterator[None]:
+def collect_rarely() -> Iterator[None]:
     """A block in which this process collects garbage as rarely as a worker; the former thresholds return at its end."""
     before = gc.get_threshold()
     gc.set_threshold(before[0] and max(before[0], _GARBAGE), *before[1:])
@@ -107,14 +107,16 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _answer(parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], packed: Packed) -> None:
+def _answer_parent(
+    parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], pack: Pack
+) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())
     result = evaluate_page(page_evaluator, page, plans[kind])
     try:
-        parent.send(packed(result))
+        parent.send(pack(result))
     except (ValueError, TypeError, AttributeError) as error:
-        parent.send(unevaluated(page, f"internal error: {type(error).__name__}; please report it"))
+        parent.send(make_unevaluated(page, f"internal error: {type(error).__name__}; please report it"))
 
 
 # Returns freed memory to the system: the C library would keep the memory of pages of several megabytes.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from scanner.cel import Answer, Decider, Question
+from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.errors import AssayError, AuthorizerFailed
 from scanner.model.resource import Kind
 from scanner.mutate.schema import Conversion, Schema, Schemas
@@ -18,7 +18,7 @@ from scanner.mutate.schema import Conversion, Schema, Schemas
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-Reply: TypeAlias = Answer | Schema | AssayError | None
+Reply: TypeAlias = AuthorizerAnswer | Schema | AssayError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Relay:
         self._schemas = cache(schemas)
         self._decider: Decider | None = None
         self._parent: Connection | None = None
-        self._answers: dict[Question, Answer] = {}
+        self._answers: dict[Question, AuthorizerAnswer] = {}
         self._schemas_by_kind: dict[Kind, Schema | None] = {}
 
     def use_decider(self, decider: Decider) -> Decider:
@@ -51,10 +51,10 @@ class Relay:
         """Send requests to the parent from now on, as a worker does."""
         self._parent = parent
 
-    def decide(self, question: Question) -> Answer:
+    def decide(self, question: Question) -> AuthorizerAnswer:
         """The authorizer's answer to a question. Raises AuthorizerFailed."""
         if question not in self._answers:
-            self._answers[question] = self._decision(question)
+            self._answers[question] = self._decide(question)
         return self._answers[question]
 
     def schema(self, kind: Kind) -> Schema | None:
@@ -74,9 +74,9 @@ class Relay:
         except AssayError as error:
             return error
 
-    def _decision(self, question: Question) -> Answer:
+    def _decide(self, question: Question) -> AuthorizerAnswer:
         answer = self._ask_parent(question) if self._parent else self._decider and self._decider.decide(question)
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, AuthorizerAnswer):
             raise AuthorizerFailed("the authorizer was not asked")
         return answer
 

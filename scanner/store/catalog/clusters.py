@@ -17,7 +17,7 @@ from sqlalchemy import Connection, insert, select, update
 from scanner.errors import NoScans, UsageError
 from scanner.model.scans.scan import STDIN, ClusterIdentity, Scan
 from scanner.model.texts import clean
-from scanner.store.rows.interning import reserve
+from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import CLUSTERS, SCANS
 
 _GIVEN: Final = "name:"
@@ -33,14 +33,14 @@ class StoredCluster(NamedTuple):
     observed: str
 
     @property
-    def given(self) -> bool:
+    def has_given_name(self) -> bool:
         """Return whether the user gave the name."""
         return self.identity.startswith(_GIVEN)
 
     @property
     def marks(self) -> Mapping[str, str]:
         """The values of the marks, by the kind of mark."""
-        return _by_kind(self.observed.split(_SEPARATOR))
+        return _parse_marks(self.observed.split(_SEPARATOR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +59,28 @@ def register(connection: Connection, cluster: ClusterIdentity, *, restored: bool
     """
     marks = tuple(map(clean, cluster.marks))
     key, name = clean(cluster.key), clean(cluster.name)
-    stored = stored_clusters(connection)
+    stored = read_clusters(connection)
     alike = [row for row in stored if row.name == name and row.identity != key]
-    present = next((row for row in stored if row.identity == key), None) or _same_cluster(alike, marks, cluster)
+    present = next((row for row in stored if row.identity == key), None) or _find_same_cluster(alike, marks, cluster)
     if present is None and restored and len(alike) == 1:
         present = alike[0]
     if cluster.given_name and present is None and alike:
-        raise _shown_alike(name, alike)
+        raise _name_taken_error(name, alike)
     if not cluster.given_name:
-        _reject_given(name, [row for row in alike if row is not present], marks)
+        _reject_given_name(name, [row for row in alike if row is not present], marks)
     if present is None:
-        return Registered(_add(connection, key, name, marks), _note(cluster, key, alike, stored, marks))
-    if present.given and not restored:
+        return Registered(
+            _insert_cluster(connection, key, name, marks), _note_new_history(cluster, key, alike, stored, marks)
+        )
+    if present.has_given_name and not restored:
         _reject_other(present, marks)
-    values = _by_kind(marks) if restored else {**present.marks, **_by_kind(marks)}
+    values = _parse_marks(marks) if restored else {**present.marks, **_parse_marks(marks)}
     identity = key if cluster.given_name else present.identity
-    change(connection, present, StoredCluster(present.id, identity, name, _observed(values)))
+    update_cluster(connection, present, StoredCluster(present.id, identity, name, _join_marks(values)))
     return Registered(present.id)
 
 
-def given_key(name: str) -> str:
+def key_of_given_name(name: str) -> str:
     """The identity of a history with a given name."""
     return f"{_GIVEN}{name}"
 
@@ -95,8 +97,7 @@ def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
 
     Raises UsageError with the identities of the clusters if there are several.
     """
-    rows = [row for row in stored_clusters(connection) if text in {row.name, row.identity, *row.marks.values()}]
-    chosen = [row for row in rows if row.identity == text] or rows
+    chosen = match_clusters(read_clusters(connection), text)
     if len(chosen) > 1:
         identities = ", ".join(row.identity for row in chosen)
         raise UsageError(
@@ -105,7 +106,13 @@ def find_cluster(connection: Connection, text: str) -> StoredCluster | None:
     return chosen[0] if chosen else None
 
 
-def chosen(connection: Connection, name: str | None, newest: Scan | None) -> StoredCluster:
+def match_clusters(clusters: Iterable[StoredCluster], text: str) -> list[StoredCluster]:
+    """The clusters that a text names: the one with the identity, else all with the name or a value of a mark."""
+    rows = [row for row in clusters if text in {row.name, row.identity, *row.marks.values()}]
+    return [row for row in rows if row.identity == text] or rows
+
+
+def choose_cluster(connection: Connection, name: str | None, newest: Scan | None) -> StoredCluster:
     """The cluster that `find_cluster` finds for a name, else that of the newest scan. Raises UsageError if there is none."""
     if name is not None:
         named = find_cluster(connection, name)
@@ -115,19 +122,21 @@ def chosen(connection: Connection, name: str | None, newest: Scan | None) -> Sto
     if newest is None:
         raise NoScans("The database has no finished scan. Run: assay scan.")
     number = connection.execute(select(SCANS.c.cluster).where(SCANS.c.id == newest.id)).scalar_one()
-    return next(row for row in stored_clusters(connection) if row.id == number)
+    return next(row for row in read_clusters(connection) if row.id == number)
 
 
-def stored_clusters(connection: Connection) -> list[StoredCluster]:
+def read_clusters(connection: Connection) -> list[StoredCluster]:
     """The clusters of the database, the oldest first."""
     columns = (CLUSTERS.c[name] for name in StoredCluster._fields)
     return [StoredCluster(*row) for row in connection.execute(select(*columns).order_by(CLUSTERS.c.id))]
 
 
-def _same_cluster(alike: list[StoredCluster], marks: tuple[str, ...], cluster: ClusterIdentity) -> StoredCluster | None:
+def _find_same_cluster(
+    alike: list[StoredCluster], marks: tuple[str, ...], cluster: ClusterIdentity
+) -> StoredCluster | None:
     """The cluster's row under the same name, from scans that were given the name while this one is not, or the reverse."""
-    rows = [row for row in alike if row.given is not bool(cluster.given_name)]
-    same = [row for row in rows if row.observed and _agree(row.marks, _by_kind(marks))]
+    rows = [row for row in alike if row.has_given_name is not bool(cluster.given_name)]
+    same = [row for row in rows if row.observed and _agree(row.marks, _parse_marks(marks))]
     return same[0] if len(same) == len(rows) == 1 else None
 
 
@@ -139,19 +148,19 @@ def _agree(stored: Mapping[str, str], marks: Mapping[str, str]) -> bool:
 
 def _reject_other(stored: StoredCluster, marks: tuple[str, ...]) -> None:
     """Raise UsageError if a name was given to another cluster. Files may move from folder to folder."""
-    seen = _by_kind(marks)
+    seen = _parse_marks(marks)
     if not stored.observed or not seen or _agree(stored.marks, seen):
         return
     if _are_files(stored.marks) and _are_files(seen):
         return
     raise UsageError(
         f"--cluster-name {stored.name} is the name of another cluster in this database: it was scanned with "
-        f"{_shown(stored.marks)}, and this one has {_shown(seen)}. Give this cluster another name; if it is the same cluster, "
+        f"{_describe_marks(stored.marks)}, and this one has {_describe_marks(seen)}. Give this cluster another name; if it is the same cluster, "
         "restored or built anew, add --restored-cluster to continue its history"
     )
 
 
-def _shown_alike(name: str, alike: list[StoredCluster]) -> UsageError:
+def _name_taken_error(name: str, alike: list[StoredCluster]) -> UsageError:
     histories = ", ".join(row.identity for row in alike)
     return UsageError(
         f"--cluster-name {name}: this database shows another cluster as {name}, without a given name; its history is under "
@@ -160,42 +169,42 @@ def _shown_alike(name: str, alike: list[StoredCluster]) -> UsageError:
     )
 
 
-def _reject_given(name: str, alike: list[StoredCluster], marks: tuple[str, ...]) -> None:
+def _reject_given_name(name: str, alike: list[StoredCluster], marks: tuple[str, ...]) -> None:
     """Raise UsageError if the shown name of a cluster is one that was given: this scan would begin a second history of it."""
     for row in alike:
-        if row.given and row.observed and _agree(row.marks, _by_kind(marks)):
+        if row.has_given_name and row.observed and _agree(row.marks, _parse_marks(marks)):
             raise UsageError(
                 f"earlier scans of this cluster had --cluster-name {name}: add it to continue their history, or give another name"
             )
-        if row.given and row.observed:
+        if row.has_given_name and row.observed:
             raise UsageError(
                 f"the name {name} was given to another cluster in this database: it was scanned with --cluster-name {name} and "
-                f"{_shown(row.marks)}. Name this cluster otherwise with --cluster-name"
+                f"{_describe_marks(row.marks)}. Name this cluster otherwise with --cluster-name"
             )
 
 
-def _note(
+def _note_new_history(
     cluster: ClusterIdentity, key: str, alike: list[StoredCluster], stored: list[StoredCluster], marks: tuple[str, ...]
 ) -> str:
     """A note for the user about earlier scans that this new history does not continue."""
-    earlier = [row for row in alike if row.given and not row.observed]
+    earlier = [row for row in alike if row.has_given_name and not row.observed]
     others = [row for row in alike if row not in earlier]
-    itself = [row for row in stored if row.observed and _agree(row.marks, _by_kind(marks))]
+    itself = [row for row in stored if row.observed and _agree(row.marks, _parse_marks(marks))]
     begins = f"the history of {cluster.name} begins with this scan, under {key}"
     if earlier and not cluster.given_name:
         return f"{begins}; the history of earlier scans is under --cluster-name {earlier[0].name}"
     if itself:
-        return f"{begins}; earlier scans of this cluster are under {_listed(itself)}. {_how_to_continue(cluster, itself[-1], stored)}"
+        return f"{begins}; earlier scans of this cluster are under {_join_identities(itself)}. {_describe_continuation(cluster, itself[-1], stored)}"
     if others:
-        return f"{begins}; {_listed(others)} is another cluster that is shown as {cluster.name}"
+        return f"{begins}; {_join_identities(others)} is another cluster that is shown as {cluster.name}"
     return ""
 
 
-def _listed(rows: Iterable[StoredCluster]) -> str:
+def _join_identities(rows: Iterable[StoredCluster]) -> str:
     return ", ".join(row.identity for row in rows)
 
 
-def _how_to_continue(cluster: ClusterIdentity, earlier: StoredCluster, stored: list[StoredCluster]) -> str:
+def _describe_continuation(cluster: ClusterIdentity, earlier: StoredCluster, stored: list[StoredCluster]) -> str:
     """The command that carries an earlier history over to a given name, or the flag that continues the history."""
     if not cluster.given_name:
         return f"To continue these, end this scan and add --cluster-name {quote(earlier.name)}"
@@ -204,25 +213,25 @@ def _how_to_continue(cluster: ClusterIdentity, earlier: StoredCluster, stored: l
     return f"To continue these under the new name, end this scan and run: assay db rename-cluster {' '.join(names)}"
 
 
-def _add(connection: Connection, key: str, name: str, marks: tuple[str, ...]) -> int:
-    [number] = reserve(connection, CLUSTERS, 1)
-    values = {"id": number, "identity": key, "name": name, "observed": _observed(_by_kind(marks))}
+def _insert_cluster(connection: Connection, key: str, name: str, marks: tuple[str, ...]) -> int:
+    [number] = reserve_ids(connection, CLUSTERS, 1)
+    values = {"id": number, "identity": key, "name": name, "observed": _join_marks(_parse_marks(marks))}
     connection.execute(insert(CLUSTERS).values(values))
     return number
 
 
-def change(connection: Connection, stored: StoredCluster, wanted: StoredCluster) -> None:
+def update_cluster(connection: Connection, stored: StoredCluster, wanted: StoredCluster) -> None:
     """Write a row that differs from the stored one."""
     if stored != wanted:
         values = {"identity": wanted.identity, "name": wanted.name, "observed": wanted.observed}
         connection.execute(update(CLUSTERS).where(CLUSTERS.c.id == stored.id).values(values))
 
 
-def _by_kind(marks: Iterable[str]) -> dict[str, str]:
+def _parse_marks(marks: Iterable[str]) -> dict[str, str]:
     return {kind: value for kind, _, value in (mark.partition(":") for mark in marks) if kind}
 
 
-def _observed(values: Mapping[str, str]) -> str:
+def _join_marks(values: Mapping[str, str]) -> str:
     return _SEPARATOR.join(STDIN if kind == STDIN else f"{kind}:{value}" for kind, value in values.items())
 
 
@@ -230,7 +239,7 @@ def _are_files(marks: Mapping[str, str]) -> bool:
     return "folder" in marks or STDIN in marks
 
 
-def _shown(marks: Mapping[str, str]) -> str:
+def _describe_marks(marks: Mapping[str, str]) -> str:
     """The surest mark in words."""
     names = (("uid", "the kube-system UID"), ("server", "the API server"), ("folder", "the folder"))
     for kind, words in names:

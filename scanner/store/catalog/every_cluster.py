@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Row, case, func, or_, select
 
 from scanner.model.scans.scan import ScanState, Scope
-from scanner.store.catalog.clusters import StoredCluster, stored_clusters
-from scanner.store.catalog.notifications import counts
-from scanner.store.catalog.runs import SCAN_OF_RUN, RunOwners, labels_of
-from scanner.store.catalog.scans import USABLE, abandoned
+from scanner.store.catalog.clusters import StoredCluster, read_clusters
+from scanner.store.catalog.notifications import count_notifications
+from scanner.store.catalog.runs import SCAN_OF_RUN, RunClusters, label_clusters
+from scanner.store.catalog.scans import USABLE, find_abandoned_scans
 from scanner.store.rows import codec
-from scanner.store.rows.sizes import most_bytes, total_bytes
+from scanner.store.rows.sizes import read_most_bytes, read_total_bytes
 from scanner.store.rows.tables import RUNS, SCANS
 
 _COLUMNS: Final = ("id", "cluster", "number", "revision", "state", "started_at", "finished_at", "scope", "pruned_at")
@@ -64,50 +64,50 @@ class RunsWithoutScan(NamedTuple):
     reason: str
 
 
-def newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, ...]:
+def read_newest_scans(connection: Connection, now: datetime) -> tuple[ClusterScans, ...]:
     """The newest scans of all clusters, the oldest cluster first; `now` decides which running scans are dead."""
-    own = SCANS.c
+    columns = SCANS.c
     chosen = select(
-        own.cluster,
-        func.max(own.number).label("newest"),
-        func.max(case((own.state.in_(USABLE), own.revision))).label("usable"),
-        func.max(case((own.state == ScanState.COMPLETE.value, own.revision))).label("complete"),
-    ).group_by(own.cluster)
+        columns.cluster,
+        func.max(columns.number).label("newest"),
+        func.max(case((columns.state.in_(USABLE), columns.revision))).label("usable"),
+        func.max(case((columns.state == ScanState.COMPLETE.value, columns.revision))).label("complete"),
+    ).group_by(columns.cluster)
     rows: list[Any] = list(connection.execute(chosen))
     last = {row.cluster: row for row in rows}
     scans: dict[int, list[Row[Any]]] = {}
-    for row in connection.execute(_select(chosen.subquery())):
+    for row in connection.execute(_select_newest(chosen.subquery())):
         scans.setdefault(row.cluster, []).append(row)
-    dead = {scan.id: scan.ended for scan in abandoned(connection, now)}
-    stored = stored_clusters(connection)
-    runs = _last_runs(connection, labels_of(stored))
+    dead = {scan.id: scan.end for scan in find_abandoned_scans(connection, now)}
+    stored = read_clusters(connection)
+    runs = _read_last_runs(connection, label_clusters(stored))
     return tuple(
-        _of_cluster(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead, runs.get(cluster.id))
+        _build_cluster_scans(cluster, last.get(cluster.id), scans.get(cluster.id, ()), dead, runs.get(cluster.id))
         for cluster in stored
     )
 
 
-def _last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[int, datetime]:
+def _read_last_runs(connection: Connection, labels: Mapping[int, str]) -> dict[int, datetime]:
     """The begin of the last run of each cluster."""
-    own = RUNS.c
-    begun = select(SCANS.c.cluster, own.name, func.max(own.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
-    runs = connection.execute(begun.group_by(SCANS.c.cluster, own.name)).all()
-    owners = RunOwners(labels, ((cluster, name) for cluster, name, _ in runs))
+    run = RUNS.c
+    begun = select(SCANS.c.cluster, run.name, func.max(run.started_at)).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    runs = connection.execute(begun.group_by(SCANS.c.cluster, run.name)).all()
+    owners = RunClusters(labels, ((cluster, name) for cluster, name, _ in runs))
     last: dict[int, datetime] = {}
     for cluster, name, started in runs:
-        owner = owners.of(cluster, name)
+        owner = owners.find(cluster, name)
         if owner is not None:
             last[owner] = max(started, last.get(owner, started))
     return last
 
 
-def _select(chosen: Any) -> Any:
-    own, last = SCANS.c, chosen.c
-    wanted = or_(own.number == last.newest, own.revision == last.usable, own.revision == last.complete)
-    return select(*(own[name] for name in _COLUMNS)).join(chosen, (own.cluster == last.cluster) & wanted)
+def _select_newest(chosen: Any) -> Any:
+    scan, last = SCANS.c, chosen.c
+    wanted = or_(scan.number == last.newest, scan.revision == last.usable, scan.revision == last.complete)
+    return select(*(scan[name] for name in _COLUMNS)).join(chosen, (scan.cluster == last.cluster) & wanted)
 
 
-def _of_cluster(
+def _build_cluster_scans(
     cluster: StoredCluster,
     last: Any,
     rows: Iterable[Row[Any]],
@@ -119,13 +119,13 @@ def _of_cluster(
     chosen = (
         (numbers.get(last.newest), revisions.get(last.usable), revisions.get(last.complete)) if last else (None,) * 3
     )
-    newest, usable, complete = (None if row is None else _scan(row, dead) for row in chosen)
+    newest, usable, complete = (None if row is None else _build_newest_scan(row, dead) for row in chosen)
     # Scans of older versions, and of other programs, have no run.
     begun = max((each for each in (last_run, newest and newest.started_at) if each), default=None)
     return ClusterScans(cluster, newest, usable, complete, begun)
 
 
-def _scan(row: Row[Any], dead: Mapping[str, datetime]) -> NewestScan:
+def _build_newest_scan(row: Row[Any], dead: Mapping[str, datetime]) -> NewestScan:
     """The scan in a row: an abandoned scan has failed, even if the database does not record it yet."""
     ended = dead.get(row.id)
     return NewestScan(
@@ -143,19 +143,19 @@ def _is_limited(scope: str) -> bool:
     return codec.from_text(Scope, scope).is_limited
 
 
-def runs_without_scan(connection: Connection, most: int) -> tuple[RunsWithoutScan, ...]:
+def read_runs_without_scan(connection: Connection, most: int) -> tuple[RunsWithoutScan, ...]:
     """The names under which runs began, but never a scan: at most so many, those of the newest runs first."""
-    own = RUNS.c
-    scanned = select(own.name).where(or_(own.scan.is_not(None), own.scan_id != ""))
+    run = RUNS.c
+    scanned = select(run.name).where(or_(run.scan.is_not(None), run.scan_id != ""))
     last = (
-        select(own.name, func.count().label("runs"), func.max(own.number).label("number"))
-        .where(own.name.not_in(scanned))
-        .group_by(own.name)
-        .order_by(func.max(own.number).desc())
+        select(run.name, func.count().label("runs"), func.max(run.number).label("number"))
+        .where(run.name.not_in(scanned))
+        .group_by(run.name)
+        .order_by(func.max(run.number).desc())
         .limit(most)
     ).subquery()
-    wanted = select(last.c.name, last.c.runs, last.c.number, own.started_at, own.reason)
-    rows = connection.execute(wanted.join(last, last.c.number == own.number).order_by(own.number.desc()))
+    wanted = select(last.c.name, last.c.runs, last.c.number, run.started_at, run.reason)
+    rows = connection.execute(wanted.join(last, last.c.number == run.number).order_by(run.number.desc()))
     return tuple(RunsWithoutScan(*row) for row in rows)
 
 
@@ -191,7 +191,7 @@ class ClusterNumbers(NamedTuple):
 class AllClusters(NamedTuple):
     """The clusters of a database, the oldest first; recent runs that reached none of them, by name; and the size of the database.
 
-    `most_bytes` is the size that the database can reach, None if it is not known.
+    `read_most_bytes` is the size that the database can reach, None if it is not known.
     """
 
     clusters: tuple[ClusterNumbers, ...]
@@ -200,13 +200,17 @@ class AllClusters(NamedTuple):
     most_bytes: int | None = None
 
 
-def all_clusters(connection: Connection, now: datetime) -> AllClusters:
+def read_all_clusters(connection: Connection, now: datetime) -> AllClusters:
     """The numbers of every cluster at a moment, also of those whose scans have all failed."""
-    stored = stored_clusters(connection)
-    labels = labels_of(stored)
-    states, complete, newest = _states(connection, now), _last_complete(connection), _newest(connection)
-    notified = counts(connection)
-    runs, unreached = _by_cluster(_newest_runs(connection), labels)
+    stored = read_clusters(connection)
+    labels = label_clusters(stored)
+    states, complete, newest = (
+        _count_states(connection, now),
+        _read_last_complete(connection),
+        _read_newest_ids(connection),
+    )
+    notified = count_notifications(connection)
+    runs, unreached = _assign_runs(_read_newest_runs(connection), labels)
     clusters = (
         ClusterNumbers(
             cluster,
@@ -220,70 +224,70 @@ def all_clusters(connection: Connection, now: datetime) -> AllClusters:
         for cluster in stored
     )
     recent = (run for run in unreached if run.name and now - run.finished_at <= RECENT)
-    return AllClusters(tuple(clusters), tuple(recent), total_bytes(connection), most_bytes(connection))
+    return AllClusters(tuple(clusters), tuple(recent), read_total_bytes(connection), read_most_bytes(connection))
 
 
-def _states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
+def _count_states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
     """The numbers of scans by cluster and state."""
-    own = SCANS.c
+    columns = SCANS.c
     states: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    counted = select(own.cluster, own.state, func.count()).group_by(own.cluster, own.state)
+    counted = select(columns.cluster, columns.state, func.count()).group_by(columns.cluster, columns.state)
     for cluster, state, number in connection.execute(counted):
         states[cluster][state] = number
-    dead = [scan.number for scan in abandoned(connection, now)]
-    for cluster in connection.execute(select(own.cluster).where(own.number.in_(dead))).scalars():
+    dead = [scan.number for scan in find_abandoned_scans(connection, now)]
+    for cluster in connection.execute(select(columns.cluster).where(columns.number.in_(dead))).scalars():
         states[cluster].subtract((ScanState.RUNNING.value,))
         states[cluster].update((ScanState.FAILED.value,))
     return states
 
 
-def _last_complete(connection: Connection) -> dict[int, datetime]:
+def _read_last_complete(connection: Connection) -> dict[int, datetime]:
     """The ends of the newest complete scans. The revision orders scans: a date can be wrong."""
-    own = SCANS.c
-    complete = select(own.cluster, func.max(own.revision).label("revision")).where(
-        own.state == ScanState.COMPLETE.value
+    scan = SCANS.c
+    complete = select(scan.cluster, func.max(scan.revision).label("revision")).where(
+        scan.state == ScanState.COMPLETE.value
     )
-    newest = complete.group_by(own.cluster).subquery()
-    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
-    return dict(connection.execute(select(own.cluster, own.finished_at).join(newest, same)).all())
+    newest = complete.group_by(scan.cluster).subquery()
+    same = (scan.cluster == newest.c.cluster) & (scan.revision == newest.c.revision)
+    return dict(connection.execute(select(scan.cluster, scan.finished_at).join(newest, same)).all())
 
 
-def _newest(connection: Connection) -> dict[int, str]:
+def _read_newest_ids(connection: Connection) -> dict[int, str]:
     """The ids of the newest scans that have a report. The revision orders scans: a date can be wrong."""
-    own = SCANS.c
-    usable = own.state.in_(USABLE) & own.pruned_at.is_(None)
+    scan = SCANS.c
+    usable = scan.state.in_(USABLE) & scan.pruned_at.is_(None)
     newest = (
-        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+        select(scan.cluster, func.max(scan.revision).label("revision")).where(usable).group_by(scan.cluster).subquery()
     )
-    same = (own.cluster == newest.c.cluster) & (own.revision == newest.c.revision)
-    return dict(connection.execute(select(own.cluster, own.id).select_from(SCANS.join(newest, same))).all())
+    same = (scan.cluster == newest.c.cluster) & (scan.revision == newest.c.revision)
+    return dict(connection.execute(select(scan.cluster, scan.id).select_from(SCANS.join(newest, same))).all())
 
 
-def _newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
+def _read_newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
     """The newest run that has ended of each cluster and each name of runs; without a cluster if no scan began."""
-    own = RUNS.c
+    row = RUNS.c
     groups = (
-        select(SCANS.c.cluster, func.max(own.number).label("number"))
-        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == own.scan))
-        .where(own.exit_code.is_not(None))
-        .group_by(own.name, SCANS.c.cluster)
+        select(SCANS.c.cluster, func.max(row.number).label("number"))
+        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == row.scan))
+        .where(row.exit_code.is_not(None))
+        .group_by(row.name, SCANS.c.cluster)
         .subquery()
     )
-    columns = (own[name] for name in NewestRun._fields)
-    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == own.number))
-    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(own.number))]
+    columns = (row[name] for name in NewestRun._fields)
+    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == row.number))
+    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(row.number))]
 
 
-def _by_cluster(
+def _assign_runs(
     runs: Iterable[tuple[int | None, NewestRun]], labels: Mapping[int, str]
 ) -> tuple[dict[int, NewestRun], tuple[NewestRun, ...]]:
     """The newest run of each cluster, and the runs that belong to none. Later runs have higher numbers."""
     runs = tuple(runs)
-    owners = RunOwners(labels, ((cluster, run.name) for cluster, run in runs))
+    owners = RunClusters(labels, ((cluster, run.name) for cluster, run in runs))
     newest: dict[int, NewestRun] = {}
     unreached = []
     for cluster, run in runs:
-        owner = owners.of(cluster, run.name)
+        owner = owners.find(cluster, run.name)
         if owner is None:
             unreached.append(run)
         elif owner not in newest or newest[owner].number < run.number:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from sqlalchemy import Connection, func, insert, select, update
 
 from scanner.model.scans.notification import COUNTED, Notification, NotificationState
-from scanner.store.catalog.scans import newest_comparable
+from scanner.store.catalog.scans import find_newest_comparable
 from scanner.store.rows.tables import NOTIFICATIONS, SCANS
 
 LONGEST_WAIT: Final = timedelta(days=7)
@@ -23,47 +23,55 @@ _MOST_BACK: Final = 20
 """How many comparable scans back a scan is searched about which a route was notified."""
 _PENDING: Final = NotificationState.PENDING.value
 
-Counts: TypeAlias = Mapping[tuple[str, str], int]
+NotificationCounts: TypeAlias = Mapping[tuple[str, str], int]
 """The numbers of notifications by route and state."""
 
 
-class _Scan(NamedTuple):
+class _NotifiedScan(NamedTuple):
     number: int
     cluster: int
     revision: int | None
 
 
-def plan(connection: Connection, scan_id: str, routes: Collection[str], now: datetime) -> None:
+def plan_notifications(connection: Connection, scan_id: str, routes: Collection[str], now: datetime) -> None:
     """Add a row for each route that has none about this scan, and give up what has waited too long. A failed scan gets no row."""
-    scan = _scan(connection, scan_id)
+    scan = _read_scan(connection, scan_id)
     if scan.revision is None:
         return
-    own = NOTIFICATIONS.c
-    known = set(connection.execute(select(own.route).where(own.scan == scan.number)).scalars())
+    notification = NOTIFICATIONS.c
+    known = set(connection.execute(select(notification.route).where(notification.scan == scan.number)).scalars())
     for route in sorted(set(routes) - known):
-        before = _before(connection, scan, scan.revision, route)
+        before = _find_earlier_scan(connection, scan, scan.revision, route)
         state = NotificationState.FIRST.value if before is None else _PENDING
         row = {"scan": scan.number, "route": route, "before": before, "state": state}
         connection.execute(insert(NOTIFICATIONS).values(row))
     old = select(SCANS.c.number).where(SCANS.c.cluster == scan.cluster, SCANS.c.started_at < now - LONGEST_WAIT)
-    given_up = own.state == _PENDING, own.scan.in_(old), own.scan != scan.number
+    given_up = notification.state == _PENDING, notification.scan.in_(old), notification.scan != scan.number
     connection.execute(update(NOTIFICATIONS).where(*given_up).values(state=NotificationState.LOST.value))
 
 
-def end(connection: Connection, notification: Notification, state: NotificationState) -> None:
+def end_notification(connection: Connection, notification: Notification, state: NotificationState) -> None:
     """Record what became of a notification."""
     scan = select(SCANS.c.number).where(SCANS.c.id == notification.scan_id).scalar_subquery()
     chosen = NOTIFICATIONS.c.scan == scan, NOTIFICATIONS.c.route == notification.route
     connection.execute(update(NOTIFICATIONS).where(*chosen).values(state=state.value))
 
 
-def oldest_pending(connection: Connection, scan_id: str, route: str) -> Notification | None:
+def find_oldest_pending(connection: Connection, scan_id: str, route: str) -> Notification | None:
     """The oldest notification of a route about the cluster of a scan that is not delivered, None without one."""
-    own, before = NOTIFICATIONS.c, SCANS.alias()
+    notification, before = NOTIFICATIONS.c, SCANS.alias()
     wanted = (
-        select(SCANS.c.id, before.c.id, own.route)
-        .select_from(NOTIFICATIONS.join(SCANS, SCANS.c.number == own.scan).join(before, before.c.number == own.before))
-        .where(SCANS.c.cluster == _scan(connection, scan_id).cluster, own.route == route, own.state == _PENDING)
+        select(SCANS.c.id, before.c.id, notification.route)
+        .select_from(
+            NOTIFICATIONS.join(SCANS, SCANS.c.number == notification.scan).join(
+                before, before.c.number == notification.before
+            )
+        )
+        .where(
+            SCANS.c.cluster == _read_scan(connection, scan_id).cluster,
+            notification.route == route,
+            notification.state == _PENDING,
+        )
         .order_by(SCANS.c.revision)
         .limit(1)
     )
@@ -71,18 +79,18 @@ def oldest_pending(connection: Connection, scan_id: str, route: str) -> Notifica
     return None if row is None else Notification(*row)
 
 
-def counts_of_scan(connection: Connection, scan_id: str) -> Counts:
+def count_of_cluster(connection: Connection, scan_id: str) -> NotificationCounts:
     """The numbers of notifications about the cluster of a scan."""
-    return counts(connection).get(_scan(connection, scan_id).cluster, {})
+    return count_notifications(connection).get(_read_scan(connection, scan_id).cluster, {})
 
 
-def counts(connection: Connection) -> Mapping[int, Counts]:
+def count_notifications(connection: Connection) -> Mapping[int, NotificationCounts]:
     """The numbers of notifications that were to be delivered, by cluster. Each route of a cluster has every state."""
-    own = NOTIFICATIONS.c
+    notification = NOTIFICATIONS.c
     wanted = (
-        select(SCANS.c.cluster, own.route, own.state, func.count())
-        .join(SCANS, SCANS.c.number == own.scan)
-        .group_by(SCANS.c.cluster, own.route, own.state)
+        select(SCANS.c.cluster, notification.route, notification.state, func.count())
+        .join(SCANS, SCANS.c.number == notification.scan)
+        .group_by(SCANS.c.cluster, notification.route, notification.state)
     )
     numbers: defaultdict[int, dict[tuple[str, str], int]] = defaultdict(dict)
     for cluster, route, state, number in connection.execute(wanted):
@@ -94,30 +102,32 @@ def counts(connection: Connection) -> Mapping[int, Counts]:
     return numbers
 
 
-def _scan(connection: Connection, scan_id: str) -> _Scan:
-    columns = (SCANS.c[name] for name in _Scan._fields)
-    return _Scan(*connection.execute(select(*columns).where(SCANS.c.id == scan_id)).one())
+def _read_scan(connection: Connection, scan_id: str) -> _NotifiedScan:
+    columns = (SCANS.c[name] for name in _NotifiedScan._fields)
+    return _NotifiedScan(*connection.execute(select(*columns).where(SCANS.c.id == scan_id)).one())
 
 
-def _before(connection: Connection, scan: _Scan, revision: int, route: str) -> int | None:
+def _find_earlier_scan(connection: Connection, scan: _NotifiedScan, revision: int, route: str) -> int | None:
     """The number of the scan to compare with: the newest comparable one about which the route was notified, else the newest.
 
     A run that was killed before it planned its notifications leaves a scan out, whose changes are in the next notification.
     """
-    own = NOTIFICATIONS.c
+    notification = NOTIFICATIONS.c
     newest: int | None = None
     for _ in range(_MOST_BACK):
         # A preview counts here: its route was notified about the problems that are in force.
-        earlier = newest_comparable(connection, scan.number, revision, with_report=True, previews=True)
+        earlier = find_newest_comparable(connection, scan.number, revision, with_report=True, previews=True)
         if earlier is None:
             break
-        revision, number = earlier, _number(connection, scan.cluster, earlier)
+        revision, number = earlier, _find_number(connection, scan.cluster, earlier)
         newest = number if newest is None else newest
-        if connection.execute(select(own.scan).where(own.scan == number, own.route == route)).first():
+        if connection.execute(
+            select(notification.scan).where(notification.scan == number, notification.route == route)
+        ).first():
             return number
     return newest
 
 
-def _number(connection: Connection, cluster: int, revision: int) -> int:
+def _find_number(connection: Connection, cluster: int, revision: int) -> int:
     at = SCANS.c.cluster == cluster, SCANS.c.revision == revision
     return int(connection.execute(select(SCANS.c.number).where(*at)).scalar_one())

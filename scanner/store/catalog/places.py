@@ -18,12 +18,12 @@ from typing import Final
 import orjson
 from sqlalchemy import Connection, insert, select
 
-from scanner.model.scans.place import Place, PlacedObject, field_name
+from scanner.model.scans.place import Place, PlacedObject, name_field
 from scanner.model.texts import clean
 from scanner.posture.problem_ids import workload_key
 from scanner.store.rows.closing_sums import sum_rows
-from scanner.store.rows.interning import Interned
-from scanner.store.rows.logical_rows import OF_TABLES
+from scanner.store.rows.interning import Interner
+from scanner.store.rows.logical_rows import PARTS_BY_TABLE
 from scanner.store.rows.tables import PLACES, SCAN_PLACES, SCANS
 
 _LENGTH: Final = 8
@@ -42,9 +42,9 @@ class StoredPlaces:
         """Return whether any object has a place."""
         return bool(self.keys)
 
-    def of(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
+    def find(self, group: str, kind: str, namespace: str, name: str, field: str = "") -> Place | None:
         """See `model.scans.place.Places`."""
-        key = workload_key(group, kind, namespace, field_name(name, field))
+        key = workload_key(group, kind, namespace, name_field(name, field))
         index = bisect_left(self.keys, key)
         if index == len(self.keys) or self.keys[index] != key:
             return None
@@ -53,22 +53,22 @@ class StoredPlaces:
 
 def write_places(connection: Connection, scan_id: str, objects: Iterable[PlacedObject]) -> None:
     """Store the places of the objects of a scan, by its full id."""
-    content = plain(objects)
+    content = encode_places(objects)
     digest = sha256(content).digest()
-    number = Interned(connection, PLACES).with_digests({digest: (zlib.compress(content),)})[digest]
+    number = Interner(connection, PLACES).intern_digests({digest: (zlib.compress(content),)})[digest]
     scan = connection.execute(select(SCANS.c.number).where(SCANS.c.id == scan_id)).scalar_one()
     connection.execute(insert(SCAN_PLACES).values(scan=scan, places=number))
-    sum_rows(connection, OF_TABLES[SCAN_PLACES.name], scan, [(scan, number)])
+    sum_rows(connection, PARTS_BY_TABLE[SCAN_PLACES.name], scan, [(scan, number)])
 
 
 def read_places(connection: Connection, scan: int) -> StoredPlaces | None:
     """The places of a scan, by its number; None for a scan of a cluster, and for one of an older version."""
     wanted = select(PLACES.c.content).join(SCAN_PLACES).where(SCAN_PLACES.c.scan == scan)
     content = connection.execute(wanted).scalar()
-    return None if content is None else places_of(zlib.decompress(content))
+    return None if content is None else decode_places(zlib.decompress(content))
 
 
-def plain(objects: Iterable[PlacedObject]) -> bytes:
+def encode_places(objects: Iterable[PlacedObject]) -> bytes:
     """The places as one value. The same places in another order give the same value."""
     paths: dict[str, int] = {}
     rows = sorted(
@@ -85,28 +85,28 @@ def plain(objects: Iterable[PlacedObject]) -> bytes:
     keys = array("Q", (key for key, _, _ in rows))
     files = array("I", (paths[path] for _, path, _ in rows))
     lines = array("I", (line for _, _, line in rows))
-    numbers = b"".join(_bytes(column) for column in (keys, files, lines))
+    numbers = b"".join(_to_bytes(column) for column in (keys, files, lines))
     return len(names).to_bytes(_LENGTH, "little") + names + numbers
 
 
-def places_of(data: bytes) -> StoredPlaces:
-    """The places that `plain` wrote."""
+def decode_places(data: bytes) -> StoredPlaces:
+    """The places that `encode_places` wrote."""
     end = _LENGTH + int.from_bytes(data[:_LENGTH], "little")
     keys, files, lines = array("Q"), array("I"), array("I")
     count = (len(data) - end) // (keys.itemsize + files.itemsize + lines.itemsize)
     for column in (keys, files, lines):
         start, end = end, end + count * column.itemsize
         column.frombytes(data[start:end])
-        _swap(column)
+        _swap_bytes(column)
     return StoredPlaces(tuple(orjson.loads(data[_LENGTH : len(data) - count * 16])), keys, files, lines)
 
 
-def _bytes(column: array[int]) -> bytes:
-    _swap(column)
+def _to_bytes(column: array[int]) -> bytes:
+    _swap_bytes(column)
     return column.tobytes()
 
 
-def _swap(column: array[int]) -> None:
+def _swap_bytes(column: array[int]) -> None:
     """Between the order of bytes of this machine and the one that is stored."""
     if sys.byteorder == "big":
         column.byteswap()

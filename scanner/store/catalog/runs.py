@@ -20,7 +20,7 @@ from scanner.model.scans.scan import SILENCE, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store.catalog.clusters import StoredCluster, find_cluster
 from scanner.store.rows import codec
-from scanner.store.rows.interning import reserve
+from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import CLUSTERS, GAPS, RUNS, SCANS
 
 _AT_ONCE: Final = 500
@@ -30,8 +30,8 @@ SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & 
 
 def begin_run(connection: Connection, name: str, now: datetime, command_line: Iterable[str] = ()) -> int:
     """Record that a run begins; return its number."""
-    [number] = reserve(connection, RUNS, 1)
-    owner = this_process()
+    [number] = reserve_ids(connection, RUNS, 1)
+    owner = get_current_process()
     values = {
         "number": number,
         "name": clean(name),
@@ -63,7 +63,7 @@ def end_run(connection: Connection, number: int, *, exit_code: int, reason: str,
     connection.execute(update(RUNS).where(RUNS.c.number == number).values(values))
 
 
-def runs(
+def list_runs(
     connection: Connection,
     now: datetime,
     *,
@@ -77,48 +77,50 @@ def runs(
 
     Raises UsageError if no run is of that cluster, if several clusters have the name, and if there is no run `before`.
     """
-    chosen = _chosen(connection, cluster, since)
+    chosen = _build_conditions(connection, cluster, since)
     if before is not None:
-        started = run(connection, before, now).run.started_at
-        own = RUNS.c
-        chosen += ((own.started_at < started) | ((own.started_at == started) & (own.number < before)),)
+        started = find_run(connection, before, now).run.started_at
+        run = RUNS.c
+        chosen += ((run.started_at < started) | ((run.started_at == started) & (run.number < before)),)
     if number is not None:
         chosen += (RUNS.c.number == number,)
-    wanted = _select().where(*chosen).order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
-    return _details(connection, connection.execute(wanted).all(), now)
+    wanted = _select_runs().where(*chosen).order_by(RUNS.c.started_at.desc(), RUNS.c.number.desc()).limit(limit)
+    return _build_details(connection, connection.execute(wanted).all(), now)
 
 
-def first_run(connection: Connection, cluster: str | None) -> datetime | None:
-    """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `runs` does."""
-    wanted = _select().where(*_chosen(connection, cluster, None))
+def find_first_run(connection: Connection, cluster: str | None) -> datetime | None:
+    """The begin of the first recorded run, of one cluster or of all; None without one. Raises as `list_runs` does."""
+    wanted = _select_runs().where(*_build_conditions(connection, cluster, None))
     first = wanted.with_only_columns(func.min(RUNS.c.started_at), maintain_column_froms=True)
     begun: datetime | None = connection.execute(first).scalar_one()
     return begun
 
 
-def number_of_runs(connection: Connection, cluster: str | None, since: datetime | None) -> int:
-    """The number of the runs of one cluster, or since a moment. Raises as `runs` does."""
-    wanted = _select().where(*_chosen(connection, cluster, since))
+def count_runs(connection: Connection, cluster: str | None, since: datetime | None) -> int:
+    """The number of the runs of one cluster, or since a moment. Raises as `list_runs` does."""
+    wanted = _select_runs().where(*_build_conditions(connection, cluster, since))
     return connection.execute(wanted.with_only_columns(func.count(), maintain_column_froms=True)).scalar_one()
 
 
-def _chosen(connection: Connection, cluster: str | None, since: datetime | None) -> tuple[ColumnElement[bool], ...]:
+def _build_conditions(
+    connection: Connection, cluster: str | None, since: datetime | None
+) -> tuple[ColumnElement[bool], ...]:
     return (
-        *(() if cluster is None else (_of_cluster(connection, cluster),)),
+        *(() if cluster is None else (_is_of_cluster(connection, cluster),)),
         *(() if since is None else (RUNS.c.started_at >= since,)),
     )
 
 
-def run(connection: Connection, number: int, now: datetime) -> RunDetails:
+def find_run(connection: Connection, number: int, now: datetime) -> RunDetails:
     """The run with a number. Raises UsageError for an unknown one."""
-    row = connection.execute(_select().where(RUNS.c.number == number)).one_or_none()
+    row = connection.execute(_select_runs().where(RUNS.c.number == number)).one_or_none()
     if row is None:
         raise UsageError(f"There is no run {number} in this database. `assay runs` lists the runs.")
-    [details] = _details(connection, [row], now)
+    [details] = _build_details(connection, [row], now)
     return details
 
 
-def clusters_of_runs(connection: Connection) -> tuple[str, ...]:
+def list_clusters_of_runs(connection: Connection) -> tuple[str, ...]:
     """The clusters that runs have scanned, by name, or by identity where several have the same name; in alphabetical order."""
     scanned = select(CLUSTERS.c.name, CLUSTERS.c.identity).where(
         CLUSTERS.c.id.in_(select(SCANS.c.cluster).join(RUNS, SCAN_OF_RUN))
@@ -128,14 +130,14 @@ def clusters_of_runs(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted(row.identity if names.count(row.name) > 1 else row.name for row in rows))
 
 
-def running_runs(connection: Connection, cluster: str, now: datetime) -> tuple[RunDetails, ...]:
+def list_open_runs(connection: Connection, cluster: str, now: datetime) -> tuple[RunDetails, ...]:
     """The runs of a cluster, by its identity, that have not ended and whose process may still run."""
-    wanted = _select().where(_of_cluster(connection, cluster), RUNS.c.exit_code.is_(None))
-    details = _details(connection, connection.execute(wanted).all(), now)
+    wanted = _select_runs().where(_is_of_cluster(connection, cluster), RUNS.c.exit_code.is_(None))
+    details = _build_details(connection, connection.execute(wanted).all(), now)
     return tuple(each for each in details if each.last_sign is None)
 
 
-def names_of_runs(connection: Connection, *, without: Collection[int]) -> frozenset[str]:
+def list_names_of_runs(connection: Connection, *, without: Collection[int]) -> frozenset[str]:
     """The names of the runs that have scanned other clusters than those with some numbers."""
     scanned = select(RUNS.c.name).join(SCANS, SCAN_OF_RUN).where(SCANS.c.cluster.not_in(without)).distinct()
     return frozenset(connection.execute(scanned).scalars())
@@ -143,14 +145,14 @@ def names_of_runs(connection: Connection, *, without: Collection[int]) -> frozen
 
 def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:
     """Give the runs of a cluster with one name another one; `alone`, also those without a scan that have the name."""
-    own, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
+    run, scan_of_run = RUNS.c, select(SCANS.c.number).where(SCAN_OF_RUN).correlate(RUNS)
     chosen: list[ColumnElement[bool]] = [scan_of_run.where(SCANS.c.cluster == cluster).exists()]
     if alone:
         chosen.append(~scan_of_run.exists())
-    connection.execute(update(RUNS).where(own.name == old, or_(*chosen)).values(name=new))
+    connection.execute(update(RUNS).where(run.name == old, or_(*chosen)).values(name=new))
 
 
-def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
+def _is_of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
     """The runs that scanned a cluster, and those without a scan under a name that its runs have."""
     named = find_cluster(connection, cluster)
     scans_of = select(SCANS.c.id).where(SCANS.c.cluster == (named.id if named else 0))
@@ -160,19 +162,19 @@ def _of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
         named is None
         and connection.execute(select(RUNS.c.number).where(RUNS.c.name == cluster).limit(1)).first() is None
     ):
-        known = ", ".join(clusters_of_runs(connection)) or "no cluster"
+        known = ", ".join(list_clusters_of_runs(connection)) or "no cluster"
         raise UsageError(f"There is no run of cluster {cluster!r}: the database has runs of {known}.")
     return SCANS.c.id.in_(scans_of) | without_scan
 
 
-def _select() -> Select[Any]:
-    own = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
+def _select_runs() -> Select[Any]:
+    columns = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
     scan = (SCANS.c.number.label("scan_number"), SCANS.c.id, SCANS.c.state, SCANS.c.scope)
     life = (SCANS.c.heartbeat, SCANS.c.silence)
-    return select(*own, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    return select(*columns, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
 
 
-def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:
+def _build_details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:
     rows = list(rows)
     partial = [row.scan_number for row in rows if row.state == ScanState.INCOMPLETE.value]
     gaps: dict[int, list[str]] = {}
@@ -182,10 +184,10 @@ def _details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) ->
             select(GAPS.c.scan, GAPS.c.where).where(some).order_by(GAPS.c.scan, GAPS.c.position)
         ):
             gaps.setdefault(scan, []).append(where)
-    return tuple(_detail(row, tuple(gaps.get(row.scan_number, ())), now) for row in rows)
+    return tuple(_build_detail(row, tuple(gaps.get(row.scan_number, ())), now) for row in rows)
 
 
-def _detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:
+def _build_detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:
     ended = {ScanState.COMPLETE.value: True, ScanState.INCOMPLETE.value: False}
     return RunDetails(
         Run(
@@ -199,14 +201,14 @@ def _detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:
             host=row.host,
             command_line=tuple(orjson.loads(row.command_line)) if row.command_line else (),
         ),
-        last_sign=None if row.exit_code is not None or _is_alive(row, now) else _last_sign(row),
+        last_sign=None if row.exit_code is not None or _is_alive(row, now) else _find_last_sign(row),
         complete=ended.get(row.state),
         gaps=gaps,
         scope=codec.from_text(Scope, row.scope) if row.scope else None,
     )
 
 
-def _last_sign(row: Row[Any]) -> datetime:
+def _find_last_sign(row: Row[Any]) -> datetime:
     """The last heartbeat of the scan of a run, or the start of the run."""
     started: datetime = row.started_at
     return max(started, row.heartbeat or started)
@@ -216,9 +218,9 @@ def _is_alive(row: Row[Any], now: datetime) -> bool:
     """Return whether the process of an open run may still run. Of runs of older versions, the last sign of life decides."""
     silence = timedelta(seconds=row.silence or SILENCE)
     if not row.process:
-        return now - _last_sign(row) <= silence
-    owner = Owner(row.host, row.process, row.process_started)
-    return owner.alive(heartbeat=_last_sign(row), now=now, silence=silence)
+        return now - _find_last_sign(row) <= silence
+    owner = ScanProcess(row.host, row.process, row.process_started)
+    return owner.is_alive(heartbeat=_find_last_sign(row), now=now, silence=silence)
 
 
 # The process that writes a scan, and whether it still runs.
@@ -228,14 +230,14 @@ def _is_alive(row: Row[Any], now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ScanProcess:
     """The process that writes a scan. `started` is empty if the system does not report it."""
 
     host: str
     process: int
     started: str
 
-    def alive(self, *, heartbeat: datetime, now: datetime, silence: timedelta) -> bool:
+    def is_alive(self, *, heartbeat: datetime, now: datetime, silence: timedelta) -> bool:
         """Return whether the process may still run.
 
         On this host the process id and the start time decide; on another host the process is alive until its last heartbeat
@@ -243,15 +245,15 @@ class Owner:
         """
         if self.host != socket.gethostname():
             return now - heartbeat <= silence
-        return _exists(self.process) and self.started in {"", _started(self.process)}
+        return _is_running(self.process) and self.started in {"", _read_start_time(self.process)}
 
 
-def this_process() -> Owner:
+def get_current_process() -> ScanProcess:
     """The running process as an owner."""
-    return Owner(socket.gethostname(), os.getpid(), _started(os.getpid()))
+    return ScanProcess(socket.gethostname(), os.getpid(), _read_start_time(os.getpid()))
 
 
-def _exists(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -261,7 +263,7 @@ def _exists(process: int) -> bool:
     return True
 
 
-def _started(process: int) -> str:
+def _read_start_time(process: int) -> str:
     """The start time of a process. Linux: field 22 of /proc/PID/stat, counted from the end of the name in brackets."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
@@ -270,13 +272,13 @@ def _started(process: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
-def labels_of(stored: Sequence[StoredCluster]) -> Mapping[int, str]:
+def label_clusters(stored: Sequence[StoredCluster]) -> Mapping[int, str]:
     """The names of clusters by their ids, or their identities where several have the same name."""
     names = [cluster.name for cluster in stored]
     return {cluster.id: cluster.identity if names.count(cluster.name) > 1 else cluster.name for cluster in stored}
 
 
-class RunOwners:
+class RunClusters:
     """The clusters of runs.
 
     A run without a scan belongs to the cluster with its name as label, else to the only cluster that runs of this name have scanned.
@@ -284,15 +286,15 @@ class RunOwners:
 
     def __init__(self, labels: Mapping[int, str], runs: Iterable[tuple[int | None, str]]) -> None:
         """Take the labels of all clusters, and the cluster of the scan and the name of each run."""
-        self._named = {label: cluster for cluster, label in labels.items()}
-        self._scanned: defaultdict[str, set[int]] = defaultdict(set)
+        self._clusters_by_label = {label: cluster for cluster, label in labels.items()}
+        self._clusters_by_name: defaultdict[str, set[int]] = defaultdict(set)
         for cluster, name in runs:
             if cluster is not None:
-                self._scanned[name].add(cluster)
+                self._clusters_by_name[name].add(cluster)
 
-    def of(self, cluster: int | None, name: str) -> int | None:
+    def find(self, cluster: int | None, name: str) -> int | None:
         """The cluster of a run, by the cluster of its scan and its name; None if it belongs to none."""
         if cluster is not None:
             return cluster
-        scanned = self._scanned.get(name, set())
-        return self._named.get(name, next(iter(scanned)) if len(scanned) == 1 else None)
+        scanned = self._clusters_by_name.get(name, set())
+        return self._clusters_by_label.get(name, next(iter(scanned)) if len(scanned) == 1 else None)

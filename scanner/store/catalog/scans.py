@@ -8,14 +8,15 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import Connection, Engine, Row, Select, delete, func, select, update
 
 from scanner.model.resource import UserInfo
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import ClusterIdentity, ObjectCount, Scan, ScanState, Scope
-from scanner.store.catalog.runs import Owner
+from scanner.store.catalog.runs import ScanProcess
+from scanner.store.database.engine import writing
 from scanner.store.rows import codec
-from scanner.store.rows.closing_sums import sum_report, sum_scan, summed_scans
+from scanner.store.rows.closing_sums import find_summed_scans, sum_report, sum_scan
 from scanner.store.rows.logical_rows import SCANS_ENDED
 from scanner.store.rows.tables import CLUSTERS, SCANS, STAGED_PAGES
 
@@ -77,45 +78,54 @@ def scan_of(row: Row[*tuple[object, ...]]) -> Scan:
     )
 
 
-def pruned(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
+def find_pruned_scans(connection: Connection, ids: Sequence[str]) -> frozenset[str]:
     """Those of some scans, by id, that were pruned: only their tombstones are left."""
     wanted = select(SCANS.c.id).where(SCANS.c.id.in_(ids), SCANS.c.pruned_at.is_not(None))
     return frozenset(connection.execute(wanted).scalars())
 
 
-class Abandoned(NamedTuple):
+class AbandonedScan(NamedTuple):
     """A running scan whose process is gone. It ended at its last heartbeat, or as it began if its clock was ahead of the database's."""
 
     number: int
     id: str
-    ended: datetime
+    end: datetime
 
 
-def abandoned(connection: Connection, now: datetime) -> tuple[Abandoned, ...]:
+def find_abandoned_scans(connection: Connection, now: datetime) -> tuple[AbandonedScan, ...]:
     """The scans that are recorded as running, but whose process is gone at the moment `now`."""
     columns = ("number", "id", "started_at", "heartbeat", "silence", "host", "process", "process_started")
     running = select(*(SCANS.c[name] for name in columns)).where(SCANS.c.state == ScanState.RUNNING.value)
     return tuple(
-        Abandoned(number, scan_id, max(started, heartbeat))
+        AbandonedScan(number, scan_id, max(started, heartbeat))
         for number, scan_id, started, heartbeat, silence, *owner in connection.execute(running)
-        if not Owner(*owner).alive(heartbeat=heartbeat, now=now, silence=timedelta(seconds=silence))
+        if not ScanProcess(*owner).is_alive(heartbeat=heartbeat, now=now, silence=timedelta(seconds=silence))
     )
 
 
-def with_current_state(scan: Scan, dead: Sequence[Abandoned]) -> Scan:
+def correct_state(scan: Scan, dead: Sequence[AbandonedScan]) -> Scan:
     """The scan for readers: an abandoned scan has failed, even if the database does not record it yet."""
-    ended = next((dead_scan.ended for dead_scan in dead if dead_scan.id == scan.id), None)
+    ended = next((dead_scan.end for dead_scan in dead if dead_scan.id == scan.id), None)
     return replace(scan, state=ScanState.FAILED, finished_at=ended) if ended else scan
 
 
-def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
+def mark_dead_scans_failed(engine: Engine, now: datetime) -> None:
+    """Mark the abandoned scans as failed, in a transaction that begins only if there are any."""
+    with engine.connect() as connection:
+        dead = find_abandoned_scans(connection, now)
+    if dead:
+        with writing(engine) as connection:
+            _mark_failed(connection, dead)
+
+
+def _mark_failed(connection: Connection, dead: Sequence[AbandonedScan]) -> None:
     """Mark scans as failed at their last heartbeat, and delete their staged pages."""
     numbers = [scan.number for scan in dead]
     running = SCANS.c.state == ScanState.RUNNING.value
-    summed = summed_scans(connection)
+    summed = find_summed_scans(connection)
     for scan in dead:
         failed = update(SCANS).where(running, SCANS.c.number == scan.number)
-        marked = connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.ended)).rowcount
+        marked = connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.end)).rowcount
         if marked and scan.number in summed:
             sum_scan(connection, SCANS_ENDED, scan.number)
             sum_report(connection, scan.number)
@@ -125,7 +135,7 @@ def mark_failed(connection: Connection, dead: Sequence[Abandoned]) -> None:
 # The counts of objects that a scan is reconciled with: a column of its row, in the order of its coverage.
 
 
-def counts_text(counts: Iterable[ObjectCount]) -> str:
+def encode_object_counts(counts: Iterable[ObjectCount]) -> str:
     """JSON of the counts: excluded, at the start, at the end."""
     return orjson.dumps([(count.excluded, count.at_start, count.at_end) for count in counts]).decode()
 
@@ -143,7 +153,7 @@ def read_object_counts(connection: Connection, scan_id: str) -> tuple[ObjectCoun
 # baseline of a later one: differences, gates and the banner *the rules changed* compare what is in force. See ADR 7.
 
 
-def newest_comparable(
+def find_newest_comparable(
     connection: Connection,
     number: int,
     before: int,
@@ -156,38 +166,38 @@ def newest_comparable(
     The scan may be incomplete: what it did not check stays open in its history. `with_report` leaves out pruned scans, and
     `previews` includes previews.
     """
-    own = SCANS.c
-    same = own.cluster, own.source, own.scope, own.requester, own.method
-    *wanted, method = connection.execute(select(*same).where(own.number == number)).one()
+    scan = SCANS.c
+    same = scan.cluster, scan.source, scan.scope, scan.requester, scan.method
+    *wanted, method = connection.execute(select(*same).where(scan.number == number)).one()
     earlier = (
-        select(own.revision, own.method)
-        .where(own.state.in_(USABLE), own.revision < before)
+        select(scan.revision, scan.method)
+        .where(scan.state.in_(USABLE), scan.revision < before)
         .where(*(column == value for column, value in zip(same, wanted, strict=False)))
-        .where(*([own.pruned_at.is_(None)] if with_report else []), *([] if previews else [~own.preview]))
-        .order_by(own.revision.desc())
-        .execution_options(yield_per=1)
+        .where(*([scan.pruned_at.is_(None)] if with_report else []), *([] if previews else [~scan.preview]))
+        .order_by(scan.revision.desc())
+        .execution_options(yield_per=1)  # usually the first row is the answer
     )
     with connection.execute(earlier) as rows:
         return next((row.revision for row in rows if mode_of(row.method) == mode_of(method)), None)
 
 
-def newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | None:
+def find_newest_pair(connection: Connection, cluster: int) -> tuple[int, int] | None:
     """The revisions of the two newest comparable scans of a cluster that have a report, neither of them a preview; None without two."""
-    own = SCANS.c
-    of_cluster = own.cluster == cluster, own.state.in_(USABLE), own.pruned_at.is_(None), ~own.preview
-    newest = select(own.number, own.revision).where(*of_cluster).order_by(own.revision.desc())
+    scan = SCANS.c
+    of_cluster = scan.cluster == cluster, scan.state.in_(USABLE), scan.pruned_at.is_(None), ~scan.preview
+    newest = select(scan.number, scan.revision).where(*of_cluster).order_by(scan.revision.desc())
     for number, revision in connection.execute(newest).all():
-        earlier = newest_comparable(connection, number, revision, with_report=True)
+        earlier = find_newest_comparable(connection, number, revision, with_report=True)
         if earlier is not None:
             return earlier, revision
     return None
 
 
-def incomparable_parts(connection: Connection, before: int, now: int) -> tuple[str, ...]:
+def find_incomparable_parts(connection: Connection, before: int, now: int) -> tuple[str, ...]:
     """The parts in which two scans, by their numbers, would be equal if they were comparable; empty if they are."""
-    own = SCANS.c
-    wanted = select(own.source, own.scope, own.requester, own.method)
-    earlier, later = (connection.execute(wanted.where(own.number == number)).one() for number in (before, now))
+    scan = SCANS.c
+    wanted = select(scan.source, scan.scope, scan.requester, scan.method)
+    earlier, later = (connection.execute(wanted.where(scan.number == number)).one() for number in (before, now))
     scopes = [codec.from_text(Scope, row.scope) for row in (earlier, later)]
     differ = {
         "source": earlier.source != later.source,
@@ -224,26 +234,26 @@ class ScanPage(NamedTuple):
     total: int
 
 
-def scan_page(connection: Connection, cluster: int, now: datetime, *, before: int | None, limit: int) -> ScanPage:
+def read_scan_page(connection: Connection, cluster: int, now: datetime, *, before: int | None, limit: int) -> ScanPage:
     """The newest scans of a cluster whose numbers are lower than `before`."""
-    own = SCANS.c
-    wanted = select_scans().add_columns(own.number, own.pruned_at).where(own.cluster == cluster)
+    scan = SCANS.c
+    wanted = select_scans().add_columns(scan.number, scan.pruned_at).where(scan.cluster == cluster)
     if before is not None:
-        wanted = wanted.where(own.number < before)
-    rows = connection.execute(wanted.order_by(own.number.desc()).limit(limit)).all()
-    dead = abandoned(connection, now)
-    total = connection.execute(select(func.count()).where(own.cluster == cluster)).scalar_one()
-    scans = (ListedScan(row.number, with_current_state(scan_of(row), dead), row.pruned_at is not None) for row in rows)
+        wanted = wanted.where(scan.number < before)
+    rows = connection.execute(wanted.order_by(scan.number.desc()).limit(limit)).all()
+    dead = find_abandoned_scans(connection, now)
+    total = connection.execute(select(func.count()).where(scan.cluster == cluster)).scalar_one()
+    scans = (ListedScan(row.number, correct_state(scan_of(row), dead), row.pruned_at is not None) for row in rows)
     return ScanPage(tuple(scans), total)
 
 
-def newest_of_clusters(connection: Connection) -> Mapping[int, Scan]:
+def find_newest_scan_of_clusters(connection: Connection) -> Mapping[int, Scan]:
     """The newest scan in history of every cluster, by the id of the cluster."""
-    own = SCANS.c
-    usable = own.state.in_(USABLE)
+    scan = SCANS.c
+    usable = scan.state.in_(USABLE)
     newest = (
-        select(own.cluster, func.max(own.revision).label("revision")).where(usable).group_by(own.cluster).subquery()
+        select(scan.cluster, func.max(scan.revision).label("revision")).where(usable).group_by(scan.cluster).subquery()
     )
-    of_cluster = (newest.c.cluster == own.cluster) & (newest.c.revision == own.revision)
-    wanted = select_scans().add_columns(own.cluster).join(newest, of_cluster)
+    of_cluster = (newest.c.cluster == scan.cluster) & (newest.c.revision == scan.revision)
+    wanted = select_scans().add_columns(scan.cluster).join(newest, of_cluster)
     return {row.cluster: scan_of(row) for row in connection.execute(wanted)}

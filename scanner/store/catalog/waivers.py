@@ -17,28 +17,28 @@ from scanner.model.policy import PolicyKey
 from scanner.model.texts import clean
 from scanner.model.waiver import WaivedCheck, Waiver, WaiverSet
 from scanner.posture.waivers.waived_checks import NamedChecks, form_of, question_of, waiver_key
-from scanner.posture.waivers.waivers import of_cluster
-from scanner.store.catalog.check_names import check_ids, policies_of_scan
+from scanner.posture.waivers.waivers import select_by_cluster
+from scanner.store.catalog.check_names import read_check_ids, read_policies_of_scan
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
-from scanner.store.database.engine import among, insert_rows
+from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.columns import CheckColumns, columns_of
-from scanner.store.rows.interning import Interned, Key, chunks
-from scanner.store.rows.logical_rows import OF_TABLES
+from scanner.store.rows.interning import Interner, Key, chunks
+from scanner.store.rows.logical_rows import PARTS_BY_TABLE
 from scanner.store.rows.tables import CHECKS, SCAN_WAIVERS, SCANS, TALLIES, WAIVED_CHECKS, WAIVER_SETS, WAIVERS
 
 
 def write_waivers(connection: Connection, scan: int, waivers: WaiverSet) -> None:
     """Store the waivers of a scan, each body and each set once."""
-    ids = Interned(connection, WAIVERS).ids([_key(waiver) for waiver in waivers.waivers])
+    ids = Interner(connection, WAIVERS).intern([_encode_waiver(waiver) for waiver in waivers.waivers])
     content = {"waivers": ids, "faults": waivers.faults, "notes": waivers.notes}
-    [number] = Interned(connection, WAIVER_SETS).ids([(json.dumps(content, separators=(",", ":")),)])
+    [number] = Interner(connection, WAIVER_SETS).intern([(json.dumps(content, separators=(",", ":")),)])
     connection.execute(insert(SCAN_WAIVERS).values(scan=scan, waivers=number))
-    sum_rows(connection, OF_TABLES[SCAN_WAIVERS.name], scan, [(scan, number)])
+    sum_rows(connection, PARTS_BY_TABLE[SCAN_WAIVERS.name], scan, [(scan, number)])
 
 
-def waivers_at(connection: Connection, scan_id: str, moment: datetime) -> WaiverSet | None:
+def find_waivers_at(connection: Connection, scan_id: str, moment: datetime) -> WaiverSet | None:
     """The waivers with the latest date up to a moment, of a scan of the same cluster; None if no such scan read waivers."""
     cluster = select(SCANS.c.cluster).where(SCANS.c.id == scan_id).scalar_subquery()
     newest = (
@@ -49,10 +49,10 @@ def waivers_at(connection: Connection, scan_id: str, moment: datetime) -> Waiver
         .limit(1)
     )
     content = connection.execute(newest).scalar()
-    return None if content is None else _set(connection, content)
+    return None if content is None else _decode_set(connection, content)
 
 
-def waivers_used(connection: Connection, cluster: int, scan: int, revision: int) -> Sequence[Waiver]:
+def find_used_waivers(connection: Connection, cluster: int, scan: int, revision: int) -> Sequence[Waiver]:
     """The waivers that the report of a scan has, given its number and revision: its own, or the newest ones before."""
     is_own = SCANS.c.number == scan
     newest = (
@@ -63,28 +63,28 @@ def waivers_used(connection: Connection, cluster: int, scan: int, revision: int)
         .limit(1)
     )
     content = connection.execute(newest).scalar()
-    return () if content is None else _set(connection, content).waivers
+    return () if content is None else _decode_set(connection, content).waivers
 
 
-def waivers_in(content: str) -> Sequence[int]:
+def decode_waiver_ids(content: str) -> Sequence[int]:
     """The ids of the waivers in the content of a set."""
     ids: list[int] = json.loads(content)["waivers"]
     return ids
 
 
-def _set(connection: Connection, content: str) -> WaiverSet:
+def _decode_set(connection: Connection, content: str) -> WaiverSet:
     # A set can have thousands of waivers: this decoder reads what `codec` writes, ten times as fast as `codec` does.
     decode = msgspec.json.Decoder(Waiver).decode
-    ids = waivers_in(content)
+    ids = decode_waiver_ids(content)
     bodies: dict[int, Waiver] = {}
     for portion in chunks(ids):
-        wanted = select(WAIVERS.c.id, WAIVERS.c.document).where(among(connection, WAIVERS.c.id, portion))
+        wanted = select(WAIVERS.c.id, WAIVERS.c.document).where(is_among(connection, WAIVERS.c.id, portion))
         bodies |= {number: decode(document) for number, document in connection.execute(wanted)}
     values = json.loads(content)
     return WaiverSet(tuple(bodies[number] for number in ids), tuple(values["faults"]), tuple(values["notes"]))
 
 
-def _key(waiver: Waiver) -> Key:
+def _encode_waiver(waiver: Waiver) -> Key:
     return clean(waiver.name), codec.to_text(waiver)
 
 
@@ -99,14 +99,14 @@ def write_waived_checks(connection: Connection, cluster: int, scan: int, revisio
 
     The tallies of the scan are written, and the connection is in a transaction that writes history.
     """
-    named = [waiver for waiver in _waivers(connection, cluster, scan, revision) if waiver.check]
+    named = [waiver for waiver in _list_waivers(connection, cluster, scan, revision) if waiver.check]
     if not named:
         return
-    known = {(each.waiver, each.form) for each in waived_checks(connection, cluster, revision)}
-    checks = _named_checks(connection, cluster, scan, revision, frozenset(waiver.policy for waiver in named))
+    known = {(each.waiver, each.form) for each in read_waived_checks(connection, cluster, revision)}
+    checks = _find_named_checks(connection, cluster, scan, revision, frozenset(waiver.policy for waiver in named))
     rows: dict[tuple[bytes, bytes], str] = {}
     for waiver in named:
-        for check in checks.of(waiver.policy, waiver.check):
+        for check in checks.find(waiver.policy, waiver.check):
             key = waiver_key(waiver), form_of(*check)
             if key not in known:
                 rows[key] = question_of(*check)
@@ -114,10 +114,12 @@ def write_waived_checks(connection: Connection, cluster: int, scan: int, revisio
     insert_rows(connection, WAIVED_CHECKS, ("cluster", "waiver", "form", "question", "since"), values)
 
 
-def waived_checks(connection: Connection, cluster: int, revision: int) -> list[WaivedCheck]:
+def read_waived_checks(connection: Connection, cluster: int, revision: int) -> list[WaivedCheck]:
     """The checks that waivers name, of the scans of a cluster up to a revision."""
-    own = WAIVED_CHECKS.c
-    wanted = select(own.waiver, own.form, own.question, own.since).where(own.cluster == cluster, own.since <= revision)
+    waived_check = WAIVED_CHECKS.c
+    wanted = select(waived_check.waiver, waived_check.form, waived_check.question, waived_check.since).where(
+        waived_check.cluster == cluster, waived_check.since <= revision
+    )
     return [
         WaivedCheck(bytes(waiver), bytes(form), question, since)
         for waiver, form, question, since in connection.execute(wanted)
@@ -128,25 +130,29 @@ def write_all_waived_checks(connection: Connection) -> None:
     """Store the checks that waivers name in a database of an older version, as far as the policies of scans are kept."""
     if connection.execute(select(SCAN_WAIVERS.c.scan).limit(1)).scalar() is None:
         return
-    kept = SCANS.c.revision.is_not(None), SCANS.c.pruned_at.is_(None), SCANS.c.state.in_(USABLE)
-    wanted = select(SCANS.c.cluster, SCANS.c.number, SCANS.c.revision).where(*kept)
+    with_report = SCANS.c.revision.is_not(None), SCANS.c.pruned_at.is_(None), SCANS.c.state.in_(USABLE)
+    wanted = select(SCANS.c.cluster, SCANS.c.number, SCANS.c.revision).where(*with_report)
     for cluster, scan, revision in connection.execute(wanted.order_by(SCANS.c.cluster, SCANS.c.revision)).all():
         write_waived_checks(connection, cluster, scan, revision)
 
 
-def _waivers(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[Waiver]:
+def _list_waivers(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[Waiver]:
     """The waivers for its cluster that the report of a scan has."""
     stored = scan_of(connection.execute(select_scans().where(SCANS.c.number == scan)).one())
-    return of_cluster(waivers_used(connection, cluster, scan, revision), stored.cluster.names)
+    return select_by_cluster(find_used_waivers(connection, cluster, scan, revision), stored.cluster.names)
 
 
-def _named_checks(connection: Connection, cluster: int, scan: int, revision: int, names: frozenset[str]) -> NamedChecks:
-    policies = [each for each in policies_of_scan(connection, scan) if each.name in names]
-    return NamedChecks(policies, check_ids(connection, cluster, policies, revision), _evaluated(connection, scan))
+def _find_named_checks(
+    connection: Connection, cluster: int, scan: int, revision: int, names: frozenset[str]
+) -> NamedChecks:
+    policies = [each for each in read_policies_of_scan(connection, scan) if each.name in names]
+    return NamedChecks(
+        policies, read_check_ids(connection, cluster, policies, revision), _read_evaluated_checks(connection, scan)
+    )
 
 
-def _evaluated(connection: Connection, scan: int) -> Iterator[tuple[PolicyKey, Check]]:
-    own = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
-    for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(own))):
+def _read_evaluated_checks(connection: Connection, scan: int) -> Iterator[tuple[PolicyKey, Check]]:
+    checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
+    for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(checks))):
         check = CheckColumns._make(columns)
-        yield (check.language, check.policy), check.check()
+        yield (check.language, check.policy), check.make_check()

@@ -46,24 +46,24 @@ _FORMS = "Use a path, sqlite:PATH or postgresql://USER@HOST/DATABASE."
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database. `shown` is the address for messages; `path` is the file of a SQLite database, else None.
+    """A database. `text` is the address for messages; `path` is the file of a SQLite database, else None.
 
-    `secrets` are the password and the values of options that `shown` leaves out.
+    `secrets` are the password and the values of options that `text` leaves out.
     """
 
     url: URL
-    shown: str
+    text: str
     path: Path | None
     secrets: OwnSecrets = NO_SECRETS
 
     @property
     def is_shown_whole(self) -> bool:
         """Return whether the URL has nothing that messages leave out."""
-        return not any(_secrets(self.url))
+        return not any(_list_secrets(self.url))
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """A text of the server, which may repeat a password, without secrets of the address."""
-        return self.secrets.masked(text)
+        return self.secrets.mask(text)
 
 
 def address_of(text: str) -> Address:
@@ -72,16 +72,16 @@ def address_of(text: str) -> Address:
         raise UsageError(f"The database address is empty. {_FORMS}")
     if "://" not in text:
         if _is_short(text):
-            return _file(text.removeprefix(_SQLITE_PREFIX))
+            return _make_file_address(text.removeprefix(_SQLITE_PREFIX))
         _reject_mistyped(text)
-        return _file(text)
-    url = _parsed(text)
+        return _make_file_address(text)
+    url = _parse_url(text)
     if url.drivername in _SQLITE:
-        return _file(url.database or "")
+        return _make_file_address(url.database or "")
     if url.drivername in _POSTGRESQL:
         _reject_ambiguous(url)
-        secrets = OwnSecrets(*_secrets(url), os.environ.get(_PASSWORD_VARIABLE, ""), *_passwords_in_file(url))
-        return Address(url.set(drivername="postgresql+psycopg"), _shown(url), None, secrets)
+        secrets = OwnSecrets(*_list_secrets(url), os.environ.get(_PASSWORD_VARIABLE, ""), *_read_passwords(url))
+        return Address(url.set(drivername="postgresql+psycopg"), _hide_secrets(url), None, secrets)
     raise UsageError(f"Assay does not support databases of type {url.drivername}. {_FORMS}")
 
 
@@ -107,26 +107,26 @@ def _reject_ambiguous(url: URL) -> None:
         )
 
 
-def _parsed(text: str) -> URL:
+def _parse_url(text: str) -> URL:
     try:
         return make_url(text)
     except (ArgumentError, ValueError):
         raise UsageError(f"The database URL is invalid. {_FORMS}") from None
 
 
-def _file(name: str) -> Address:
+def _make_file_address(name: str) -> Address:
     if name in {"", ":memory:"} or name.startswith("file:"):
         raise UsageError(f"A database in memory cannot keep a scan. {_FORMS}")
     path = Path(name).expanduser()
     return Address(URL.create("sqlite", database=str(path)), str(path), path)
 
 
-def _shown(url: URL) -> str:
+def _hide_secrets(url: URL) -> str:
     plain = url.difference_update_query([name for name in url.query if name not in _SHOWN_OPTIONS])
     return plain.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
-def _secrets(url: URL) -> Iterator[str]:
+def _list_secrets(url: URL) -> Iterator[str]:
     """The password, and the values of options that are not shown, plain and as the URL has them."""
     if url.password:
         yield str(url.password)
@@ -136,7 +136,7 @@ def _secrets(url: URL) -> Iterator[str]:
                 yield from (text, *_SETTING.findall(text))
 
 
-def _passwords_in_file(url: URL) -> Iterator[str]:
+def _read_passwords(url: URL) -> Iterator[str]:
     """The passwords in the password file of libpq, of which one may be sent ("The Password File" in PostgreSQL's manual)."""
     named = url.query.get("passfile") or os.environ.get(_FILE_VARIABLE) or _DEFAULT_FILE
     with suppress(OSError, ValueError):

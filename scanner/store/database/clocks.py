@@ -25,7 +25,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def seconds() -> float:
+def read_counter() -> float:
     """The seconds since some moment, also those while the machine was suspended. No change of its clock changes them."""
     return time.clock_gettime(_COUNTER)
 
@@ -33,7 +33,7 @@ def seconds() -> float:
 class SteadyClock:
     """Counts on from a moment."""
 
-    def __init__(self, moment: datetime, count: Callable[[], float] = seconds) -> None:
+    def __init__(self, moment: datetime, count: Callable[[], float] = read_counter) -> None:
         """Begin with a moment, which is now. `count` returns seconds."""
         self._moment = moment
         self._count = count
@@ -41,10 +41,10 @@ class SteadyClock:
 
     def __call__(self) -> datetime:
         """The time."""
-        return self._moment + self.passed
+        return self._moment + self.elapsed
 
     @property
-    def passed(self) -> timedelta:
+    def elapsed(self) -> timedelta:
         """The time since the beginning."""
         return timedelta(seconds=self._count() - self._counted)
 
@@ -52,7 +52,7 @@ class SteadyClock:
 class ServerClock:
     """The clock of a database's server, which is asked once a minute."""
 
-    def __init__(self, ask: Callable[[], datetime], count: Callable[[], float] = seconds) -> None:
+    def __init__(self, ask: Callable[[], datetime], count: Callable[[], float] = read_counter) -> None:
         """Ask the server. `ask` raises errors of the driver, which are those of this call; `count` returns seconds."""
         self._ask = ask
         self._count = count
@@ -64,7 +64,7 @@ class ServerClock:
 
         One thread alone asks again: it may have a connection, and needs a second one.
         """
-        if self._answer.passed > _FRESH and self._asking.acquire(blocking=False):
+        if self._answer.elapsed > _FRESH and self._asking.acquire(blocking=False):
             try:
                 with suppress(SQLAlchemyError):
                     self._answer = SteadyClock(self._ask(), self._count)

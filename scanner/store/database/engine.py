@@ -43,9 +43,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from scanner.errors import StoreError
 from scanner.store.database.address import Address
-from scanner.store.database.shared_statements import sharing_engine
-from scanner.store.database.sqlite_file import network_file_system
-from scanner.store.database.statement_limit import AT_ONCE, with_short_queries, with_statement_limit
+from scanner.store.database.shared_statements import create_sharing_engine
+from scanner.store.database.sqlite_file import find_network_file_system
+from scanner.store.database.statement_limit import SNAPSHOT, limit_queries, limit_statements
 from scanner.store.database.store_errors import as_store_error
 
 if TYPE_CHECKING:
@@ -86,34 +86,35 @@ _PRAGMAS = (
 )
 
 
-def engine_for(address: Address) -> Engine:
+def make_engine(address: Address) -> Engine:
     """An engine, not yet connected. Raises StoreError when the driver is missing."""
     with as_store_error(address):
         if address.path is None:
-            engine = _postgresql(address)
-            event.listen(engine, "begin", _begin_at_once)
+            engine = _make_postgresql_engine(address)
+            event.listen(engine, "begin", _begin_snapshot)
             return engine
+        # Without an isolation level the driver begins no transactions: `_begin_transaction` does.
         arguments = {"timeout": _WAIT, "isolation_level": None}
-        engine = with_own_connections(sharing_engine(address.url, connect_args=arguments))
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
+        engine = keep_own_connections(create_sharing_engine(address.url, connect_args=arguments))
+    event.listen(engine, "connect", _prepare_connection)
+    event.listen(engine, "begin", _begin_transaction)
     return engine
 
 
-def _postgresql(address: Address, **options: object) -> Engine:
-    engine = with_own_connections(sharing_engine(address.url, pool_size=_CONNECTIONS, **options))
+def _make_postgresql_engine(address: Address, **options: object) -> Engine:
+    engine = keep_own_connections(create_sharing_engine(address.url, pool_size=_CONNECTIONS, **options))
     event.listen(engine, "connect", _send_lists_in_binary)
-    return with_tested_connections(engine)
+    return test_idle_connections(engine)
 
 
-def engine_without_transactions_for(address: Address) -> Engine:
+def make_autocommit_engine(address: Address) -> Engine:
     """An engine whose statements are no part of a transaction, as a vacuum must be. Raises StoreError without its driver."""
     with as_store_error(address):
         arguments = {} if address.path is None else {"timeout": _WAIT}
-        return sharing_engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
+        return create_sharing_engine(address.url, isolation_level="AUTOCOMMIT", connect_args=arguments)
 
 
-def reading_engine_for(address: Address, most_seconds: float | None = None) -> Engine:
+def make_reading_engine(address: Address, most_seconds: float | None = None) -> Engine:
     """An engine with read-only connections, whose queries take `most_seconds` at most.
 
     Raises StoreError when the driver is missing.
@@ -121,14 +122,14 @@ def reading_engine_for(address: Address, most_seconds: float | None = None) -> E
     path = address.path
     if path is None:
         if most_seconds is None:
-            return engine_for(address).execution_options(postgresql_readonly=True)
+            return make_engine(address).execution_options(postgresql_readonly=True)
         with as_store_error(address):
-            return with_short_queries(_postgresql(address, isolation_level="AUTOCOMMIT"), most_seconds)
-    engine = with_own_connections(
-        sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
+            return limit_queries(_make_postgresql_engine(address, isolation_level="AUTOCOMMIT"), most_seconds)
+    engine = keep_own_connections(
+        create_sharing_engine(make_url("sqlite://"), creator=lambda: _connect_to_read(path), poolclass=QueuePool)
     )
-    event.listen(engine, "begin", _begin)
-    return engine if most_seconds is None else with_statement_limit(engine, most_seconds)
+    event.listen(engine, "begin", _begin_transaction)
+    return engine if most_seconds is None else limit_statements(engine, most_seconds)
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
@@ -139,17 +140,17 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     """
     place = quote(str(path.absolute()))
     with suppress(sqlite3.OperationalError):
-        return _readable(f"file:{place}?mode=ro")
+        return _open_read_only(f"file:{place}?mode=ro")
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise StoreError(
             f"The database {path} cannot be read in its place: {log.name} has changes that must be merged into it first, which "
             "needs write permission and free space. Copy both files to another place, and name the copy with --db."
         )
-    return _readable(f"file:{place}?immutable=1")
+    return _open_read_only(f"file:{place}?immutable=1")
 
 
-def _readable(uri: str) -> sqlite3.Connection:
+def _open_read_only(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA query_only = ON")
@@ -177,7 +178,7 @@ def create_file(path: Path) -> None:
 
     A file on a network file system is refused: two machines that write it damage it.
     """
-    if kind := network_file_system(path):
+    if kind := find_network_file_system(path):
         raise StoreError(
             f"The database {path} is on a network file system ({kind}), where SQLite can be damaged. Put it on a local volume, or "
             "use PostgreSQL: --db postgresql://…"
@@ -211,9 +212,9 @@ def merge_log(engine: Engine) -> None:
 
 
 @contextmanager
-def reading_at_once(engine: Engine) -> Iterator[Connection]:
+def reading_snapshot(engine: Engine) -> Iterator[Connection]:
     """A connection whose queries all answer as of the first of them, as every transaction of SQLite does."""
-    with engine.connect().execution_options(**{AT_ONCE: True}) as connection:
+    with engine.connect().execution_options(**{SNAPSHOT: True}) as connection:
         yield connection
 
 
@@ -272,7 +273,7 @@ def try_lock_texts(connection: Connection) -> bool:
 
 
 @contextmanager
-def committing_at_once(connection: Connection) -> Iterator[Connection]:
+def committing_immediately(connection: Connection) -> Iterator[Connection]:
     """A connection whose changes other scans see at once, even if the transaction of `connection` is rolled back.
 
     On SQLite it is `connection` itself: there is a single writer, and no other scan can wait for its transaction.
@@ -280,8 +281,8 @@ def committing_at_once(connection: Connection) -> Iterator[Connection]:
     if connection.dialect.name != "postgresql":
         yield connection
         return
-    with writing(connection.engine) as own:
-        yield own
+    with writing(connection.engine) as separate:
+        yield separate
 
 
 def insert_rows(connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
@@ -317,20 +318,20 @@ def insert_missing(
         f"INSERT INTO {quote(table.name)} ({', '.join(map(quote, names))}) "  # noqa: S608 - names of our own tables
         f"SELECT * FROM unnest({', '.join(f'%s::{array}' for array in types)}) ON CONFLICT (digest) DO NOTHING RETURNING id"
     )
-    with committing_at_once(connection) as own:
-        inserted = frozenset(own.exec_driver_sql(statement, tuple(map(list, columns))).scalars())
-        then(own, table, [row for row in rows if row[0] in inserted])
+    with committing_immediately(connection) as separate:
+        inserted = frozenset(separate.exec_driver_sql(statement, tuple(map(list, columns))).scalars())
+        then(separate, table, [row for row in rows if row[0] in inserted])
         return len(inserted)
 
 
-def among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:
+def is_among(connection: Connection, column: ColumnElement[Value], values: Sequence[Value]) -> ColumnElement[bool]:
     """The condition that a column is one of many values; PostgreSQL is faster with one array parameter."""
     if connection.dialect.name == "postgresql":
         return column == any_(literal(values, ARRAY(column.type)))
     return column.in_(values)
 
 
-def listed(connection: Connection, numbers: Iterable[int]) -> ScalarSelect[int]:
+def select_numbers(connection: Connection, numbers: Iterable[int]) -> ScalarSelect[int]:
     """A subquery of numbers, of which there can be any number: the list is one parameter."""
     if connection.dialect.name == "postgresql":
         return select(func.unnest(literal(list(numbers), ARRAY(BigInteger)))).scalar_subquery()
@@ -338,7 +339,7 @@ def listed(connection: Connection, numbers: Iterable[int]) -> ScalarSelect[int]:
     return select(func.cast(each.c.value, Integer)).scalar_subquery()
 
 
-def listed_texts(connection: Connection, texts: Iterable[str]) -> ScalarSelect[str]:
+def select_texts(connection: Connection, texts: Iterable[str]) -> ScalarSelect[str]:
     """A subquery of texts, of which there can be any number: the list is one parameter."""
     if connection.dialect.name == "postgresql":
         return select(func.unnest(literal(list(texts), ARRAY(String)))).scalar_subquery()
@@ -346,7 +347,7 @@ def listed_texts(connection: Connection, texts: Iterable[str]) -> ScalarSelect[s
     return select(each.c.value).scalar_subquery()
 
 
-def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+def _prepare_connection(connection: sqlite3.Connection, _record: object) -> None:
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     _keep_write_ahead_log(connection)
@@ -369,8 +370,8 @@ def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
             return
 
 
-def _begin_at_once(connection: Connection) -> None:
-    if connection.get_execution_options().get(AT_ONCE):
+def _begin_snapshot(connection: Connection) -> None:
+    if connection.get_execution_options().get(SNAPSHOT):
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
@@ -381,7 +382,7 @@ def _send_lists_in_binary(connection: DriverConnection[TupleRow], _record: objec
     connection.adapters.register_dumper(list, ListBinaryDumper)
 
 
-def _begin(connection: Connection) -> None:
+def _begin_transaction(connection: Connection) -> None:
     writes = connection.get_execution_options().get("assay_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -394,18 +395,18 @@ def _begin(connection: Connection) -> None:
 _ENGINES: WeakSet[Engine] = WeakSet()
 
 
-def with_own_connections(engine: Engine) -> Engine:
+def keep_own_connections(engine: Engine) -> Engine:
     """The engine; in a process that is forked later, it opens new connections and leaves those of its parent alone."""
     _ENGINES.add(engine)
     return engine
 
 
-def _forget() -> None:
+def _forget_connections() -> None:
     for engine in _ENGINES:
         engine.dispose(close=False)
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_connections)
 
 
 # Connections that were idle are tested before they are used again: a database that restarted, or a firewall, may have
@@ -419,18 +420,18 @@ _IDLE: Final = 1.0
 _SINCE: Final = "assay_idle_since"
 
 
-def with_tested_connections(engine: Engine) -> Engine:
+def test_idle_connections(engine: Engine) -> Engine:
     """The engine, whose idle connections are replaced if they do not answer any more."""
-    event.listen(engine, "checkin", _given_back)
-    event.listen(engine, "checkout", lambda connection, record, _: _test(engine, connection, record))
+    event.listen(engine, "checkin", _note_idle_since)
+    event.listen(engine, "checkout", lambda connection, record, _: _test_connection(engine, connection, record))
     return engine
 
 
-def _given_back(_connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
+def _note_idle_since(_connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
     record.info[_SINCE] = monotonic()
 
 
-def _test(engine: Engine, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
+def _test_connection(engine: Engine, connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
     since = record.info.get(_SINCE)
     if since is None or monotonic() - since < _IDLE:
         return

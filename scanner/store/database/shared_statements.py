@@ -42,7 +42,7 @@ class SharedSqlite(EqualDialect, SQLiteDialect_pysqlite):
     supports_statement_cache = True
 
 
-def sharing_engine(url: URL, **options: object) -> Engine:
+def create_sharing_engine(url: URL, **options: object) -> Engine:
     """An engine, not yet connected, with these options of `create_engine`; messages hide the parameters of statements."""
     return create_engine(
         url.set(drivername=_DRIVERS[url.get_backend_name()]),

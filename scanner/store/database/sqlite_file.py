@@ -42,7 +42,7 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPES: Final = {r"\040": " ", r"\011": "\t", r"\012": "\n", r"\134": "\\"}
 
 
-def network_file_system(path: Path, mounts: Path = _MOUNTS) -> str:
+def find_network_file_system(path: Path, mounts: Path = _MOUNTS) -> str:
     """The type of the network file system on which a path is; empty for a local one, and where `mounts` cannot be read."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
@@ -52,13 +52,13 @@ def network_file_system(path: Path, mounts: Path = _MOUNTS) -> str:
     kind, depth = "", -1
     for line in lines:
         mounted, _, source = line.partition(" - ")
-        point = Path(_unescaped(mounted.split(" ")[4]))
+        point = Path(_unescape(mounted.split(" ")[4]))
         if place.is_relative_to(point) and len(point.parts) >= depth:
             kind, depth = source.split(" ")[0], len(point.parts)
     return kind if kind in _NETWORK else ""
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     for escape, character in _ESCAPES.items():
         text = text.replace(escape, character)
     return text
@@ -82,18 +82,18 @@ def reject_cut_file(address: Address) -> None:
     if path is None:
         return
     for attempt in range(_ATTEMPTS):
-        missing = _missing(path)
+        missing = _count_missing_bytes(path)
         if not missing:
             return
         if attempt < _ATTEMPTS - 1:
             time.sleep(_PAUSE)
     raise StoreError(
-        f"The database {address.shown} is damaged: the file is cut short, and at least {missing:,} bytes are missing. "
+        f"The database {address.text} is damaged: the file is cut short, and at least {missing:,} bytes are missing. "
         "Restore it from a backup, or name another file with --db."
     )
 
 
-def _missing(path: Path) -> int:
+def _count_missing_bytes(path: Path) -> int:
     """The number of bytes that a file lacks. Pages in a write-ahead log are not yet in the file, so then it is not known."""
     try:
         log = path.with_name(f"{path.name}-wal")
@@ -120,10 +120,10 @@ def back_up(path: Path, version: str) -> Path:
     The copy is its owner's alone, and never replaces another file. Raises StoreError, and then leaves no copy.
     """
     try:
-        copy = _new_file(path, version)
+        copy = _create_copy(path, version)
         _copy(path, copy)
     except (sqlite3.Error, OSError) as error:
-        raise _failed(path, _why(error)) from error
+        raise _backup_error(path, _describe_error(error)) from error
     return copy
 
 
@@ -139,7 +139,7 @@ def copy_to(path: Path, copy: Path) -> None:
         raise UsageError(f"{copy} exists, and a backup replaces no file. Name another file.") from None
     except (sqlite3.Error, OSError) as error:
         raise StoreError(
-            f"The database {path} cannot be copied to {copy} ({_why(error)}). "
+            f"The database {path} cannot be copied to {copy} ({_describe_error(error)}). "
             "Check that the folder exists, its permissions and its free space, or name another place."
         ) from error
 
@@ -167,11 +167,11 @@ def _reject_damaged(copy: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"the copy is damaged: {result}")
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _new_file(path: Path, version: str) -> Path:
+def _create_copy(path: Path, version: str) -> Path:
     """An empty file that did not exist before."""
     for number in count(1):
         copy = path.with_name(f"{path.name}.before-{version}{f'-{number}' if number > 1 else ''}.bak")
@@ -190,7 +190,7 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _failed(path: Path, why: str) -> StoreError:
+def _backup_error(path: Path, why: str) -> StoreError:
     return StoreError(
         f"The database {path} was not upgraded, and nothing has changed: it cannot be backed up first ({why}). "
         "Free some space, check the permissions of its folder, or back it up yourself and pass --no-backup."

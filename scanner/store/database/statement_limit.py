@@ -21,19 +21,19 @@ _STEPS: Final = 4_000
 _PAUSE: Final = 0.05
 """Seconds that count at most between two runs."""
 _LIMIT: Final = "assay_statement_limit"
-AT_ONCE: Final = "assay_at_once"
+SNAPSHOT: Final = "assay_at_once"
 """The option of a connection whose queries all answer as of the first of them."""
 _SIGNS: Final = ("interrupted", "statement timeout")
 
 
-def with_statement_limit(engine: Engine, seconds: float) -> Engine:
+def limit_statements(engine: Engine, seconds: float) -> Engine:
     """The engine of SQLite, whose queries end after some seconds with an error that `as_store_error` turns into QueryTooLong."""
-    event.listen(engine, "connect", lambda connection, record: _limit(connection, record, seconds))
-    event.listen(engine, "before_cursor_execute", _restart)
+    event.listen(engine, "connect", lambda connection, record: _set_limit(connection, record, seconds))
+    event.listen(engine, "before_cursor_execute", _restart_stopwatch)
     return engine
 
 
-def with_short_queries(engine: Engine, seconds: float) -> Engine:
+def limit_queries(engine: Engine, seconds: float) -> Engine:
     """The same for an engine of PostgreSQL whose connections commit by themselves: it begins read-only transactions.
 
     A transaction begins, with its settings, in one message; the driver would send two.
@@ -41,7 +41,7 @@ def with_short_queries(engine: Engine, seconds: float) -> Engine:
     milliseconds = max(1, round(seconds * 1000))
     # The queries of pages are short: PostgreSQL would compile some of them for longer than they run.
     settings = f"SET LOCAL statement_timeout = {milliseconds}; SET LOCAL jit = off"
-    event.listen(engine, "begin", lambda connection: _begin(connection, settings))
+    event.listen(engine, "begin", lambda connection: _begin_transaction(connection, settings))
     return engine
 
 
@@ -70,17 +70,17 @@ class _Stopwatch:
         return int(self._spent > self._seconds)
 
 
-def _limit(connection: sqlite3.Connection, record: ConnectionPoolEntry, seconds: float) -> None:
+def _set_limit(connection: sqlite3.Connection, record: ConnectionPoolEntry, seconds: float) -> None:
     watch = record.info[_LIMIT] = _Stopwatch(seconds)
     connection.set_progress_handler(watch, _STEPS)
 
 
-def _restart(connection: Connection, *_: object) -> None:
+def _restart_stopwatch(connection: Connection, *_: object) -> None:
     connection.info[_LIMIT].restart()
 
 
-def _begin(connection: Connection, settings: str) -> None:
-    level = "REPEATABLE READ" if connection.get_execution_options().get(AT_ONCE) else "READ COMMITTED"
+def _begin_transaction(connection: Connection, settings: str) -> None:
+    level = "REPEATABLE READ" if connection.get_execution_options().get(SNAPSHOT) else "READ COMMITTED"
     # By the driver: on a connection that streams, SQLAlchemy would declare a cursor for the statement.
     with closing(connection.connection.cursor()) as cursor:
         cursor.execute(f"BEGIN ISOLATION LEVEL {level} READ ONLY; {settings}")

@@ -51,27 +51,27 @@ def as_store_error(address: Address) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != "psycopg":
             raise
-        raise _without_driver(address) from None
+        raise _missing_driver_error(address) from None
     except ImportError as error:
         if "psycopg" not in str(error) and "libpq" not in str(error):
             raise
-        raise _without_driver(address) from None
+        raise _missing_driver_error(address) from None
     except NoSuchModuleError:
-        raise _without_driver(address) from None
+        raise _missing_driver_error(address) from None
     except UnicodeDecodeError as error:
         # The names in a damaged schema, which SQLite quotes, and damaged texts.
-        raise StoreError(_sentence(address, "malformed text")) from error
+        raise StoreError(_describe(address, "malformed text")) from error
     except DBAPIError as error:
         if is_too_long(error):
             raise QueryTooLong("The query takes too long. Ask for less, for example with a filter.") from error
-        raise StoreError(_sentence(address, _first_line(error.orig))) from error
+        raise StoreError(_describe(address, _first_line(error.orig))) from error
     except SQLAlchemyError as error:
-        raise StoreError(_sentence(address, type(error).__name__)) from error
+        raise StoreError(_describe(address, type(error).__name__)) from error
 
 
-def _without_driver(address: Address) -> StoreError:
+def _missing_driver_error(address: Address) -> StoreError:
     return StoreError(
-        f"The database {address.shown} needs the PostgreSQL driver, which is not installed. "
+        f"The database {address.text} needs the PostgreSQL driver, which is not installed. "
         'Install it with: pip install "kube-assay[postgres]".'
     )
 
@@ -83,9 +83,9 @@ def _first_line(error: object) -> str:
     return first.partition(" with text ")[0]
 
 
-def _sentence(address: Address, why: str) -> str:
-    lower, shown = why.lower(), address.masked(why).rstrip(".")
+def _describe(address: Address, why: str) -> str:
+    lower, shown = why.lower(), address.mask(why).rstrip(".")
     for sign, state, remedy in _REMEDIES:
         if sign in lower:
-            return f"The database {address.shown} {state} ({shown}). {remedy}."
-    return f"The database {address.shown} failed: {shown}. Try again, or name another database with --db."
+            return f"The database {address.text} {state} ({shown}). {remedy}."
+    return f"The database {address.text} failed: {shown}. Try again, or name another database with --db."

@@ -11,26 +11,34 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Select, select, update
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, BindingKey, Policy, PolicyKey, policy_label
+from scanner.model.resource import api_group_of
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import FILES, Coverage, CoverageState, Scope
-from scanner.posture.history.causes import RULES, Circumstances, Comparison, Coordinates, Invoked, coordinates_of
+from scanner.posture.history.causes import (
+    RULES,
+    CircumstanceChanges,
+    Circumstances,
+    Coordinates,
+    Invoked,
+    coordinates_of,
+)
 from scanner.posture.history.namespace_keys import namespace_keys
 from scanner.store.catalog.rules import read_rules
-from scanner.store.catalog.scans import newest_comparable
-from scanner.store.database.engine import among
-from scanner.store.history.evaluated_sets import NOT_EVALUATED, sets_of
-from scanner.store.history.resolution import Resolution, listing_reach
+from scanner.store.catalog.scans import find_newest_comparable
+from scanner.store.database.engine import is_among
+from scanner.store.history.evaluated_sets import NOT_EVALUATED, read_sets_of_scan
+from scanner.store.history.resolution import Resolution, compute_listing_reach
 from scanner.store.rows import codec
-from scanner.store.rows.interning import Interned, chunks
+from scanner.store.rows.interning import Interner, chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.shared_rows import owners_of
+from scanner.store.rows.shared_rows import read_owners
 from scanner.store.rows.tables import (
     BINDINGS,
     CAUSES,
@@ -66,7 +74,7 @@ class FindingPlace(NamedTuple):
     coordinates: Coordinates
 
 
-def place_of(
+def locate_finding(
     check: int, object_id: int, check_kind: str, place: tuple[str, str, str, str], invocation: Invoked
 ) -> FindingPlace:
     """The place of a finding, by the ids of its check and of its object, and by `coordinates_of`."""
@@ -79,35 +87,35 @@ class EarlierScan:
 
     def __init__(self, connection: Connection, number: int, now: Circumstances) -> None:
         """Read a scan by its number."""
-        self.comparison = Comparison(circumstances_of(connection, number), now)
+        self.comparison = CircumstanceChanges(read_circumstances(connection, number), now)
         self._examined: dict[tuple[str, str], list[RowIdSet]] = defaultdict(list)
         self._not_evaluated: dict[int, list[RowIdSet]] = defaultdict(list)
-        for api_version, kind, sets in sets_of(connection, number):
-            self._examined[_group(api_version), kind].append(sets.examined)
+        for api_version, kind, sets in read_sets_of_scan(connection, number):
+            self._examined[api_group_of(api_version), kind].append(sets.examined)
             for checks, ids in sets.sets:
                 for check in (check for check, reason in checks if reason in NOT_EVALUATED):
                     self._not_evaluated[check].append(ids)
-        gaps = tuple(_gaps(connection, number))
-        self._without = frozenset(gap.where for gap in gaps if gap.kind is GapKind.EVALUATION)
+        gaps = tuple(_read_gaps(connection, number))
+        self._failed_policies = frozenset(gap.where for gap in gaps if gap.kind is GapKind.EVALUATION)
         scope = connection.execute(select(SCANS.c.scope).where(SCANS.c.number == number)).scalar_one()
-        coverage = tuple(_coverage(connection, number))
-        self._reach = listing_reach(codec.from_text(Scope, scope), coverage, gaps)
+        coverage = tuple(_read_coverage(connection, number))
+        self._reach = compute_listing_reach(codec.from_text(Scope, scope), coverage, gaps)
         # Older versions recorded no objects: whether an object existed is not known.
         self._recorded_objects = bool(self._examined) or not any(line.objects for line in coverage)
 
     def changes(self, finding: FindingPlace) -> Iterator[CauseKind]:
         """The changes since then of a finding that the scan does not have. If nothing else did, its object changed."""
-        rules = self.comparison.deciding(finding.coordinates)
+        rules = self.comparison.list_deciding(finding.coordinates)
         yield from rules
-        if self.examined(finding.api_version, finding.kind, finding.object_id):
-            if self._missed(finding):
+        if self.has_examined(finding.api_version, finding.kind, finding.object_id):
+            if self._could_not_evaluate(finding):
                 yield CauseKind.COVERAGE
             elif not rules:
                 yield CauseKind.OBJECT_CHANGED
         elif not self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name):
             yield CauseKind.COVERAGE
         elif self._recorded_objects:
-            yield appeared(self.comparison)
+            yield find_appearance_cause(self.comparison)
         elif not rules:
             yield CauseKind.OBJECT_CHANGED
 
@@ -116,41 +124,41 @@ class EarlierScan:
         key = finding.coordinates.policy_key, finding.coordinates.binding_key
         if key[0] not in self.comparison.before.policies or key[1] not in self.comparison.before.bindings:
             return False
-        if self.examined(finding.api_version, finding.kind, finding.object_id):
-            return not self._missed(finding)
+        if self.has_examined(finding.api_version, finding.kind, finding.object_id):
+            return not self._could_not_evaluate(finding)
         return self.lists(finding.api_version, finding.kind, finding.coordinates.namespace, finding.name)
 
-    def examined(self, api_version: str, kind: str, object_id: int) -> bool:
+    def has_examined(self, api_version: str, kind: str, object_id: int) -> bool:
         """Return whether the scan examined an object."""
-        return any(object_id in ids for ids in self._examined.get((_group(api_version), kind), ()))
+        return any(object_id in ids for ids in self._examined.get((api_group_of(api_version), kind), ()))
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
         return self._reach.lists(api_version, kind, namespace, name)
 
-    def _missed(self, finding: FindingPlace) -> bool:
+    def _could_not_evaluate(self, finding: FindingPlace) -> bool:
         """Return whether the scan examined the object of a finding, but could not evaluate the check."""
-        if policy_label(finding.coordinates.policy_key) in self._without:
+        if policy_label(finding.coordinates.policy_key) in self._failed_policies:
             return True
         return any(finding.object_id in ids for ids in self._not_evaluated.get(finding.check, ()))
 
 
-def appeared(comparison: Comparison) -> CauseKind:
+def find_appearance_cause(comparison: CircumstanceChanges) -> CauseKind:
     """The cause of a finding about an object that an earlier scan did not have: files tell nothing about its creation."""
     of_files = comparison.before.of_files or comparison.now.of_files
     return CauseKind.OBJECT_NOT_IN_EARLIER_SCAN if of_files else CauseKind.OBJECT_CREATED
 
 
-def ended_kinds(
-    comparison: Comparison, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
+def find_end_kinds(
+    comparison: CircumstanceChanges, finding: Coordinates, resolution: Resolution | None, *, deleted: bool = False
 ) -> frozenset[CauseKind]:
     """The changes of a finding that was resolved, for a reason that may not be known; its object may be `deleted`.
 
     An error of the whole invocation, which stands instead of its checks, can come of a change that decides about no check.
     """
-    kinds = {*comparison.deciding(finding)}
+    kinds = {*comparison.list_deciding(finding)}
     if resolution is Resolution.RULES_CHANGED:
-        kinds = kinds or {*comparison.changes(finding)}
+        kinds = kinds or {*comparison.list_changes(finding)}
     if resolution in _BY_RESOLUTION:
         kinds.add(_BY_RESOLUTION[resolution])
     if deleted:
@@ -158,12 +166,14 @@ def ended_kinds(
     return frozenset(kinds or {CauseKind.OBJECT_CHANGED})
 
 
-def changed_kinds(comparison: Comparison, finding: Coordinates, *, object_changed: bool) -> frozenset[CauseKind]:
+def find_change_kinds(
+    comparison: CircumstanceChanges, finding: Coordinates, *, object_changed: bool
+) -> frozenset[CauseKind]:
     """The changes of a finding that is open before and after, texts included: if nothing else did, its object.
 
     An error of a configuration that lacks a param changes with the param or its kind, unless the object changed.
     """
-    kinds = frozenset(comparison.changes(finding))
+    kinds = frozenset(comparison.list_changes(finding))
     if object_changed:
         return kinds | {CauseKind.OBJECT_CHANGED}
     unexplained = CauseKind.PARAM if comparison.refers_to_params(finding) else CauseKind.OBJECT_CHANGED
@@ -181,55 +191,55 @@ class Causes:
         self._connection = connection
         self._cluster = cluster
         self._number = scan
-        self.circumstances: Final = circumstances_of(connection, scan)
-        self._comparable = newest_comparable(connection, scan, revision)
-        self.base: Final = self._comparable or self._newest(revision)
-        self._rows = Interned(connection, CAUSES)
+        self.circumstances: Final = read_circumstances(connection, scan)
+        self._comparable = find_newest_comparable(connection, scan, revision)
+        self.base: Final = self._comparable or self._find_newest(revision)
+        self._rows = Interner(connection, CAUSES)
         self._ids: dict[Cause, int] = {}
         self._earlier: dict[int, EarlierScan] = {}
 
     @property
-    def at_once(self) -> int | None:
+    def first_scan_cause(self) -> int | None:
         """The id of the cause of every finding of the first scan; None for later scans."""
         return None if self.base else self.id_of(_FIRST)
 
     def id_of(self, cause: Cause) -> int:
         """The id of a cause."""
         if cause not in self._ids:
-            [self._ids[cause]] = self._rows.ids([(cause.kind.value, ",".join(cause.also))])
+            [self._ids[cause]] = self._rows.intern([(cause.kind.value, ",".join(cause.also))])
         return self._ids[cause]
 
-    def since(self, revision: int) -> Comparison:
+    def compare_since(self, revision: int) -> CircumstanceChanges:
         """The changes since the scan of a revision."""
-        return self._scan(revision).comparison
+        return self._read_scan(revision).comparison
 
     @property
     def changed_rules(self) -> tuple[CauseKind, ...]:
         """The kinds of rules that differ from those of the newest comparable scan; none if there is no such scan."""
-        if self._comparable is None or self._digest(self._comparable) == self._digest():
+        if self._comparable is None or self._read_digest(self._comparable) == self._read_digest():
             return ()
-        return tuple(kind for kind in self.since(self._comparable).kinds if kind in RULES)
+        return tuple(kind for kind in self.compare_since(self._comparable).kinds if kind in RULES)
 
-    def _digest(self, revision: int | None = None) -> str:
+    def _read_digest(self, revision: int | None = None) -> str:
         """The digest of the rules of the scan of a revision, or of this scan."""
-        own = SCANS.c
+        scan = SCANS.c
         merged = (
-            (own.number == self._number,)
+            (scan.number == self._number,)
             if revision is None
-            else (own.cluster == self._cluster, own.revision == revision)
+            else (scan.cluster == self._cluster, scan.revision == revision)
         )
-        return str(self._connection.execute(select(own.policy_set_digest).where(*merged)).scalar_one())
+        return str(self._connection.execute(select(scan.policy_set_digest).where(*merged)).scalar_one())
 
-    def ended(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
+    def find_end_cause(self, finding: Coordinates, resolution: Resolution, revision: int) -> int:
         """The id of the cause of a resolution; the scan of `revision` was the last to see the finding."""
-        return self.id_of(cause_of(ended_kinds(self.since(revision), finding, resolution)))
+        return self.id_of(cause_of(find_end_kinds(self.compare_since(revision), finding, resolution)))
 
     def attribute_new(self, numbers: Sequence[int], revision: int) -> None:
         """Write the causes of rows that were not open before, compared with the scan of a revision."""
-        earlier = self._scan(revision)
+        earlier = self._read_scan(revision)
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self.places(portion):
+            for number, place in self.list_places(portion):
                 ids[self.id_of(cause_of(set(earlier.changes(place))))].append(number)
             self._write(ids)
 
@@ -242,17 +252,20 @@ class Causes:
         if ended <= self.base:
             self.attribute_new(numbers, self.base)
             return
-        comparison = self.since(self.base)
+        comparison = self.compare_since(self.base)
         # A deletion ends a finding by another kind than the one that brings it back.
-        undone = {appeared(comparison) if kind is CauseKind.OBJECT_DELETED else kind for kind in self._kinds(end_cause)}
+        undone = {
+            find_appearance_cause(comparison) if kind is CauseKind.OBJECT_DELETED else kind
+            for kind in self._read_kinds(end_cause)
+        }
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self.places(portion):
-                kinds = undone.union(comparison.deciding(place.coordinates))
+            for number, place in self.list_places(portion):
+                kinds = undone.union(comparison.list_deciding(place.coordinates))
                 ids[self.id_of(cause_of(kinds or {CauseKind.OBJECT_CHANGED}))].append(number)
             self._write(ids)
 
-    def _kinds(self, cause: int | None) -> Sequence[CauseKind]:
+    def _read_kinds(self, cause: int | None) -> Sequence[CauseKind]:
         """The kinds of a cause, by its id; none for a row of an older version."""
         wanted = select(CAUSES.c.kind, CAUSES.c.also).where(CAUSES.c.id == cause)
         row = None if cause is None else self._connection.execute(wanted).one_or_none()
@@ -263,66 +276,69 @@ class Causes:
 
         `objects_changed` are the rows whose objects have another resource version or workload than the rows before them.
         """
-        comparison = self.since(revision)
+        comparison = self.compare_since(revision)
         for portion in chunks(numbers):
             ids: defaultdict[int, list[int]] = defaultdict(list)
-            for number, place in self.places(portion):
-                kinds = changed_kinds(comparison, place.coordinates, object_changed=number in objects_changed)
+            for number, place in self.list_places(portion):
+                kinds = find_change_kinds(comparison, place.coordinates, object_changed=number in objects_changed)
                 ids[self.id_of(cause_of(kinds))].append(number)
             self._write(ids)
 
-    def places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
+    def list_places(self, numbers: Sequence[int]) -> Iterator[tuple[int, FindingPlace]]:
         """The places of rows of findings, with the ids of the rows."""
-        check, of_object = CHECKS.c, OBJECTS.c
-        described = (
-            select(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
-            .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
-            .add_columns(of_object.namespace, of_object.name)
-            .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
-            .join(CHECKS, check.id == FINDINGS.c.check)
-            .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
-            .join(OBJECTS, of_object.id == FINDINGS.c.object)
-        )
-        chosen = described.where(among(self._connection, FINDINGS.c.id, numbers))
+        located = select_located(FINDINGS.c.id, FINDINGS.c.check, FINDINGS.c.object)
+        chosen = located.where(is_among(self._connection, FINDINGS.c.id, numbers))
         for number, check_id, object_id, check_kind, *columns in self._connection.execute(chosen):
-            yield number, place_of(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
+            yield number, locate_finding(check_id, object_id, check_kind, (*columns[:4],), (*columns[4:],))
 
     def _write(self, ids: defaultdict[int, list[int]]) -> None:
         for cause, numbers in ids.items():
-            chosen = among(self._connection, FINDINGS.c.id, numbers)
+            chosen = is_among(self._connection, FINDINGS.c.id, numbers)
             self._connection.execute(update(FINDINGS).where(chosen).values(cause=cause))
 
-    def _scan(self, revision: int) -> EarlierScan:
+    def _read_scan(self, revision: int) -> EarlierScan:
         if revision not in self._earlier:
             merged = SCANS.c.cluster == self._cluster, SCANS.c.revision == revision
             number = self._connection.execute(select(SCANS.c.number).where(*merged)).scalar_one()
             self._earlier[revision] = EarlierScan(self._connection, number, self.circumstances)
         return self._earlier[revision]
 
-    def _newest(self, before: int) -> int:
+    def _find_newest(self, before: int) -> int:
         merged = SCANS.c.cluster == self._cluster, SCANS.c.revision < before
         newest = select(SCANS.c.revision).where(*merged).order_by(SCANS.c.revision.desc()).limit(1)
         return self._connection.execute(newest).scalar() or 0
 
 
-def _gaps(connection: Connection, number: int) -> Iterator[Gap]:
+def select_located(*columns: ColumnElement[Any]) -> Select[Any]:
+    """The query of some columns of findings, followed by the kind of the check, the place of the object, and the invocation."""
+    check, identity = CHECKS.c, OBJECTS.c
+    return (
+        select(*columns)
+        .add_columns(check.kind.label("check_kind"), KINDS.c.api_version, KINDS.c.kind)
+        .add_columns(identity.namespace, identity.name)
+        .add_columns(check.language, check.policy, check.binding, check.param_namespace, check.param_name)
+        .join(CHECKS, check.id == FINDINGS.c.check)
+        .join(KINDS, KINDS.c.id == FINDINGS.c.kind)
+        .join(OBJECTS, identity.id == FINDINGS.c.object)
+    )
+
+
+def _read_gaps(connection: Connection, number: int) -> Iterator[Gap]:
     wanted = select(GAPS.c.kind, GAPS.c.where, GAPS.c.why).where(GAPS.c.scan == number)
     for kind, where, why in connection.execute(wanted):
         yield Gap(GapKind(kind), where, why)
 
 
-def _coverage(connection: Connection, number: int) -> Iterator[Coverage]:
-    own = COVERAGE.c
-    wanted = select(own.api_version, own.kind, own.state, own.objects).where(own.scan == number)
+def _read_coverage(connection: Connection, number: int) -> Iterator[Coverage]:
+    coverage = COVERAGE.c
+    wanted = select(coverage.api_version, coverage.kind, coverage.state, coverage.objects).where(
+        coverage.scan == number
+    )
     for api_version, kind, state, objects in connection.execute(wanted):
         yield Coverage(api_version, kind, CoverageState(state), objects=objects)
 
 
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
-
-
-def circumstances_of(connection: Connection, scan: int) -> Circumstances:
+def read_circumstances(connection: Connection, scan: int) -> Circumstances:
     """The circumstances of a scan, by its number."""
     own = SCANS.c
     columns = own.server_version, own.tool_version, own.source, own.scope, own.requester, own.method
@@ -331,7 +347,7 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     ).one()
     made = codec.from_text(Method, method) if method else Method()
     operation = codec.from_text(Scope, scope).operation
-    owners = owners_of(connection, scan)
+    owners = read_owners(connection, scan)
     policy, binding = POLICIES.c, BINDINGS.c
     policies = (
         select(policy.language, policy.name, policy.spec_digest, policy.document)
@@ -348,6 +364,7 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
     documents = {(row.language, row.name): row.document for row in of_policies}
     documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
 
+    # A comparison asks for few policies and bindings, and decoding one takes long.
     @cache
     def policy_of(key: PolicyKey) -> Policy | None:
         return codec.from_text(Policy, documents[key]) if key in documents else None
@@ -357,17 +374,18 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         return codec.from_text(Binding, documents_of_bindings[key]) if key in documents_of_bindings else None
 
     @cache
-    def keys(key: PolicyKey) -> frozenset[str]:
-        found = policy_of(key)
-        if found is None:
+    def find_namespace_keys(key: PolicyKey) -> frozenset[str]:
+        policy = policy_of(key)
+        if policy is None:
             return frozenset()
-        own = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
-        return namespace_keys(key[0], found.manifest, *(each.manifest for each in own))
+        of_policy = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
+        return namespace_keys(key[0], policy.manifest, *(each.manifest for each in of_policy))
 
     return Circumstances(
         policies={(row.language, row.name): row.spec_digest for row in of_policies},
         bindings={
-            (row.language, row.policy_name, row.name): _content(row.spec_digest, row.document) for row in of_bindings
+            (row.language, row.policy_name, row.name): _digest_binding(row.spec_digest, row.document)
+            for row in of_bindings
         },
         rules=read_rules(connection, owners.rules),
         server=server,
@@ -375,13 +393,14 @@ def circumstances_of(connection: Connection, scan: int) -> Circumstances:
         options=(operation, requester, made.kyverno_compat, str(made.network), *made.network_to),
         sources=made.policy_sources,
         of_files=source == FILES,
-        namespace_keys=keys,
+        kyverno=made.kyverno_release,
+        namespace_keys=find_namespace_keys,
         policy=policy_of,
         binding=binding_of,
     )
 
 
-def _content(digest: str, document: str) -> str:
+def _digest_binding(digest: str, document: str) -> str:
     """The digest of the spec of a binding: without its name, so that a binding that is renamed has the same one.
 
     A binding without a spec, which no manifest contains, has its own digest.

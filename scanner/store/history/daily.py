@@ -13,11 +13,10 @@ from typing import Final, TypeAlias
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from scanner.model.policy import BindingKey
-from scanner.model.scans.scan import Scope
 from scanner.posture.history.daily import TimeToFix
-from scanner.store.database.engine import among, insert_rows
+from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.rows.closing_sums import forget_sums, sum_rows
-from scanner.store.rows.interning import Interned, chunks, reserve
+from scanner.store.rows.interning import Interner, chunks, reserve_ids
 from scanner.store.rows.logical_rows import DAILY_TALLIES, PARTS
 from scanner.store.rows.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, FIXES, SCANS, TALLIES
 
@@ -25,11 +24,6 @@ KEPT_DAYS: Final = 400
 """The least number of days for which daily tallies are kept."""
 
 _Key: TypeAlias = tuple[str, str, str, str, bool]
-
-
-def covers_a_day(scope: Scope) -> bool:
-    """Return whether a complete scan with this scope stands for its cluster's day."""
-    return not scope.is_limited
 
 
 def day_of(moment: datetime) -> str:
@@ -48,13 +42,13 @@ def record_day(
     if _has_later(connection, cluster, finished_at):
         return
     counts: Counter[_Key] = Counter()
-    for key, binding, count in _tallies(connection, scan):
+    for key, binding, count in _read_tallies(connection, scan):
         if binding not in previews:
             counts[key] += count
     keys = list(counts)
-    number = _day(connection, cluster, scan, day_of(finished_at))
-    ids = Interned(connection, DAILY_KEYS).ids(keys)
-    rows = sorted((number, own, counts[key]) for own, key in zip(ids, keys, strict=True))
+    number = _clear_day(connection, cluster, scan, day_of(finished_at))
+    ids = Interner(connection, DAILY_KEYS).intern(keys)
+    rows = sorted((number, key_id, counts[key]) for key_id, key in zip(ids, keys, strict=True))
     insert_rows(connection, DAILY, ("day", "key", "count"), rows)
     sum_rows(connection, [DAILY_TALLIES], scan, rows)
 
@@ -67,10 +61,10 @@ def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
     return recorded is not None and recorded > moment
 
 
-def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
-    check, own = CHECKS.c, TALLIES.c
-    columns = check.language, check.policy, check.binding, own.namespace, own.outcome, own.requester
-    wanted = select(*columns, func.sum(own.count)).select_from(TALLIES.join(CHECKS)).where(own.scan == scan)
+def _read_tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
+    check, tally = CHECKS.c, TALLIES.c
+    columns = check.language, check.policy, check.binding, tally.namespace, tally.outcome, tally.requester
+    wanted = select(*columns, func.sum(tally.count)).select_from(TALLIES.join(CHECKS)).where(tally.scan == scan)
     return [
         ((language, policy, namespace, outcome, requester), (language, policy, binding), int(count))
         for language, policy, binding, namespace, outcome, requester, count in connection.execute(
@@ -79,12 +73,12 @@ def _tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, 
     ]
 
 
-def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
+def _clear_day(connection: Connection, cluster: int, scan: int, day: str) -> int:
     """The number of a day of a cluster, without tallies."""
     of_day = select(DAYS.c.number, DAYS.c.scan).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
     present = connection.execute(of_day).one_or_none()
     if present is None:
-        [number] = reserve(connection, DAYS, 1)
+        [number] = reserve_ids(connection, DAYS, 1)
         values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
         connection.execute(insert(DAYS).values(values))
         return number
@@ -97,14 +91,14 @@ def _day(connection: Connection, cluster: int, scan: int, day: str) -> int:
 
 def forget_days(connection: Connection, cluster: int, before: date) -> int:
     """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
-    own = DAYS.c
-    old = own.cluster == cluster, own.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
-    joined = select(own.number, own.scan).join(SCANS, SCANS.c.number == own.scan)
+    day = DAYS.c
+    old = day.cluster == cluster, day.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
+    joined = select(day.number, day.scan).join(SCANS, SCANS.c.number == day.scan)
     deleted = 0
     for number, scan in connection.execute(joined.where(*old)).all():
         forget_sums(connection, DAILY_TALLIES, [scan])
         deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
-        deleted += connection.execute(delete(DAYS).where(own.number == number)).rowcount
+        deleted += connection.execute(delete(DAYS).where(day.number == number)).rowcount
     return deleted
 
 
@@ -113,26 +107,30 @@ def forget_days(connection: Connection, cluster: int, before: date) -> int:
 # Only *fixed* counts: see `resolution`. The time ends with the scan that no longer found the problem.
 
 
-def times_to_fix(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[TimeToFix, ...]:
+def read_times_to_fix(
+    connection: Connection, cluster: int, since: date, until: date = date.max
+) -> tuple[TimeToFix, ...]:
     """The times of the problems of a cluster that scans saw fixed from a day to another one (UTC), by policy, in the order of the names."""
     times: defaultdict[tuple[str, str], dict[timedelta, int]] = defaultdict(dict)
-    for language, policy, took, problems in _fixes(connection, cluster, since, until):
+    for language, policy, took, problems in _read_fixes(connection, cluster, since, until):
         of_policy = times[policy, language]
         of_policy[took] = of_policy.get(took, 0) + problems
     return tuple(
-        TimeToFix(language, policy, sum(counts.values()), _within(counts, 50), _within(counts, 90))
+        TimeToFix(language, policy, sum(counts.values()), _find_percentile(counts, 50), _find_percentile(counts, 90))
         for (policy, language), counts in sorted(times.items())
     )
 
 
-def _fixes(connection: Connection, cluster: int, since: date, until: date) -> Iterator[tuple[str, str, timedelta, int]]:
+def _read_fixes(
+    connection: Connection, cluster: int, since: date, until: date
+) -> Iterator[tuple[str, str, timedelta, int]]:
     begin, end = SCANS.alias("begin"), SCANS.alias("end")
-    own = FIXES.c
+    fix = FIXES.c
     wanted = (
-        select(own.language, own.policy, begin.c.finished_at.label("begun"), end.c.finished_at, own.problems)
-        .join(begin, and_(begin.c.cluster == own.cluster, begin.c.revision == own.opened))
-        .join(end, and_(end.c.cluster == own.cluster, end.c.revision == own.revision))
-        .where(own.cluster == cluster)
+        select(fix.language, fix.policy, begin.c.finished_at.label("begun"), end.c.finished_at, fix.problems)
+        .join(begin, and_(begin.c.cluster == fix.cluster, begin.c.revision == fix.opened))
+        .join(end, and_(end.c.cluster == fix.cluster, end.c.revision == fix.revision))
+        .where(fix.cluster == cluster)
     )
     for language, policy, begun, finished, problems in connection.execute(wanted):
         if since.isoformat() <= day_of(finished) <= until.isoformat():
@@ -140,7 +138,7 @@ def _fixes(connection: Connection, cluster: int, since: date, until: date) -> It
             yield language, policy, max(finished - begun, timedelta()), problems
 
 
-def _within(counts: Mapping[timedelta, int], percent: int) -> timedelta:
+def _find_percentile(counts: Mapping[timedelta, int], percent: int) -> timedelta:
     """The shortest time within which so many of a hundred problems were fixed, by the number of problems of each time."""
     total, fixed = sum(counts.values()), 0
     for took in sorted(counts):
@@ -152,15 +150,15 @@ def _within(counts: Mapping[timedelta, int], percent: int) -> timedelta:
 
 def forget_fixes(connection: Connection, cluster: int, before: date) -> int:
     """Delete the fixes of pruned scans that ended before a day; return the number of deleted rows."""
-    own, end = FIXES.c, SCANS.c
-    joined = select(own.revision, end.finished_at).distinct()
-    joined = joined.join(SCANS, and_(end.cluster == own.cluster, end.revision == own.revision))
-    pruned = connection.execute(joined.where(own.cluster == cluster, end.pruned_at.is_not(None))).all()
+    fix, end = FIXES.c, SCANS.c
+    joined = select(fix.revision, end.finished_at).distinct()
+    joined = joined.join(SCANS, and_(end.cluster == fix.cluster, end.revision == fix.revision))
+    pruned = connection.execute(joined.where(fix.cluster == cluster, end.pruned_at.is_not(None))).all()
     old = [revision for revision, finished in pruned if day_of(finished) < before.isoformat()]
     deleted = 0
     for portion in chunks(old):
-        chosen = among(connection, own.revision, portion)
-        scans = select(end.number).where(end.cluster == cluster, among(connection, end.revision, portion))
+        chosen = is_among(connection, fix.revision, portion)
+        scans = select(end.number).where(end.cluster == cluster, is_among(connection, end.revision, portion))
         forget_sums(connection, PARTS[FIXES.name], connection.execute(scans).scalars().all())
-        deleted += connection.execute(delete(FIXES).where(own.cluster == cluster, chosen)).rowcount
+        deleted += connection.execute(delete(FIXES).where(fix.cluster == cluster, chosen)).rowcount
     return deleted

@@ -17,25 +17,33 @@ from sqlalchemy import Connection, Engine, Table, func, select, update
 from scanner.errors import StoreError
 from scanner.model.scans.scan import ScanState
 from scanner.store.database.address import Address
-from scanner.store.database.engine import among, reading_at_once
+from scanner.store.database.engine import is_among, reading_snapshot
 from scanner.store.rows.closing_sums import (
     BITS,
-    NOTHING,
-    OF_FINDINGS,
-    OF_POPULATION,
-    Key,
+    FINDING_PARTS,
+    NO_ROWS,
+    POPULATION_PARTS,
     Sum,
+    SumKey,
     add_up,
+    compute_report_sums,
+    find_summed_scans,
+    make_scan_getter,
+    read_sums,
     replace_sums,
-    report_sums,
-    scan_of,
-    stored_sums,
-    summed_scans,
 )
 from scanner.store.rows.interning import digest
-from scanner.store.rows.logical_rows import DAILY_TALLIES, OF_REVISIONS, OF_SCANS, REPORTS, SCANS_ENDED, Encoder, Part
+from scanner.store.rows.logical_rows import (
+    DAILY_TALLIES,
+    REPORTS,
+    REVISION_PARTS,
+    SCAN_PARTS,
+    SCANS_ENDED,
+    Encoder,
+    LogicalPart,
+)
 from scanner.store.rows.references import KEPT_FOR_EVER, REFERENCES
-from scanner.store.rows.shared_rows import owners_of
+from scanner.store.rows.shared_rows import read_owners
 from scanner.store.rows.tables import CLOSING_SUMS, DAILY, DAYS, OBJECT_SETS, OBJECTS, PLACES, SCANS, SET_LISTS
 
 # Finds shared rows, such as messages, whose content has changed since it was stored: their digest is another one.
@@ -46,14 +54,14 @@ SHARED_TEXTS: Final[Sequence[Table]] = tuple(table for table in (*REFERENCES, *K
 """The tables of shared rows with a digest."""
 
 
-def changed_texts(
+def find_changed_texts(
     connection: Connection, table: Table, newest: int | None = None
 ) -> Iterator[tuple[int, bytes | None]]:
     """The ids of rows with another digest than that of their content, and the digest of that; None if it cannot be read.
 
     Of the `newest` rows, or of all.
     """
-    of_row = _of_content if table in COMPRESSED else _of_key
+    of_row = _digest_content if table in COMPRESSED else _digest_key
     added = sum(column.server_default is not None for column in table.columns)
     wanted = select(table).order_by(table.c.id.desc()).limit(newest).execution_options(yield_per=1000)
     with connection.execute(wanted) as rows:
@@ -63,7 +71,7 @@ def changed_texts(
                 yield number, now
 
 
-def _of_key(key: Sequence[Any], added: int) -> bytes | None:
+def _digest_key(key: Sequence[Any], added: int) -> bytes | None:
     """The digest of a row of `interning`: columns that a migration added are part of it if they are not empty."""
     values = tuple(bytes(value) if isinstance(value, memoryview) else value for value in key)
     try:
@@ -72,7 +80,7 @@ def _of_key(key: Sequence[Any], added: int) -> bytes | None:
         return None  # A damaged row can have bytes in the place of a text.
 
 
-def _of_content(key: Sequence[Any], _: int) -> bytes | None:
+def _digest_content(key: Sequence[Any], _: int) -> bytes | None:
     try:
         return hashlib.sha256(zlib.decompress(bytes(key[-1]))).digest()
     except (zlib.error, TypeError):
@@ -91,52 +99,52 @@ _SHOWN: Final = 5
 _TEXTS: Final = tuple(table for table in SHARED_TEXTS if table not in COMPRESSED)
 
 
-def base_damage(engine: Engine, cluster: int, *, everything: bool = False) -> list[str]:
+def find_damage(engine: Engine, cluster: int, *, everything: bool = False) -> list[str]:
     """The places of damage in what the next scan of a cluster builds on, or in all of the database. A first scan builds on nothing."""
-    with reading_at_once(engine) as connection:
+    with reading_snapshot(engine) as connection:
         check = SumCheck(connection)
         if not everything and not check.has_base(cluster):
             return []
         try:
-            differences = list(check.everything() if everything else check.base(cluster, _MOST_ROWS))
-            texts = list(_changed(connection, None if everything else _MOST_TEXTS))
+            differences = list(check.check_all() if everything else check.check_base(cluster, _MOST_ROWS))
+            texts = list(_list_changed_texts(connection, None if everything else _MOST_TEXTS))
         except UNREADABLE as error:
             return [f"rows cannot be decoded ({type(error).__name__})"]
         return [*texts, *(f"{each.where} ({each.what})" for each in differences)]
 
 
-def refusal(address: Address, damage: Sequence[str]) -> StoreError:
+def damage_error(address: Address, damage: Sequence[str]) -> StoreError:
     """The error of a scan that would build on damage."""
     return StoreError(
-        f"The database {address.shown} is damaged, and a scan would build on the damage: {_shown(damage)}. "
+        f"The database {address.text} is damaged, and a scan would build on the damage: {_join_places(damage)}. "
         "Restore the database from a backup, and scan again; without a backup, pass --accept-damage to go on with the rows as they are. "
         "`assay db check` lists every problem."
     )
 
 
-def acceptance(damage: Sequence[str]) -> str:
+def note_acceptance(damage: Sequence[str]) -> str:
     """The note of a scan that accepts damage."""
-    return f"the database was damaged before this scan, and --accept-damage accepted the rows as they were: {_shown(damage)}"
+    return f"the database was damaged before this scan, and --accept-damage accepted the rows as they were: {_join_places(damage)}"
 
 
-def accept(connection: Connection) -> None:
+def accept_damage(connection: Connection) -> None:
     """Let the digests and the sums be those of the rows that are there. The connection is in a transaction that writes history."""
     for table in _TEXTS:
-        for number, now in list(changed_texts(connection, table)):
+        for number, now in list(find_changed_texts(connection, table)):
             if now is not None:
                 connection.execute(update(table).where(table.c.id == number).values(digest=now))
-    differences = list(SumCheck(connection).everything())
+    differences = list(SumCheck(connection).check_all())
     replace_sums(connection, {each.key: each.now for each in differences if each.key is not None})
 
 
-def _changed(connection: Connection, newest: int | None) -> Iterator[str]:
+def _list_changed_texts(connection: Connection, newest: int | None) -> Iterator[str]:
     for table in _TEXTS:
-        if numbers := [number for number, _ in changed_texts(connection, table, newest)]:
+        if numbers := [number for number, _ in find_changed_texts(connection, table, newest)]:
             rows = ", ".join(map(str, numbers[:_SHOWN]))
             yield f"{table.name} {rows} (the content has changed since it was stored)"
 
 
-def _shown(damage: Sequence[str]) -> str:
+def _join_places(damage: Sequence[str]) -> str:
     more = len(damage) - _SHOWN
     return "; ".join(damage[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
 
@@ -150,17 +158,17 @@ _DIFFER: Final = "rows differ from those that the scan wrote: their closing sum 
 _SCANS_AT_ONCE: Final = 100
 
 
-class Difference(NamedTuple):
+class SumDifference(NamedTuple):
     """A fault, and its rows of a scan; the key of the sum, and the sum of the rows that are there. A scan may lack both."""
 
     what: str
     where: str
-    key: Key | None = None
-    now: Sum = NOTHING
+    key: SumKey | None = None
+    now: Sum = NO_ROWS
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _CheckedScan:
     id: str
     cluster: int
     revision: int | None
@@ -174,142 +182,150 @@ class SumCheck:
     def __init__(self, connection: Connection) -> None:
         """Read which scans have sums."""
         self._connection = connection
-        own = SCANS.c
-        columns = own.number, own.id, own.cluster, own.revision, own.state, own.pruned_at
+        row = SCANS.c
+        columns = row.number, row.id, row.cluster, row.revision, row.state, row.pruned_at
         self._scans = {
-            number: _Scan(scan, cluster, revision, state == ScanState.RUNNING.value, pruned is not None)
+            number: _CheckedScan(scan, cluster, revision, state == ScanState.RUNNING.value, pruned is not None)
             for number, scan, cluster, revision, state, pruned in connection.execute(select(*columns))
         }
-        self._summed = summed_scans(connection)
+        self._summed = find_summed_scans(connection)
         self._encoder = Encoder(connection)
         self._numbers = {
             (scan.cluster, scan.revision): number for number, scan in self._scans.items() if scan.revision is not None
         }
 
-    def everything(self) -> Iterator[Difference]:
+    def check_all(self) -> Iterator[SumDifference]:
         """The differences of all scans."""
-        yield from self._without_sums()
+        yield from self._find_scans_without_sums()
         numbers = sorted(self._scans)
         for start in range(0, len(numbers), _SCANS_AT_ONCE):
-            yield from self.scans(numbers[start : start + _SCANS_AT_ONCE])
-        yield from self.revisions()
-        for parts in (OF_FINDINGS, OF_POPULATION):
-            for block in self._blocks(parts[0]):
-                yield from self.block(parts, block)[1]
+            yield from self.check_scans(numbers[start : start + _SCANS_AT_ONCE])
+        yield from self.check_revisions()
+        for parts in (FINDING_PARTS, POPULATION_PARTS):
+            for block in self._list_blocks(parts[0]):
+                yield from self.check_block(parts, block)[1]
 
     def has_base(self, cluster: int) -> bool:
         """Return whether a scan of a cluster is merged."""
         return any(scan.cluster == cluster and scan.revision is not None for scan in self._scans.values())
 
-    def base(self, cluster: int, most_rows: int) -> Iterator[Difference]:
+    def check_base(self, cluster: int, most_rows: int) -> Iterator[SumDifference]:
         """The differences of what the next scan of a cluster builds on: its newest scan, and its newest blocks up to so many rows."""
         merged = [
             number for number, scan in self._scans.items() if scan.cluster == cluster and scan.revision is not None
         ]
         if not merged:
             return
-        yield from self._without_sums()
+        yield from self._find_scans_without_sums()
         newest = max(merged, key=lambda number: self._scans[number].revision or 0)
-        owners = frozenset(owners_of(self._connection, newest))
-        yield from self.scans([newest, *sorted(owners - {newest})], reports=False)
-        yield from self.revisions()
-        for parts in (OF_FINDINGS, OF_POPULATION):
+        owners = frozenset(read_owners(self._connection, newest))
+        yield from self.check_scans([newest, *sorted(owners - {newest})], reports=False)
+        yield from self.check_revisions()
+        for parts in (FINDING_PARTS, POPULATION_PARTS):
             left = most_rows
-            for block in self._blocks_of(parts[0], cluster):
+            for block in self._list_blocks_of(parts[0], cluster):
                 if left <= 0:
                     break
-                rows, differences = self.block(parts, block)
+                rows, differences = self.check_block(parts, block)
                 yield from differences
                 left -= rows
 
-    def scans(self, numbers: Sequence[int], *, reports: bool = True) -> Iterator[Difference]:
+    def check_scans(self, numbers: Sequence[int], *, reports: bool = True) -> Iterator[SumDifference]:
         """The differences of the rows that belong to some scans, without those in blocks; with what only their own `reports` show."""
-        computed: dict[Key, Sum] = {}
-        for part in OF_SCANS:
+        computed: dict[SumKey, Sum] = {}
+        for part in SCAN_PARTS:
             column = part.table.c[part.scan]
-            rows = self._connection.execute(select(part.table).where(among(self._connection, column, numbers))).all()
+            rows = self._connection.execute(select(part.table).where(is_among(self._connection, column, numbers))).all()
             if part is SCANS_ENDED:
                 rows = [row for row in rows if not self._scans[row.number].running]
-            computed |= add_up(self._encoder, part, rows, scan_of(part, self._numbers))
+            computed |= add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
         days = select(DAILY, DAYS.c.scan).join(DAYS, DAYS.c.number == DAILY.c.day)
-        of_days = self._connection.execute(days.where(among(self._connection, DAYS.c.scan, numbers))).all()
+        of_days = self._connection.execute(days.where(is_among(self._connection, DAYS.c.scan, numbers))).all()
         scan = len(DAILY.columns)
         computed |= add_up(self._encoder, DAILY_TALLIES, of_days, lambda row: int(row[scan]))
         if reports:
             there = (number for number in numbers if not self._scans[number].running and not self._scans[number].pruned)
-            computed |= report_sums(self._connection, list(there))
-        own = CLOSING_SUMS.c
-        names = [part.name for part in (*OF_SCANS, DAILY_TALLIES, *([REPORTS] if reports else []))]
-        chosen = own.part.in_(names), among(self._connection, own.scan, numbers)
-        yield from self._compared(stored_sums(self._connection, *chosen), computed, _of_part)
+            computed |= compute_report_sums(self._connection, list(there))
+        closing_sum = CLOSING_SUMS.c
+        names = [part.name for part in (*SCAN_PARTS, DAILY_TALLIES, *([REPORTS] if reports else []))]
+        chosen = closing_sum.part.in_(names), is_among(self._connection, closing_sum.scan, numbers)
+        yield from self._compare_sums(read_sums(self._connection, *chosen), computed, _name_part)
 
-    def revisions(self) -> Iterator[Difference]:
+    def check_revisions(self) -> Iterator[SumDifference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""
-        for part in OF_REVISIONS:
+        for part in REVISION_PARTS:
             rows = self._connection.execute(select(part.table)).all()
-            computed = add_up(self._encoder, part, rows, scan_of(part, self._numbers))
-            stored = stored_sums(self._connection, CLOSING_SUMS.c.part == part.name)
-            yield from self._compared(stored, computed, _of_part)
+            computed = add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
+            stored = read_sums(self._connection, CLOSING_SUMS.c.part == part.name)
+            yield from self._compare_sums(stored, computed, _name_part)
 
-    def block(self, parts: Sequence[Part], block: int) -> tuple[int, list[Difference]]:
+    def check_block(self, parts: Sequence[LogicalPart], block: int) -> tuple[int, list[SumDifference]]:
         """The number of rows in a block of ids, and the differences."""
         column = parts[0].table.c[parts[0].block]
         wanted = select(parts[0].table).where(column.between(block << BITS, (block + 1 << BITS) - 1))
         rows = self._connection.execute(wanted).all()
-        computed: dict[Key, Sum] = {}
+        computed: dict[SumKey, Sum] = {}
         for part in parts:
-            computed |= add_up(self._encoder, part, rows, scan_of(part, self._numbers))
-        own = CLOSING_SUMS.c
-        stored = stored_sums(self._connection, own.part.in_([part.name for part in parts]), own.block == block)
-        return len(rows), list(self._compared(stored, computed, _of_block))
+            computed |= add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
+        closing_sum = CLOSING_SUMS.c
+        stored = read_sums(
+            self._connection, closing_sum.part.in_([part.name for part in parts]), closing_sum.block == block
+        )
+        return len(rows), list(self._compare_sums(stored, computed, _name_block))
 
-    def _compared(
-        self, stored: Mapping[Key, Sum], computed: Mapping[Key, Sum], place: Callable[[Key], str]
-    ) -> Iterator[Difference]:
+    def _compare_sums(
+        self, stored: Mapping[SumKey, Sum], computed: Mapping[SumKey, Sum], place: Callable[[SumKey], str]
+    ) -> Iterator[SumDifference]:
         for key in sorted(stored.keys() | computed.keys()):
             before, now = stored.get(key), computed.get(key)
             if before == now or (before is None and key.scan not in self._summed and key.scan in self._scans):
                 continue
             scan = self._scans.get(key.scan)
             of = f" of scan {scan.id}" if scan else " of a scan that does not exist"
-            yield Difference(_what(before or NOTHING, now or NOTHING), f"{place(key)}{of}", key, now or NOTHING)
+            yield SumDifference(
+                _describe_difference(before or NO_ROWS, now or NO_ROWS), f"{place(key)}{of}", key, now or NO_ROWS
+            )
 
-    def _without_sums(self) -> Iterator[Difference]:
+    def _find_scans_without_sums(self) -> Iterator[SumDifference]:
         """Scans without sums that are newer than one with sums."""
         first = min(self._summed, default=None)
         if first is None:
             return
         for number, scan in self._scans.items():
             if number > first and number not in self._summed:
-                yield Difference("the scan has no closing sums", f"scan {scan.id}")
+                yield SumDifference("the scan has no closing sums", f"scan {scan.id}")
 
-    def _blocks(self, part: Part) -> Iterator[int]:
+    def _list_blocks(self, part: LogicalPart) -> Iterator[int]:
         """The blocks that have rows or sums."""
-        column, own = part.table.c[part.block], CLOSING_SUMS.c
+        column, closing_sum = part.table.c[part.block], CLOSING_SUMS.c
         highest = self._connection.execute(select(func.max(column))).scalar()
-        highest_sum = self._connection.execute(select(func.max(own.block)).where(own.part == part.name)).scalar()
+        highest_sum = self._connection.execute(
+            select(func.max(closing_sum.block)).where(closing_sum.part == part.name)
+        ).scalar()
         return iter(
             range(max(-1 if highest is None else highest >> BITS, -1 if highest_sum is None else highest_sum) + 1)
         )
 
-    def _blocks_of(self, part: Part, cluster: int) -> list[int]:
+    def _list_blocks_of(self, part: LogicalPart, cluster: int) -> list[int]:
         """The blocks with rows that scans of a cluster wrote, the newest first."""
-        own = CLOSING_SUMS.c
-        wanted = select(own.block).distinct().join(SCANS, SCANS.c.number == own.scan)
-        wanted = wanted.where(own.part == part.name, SCANS.c.cluster == cluster).order_by(own.block.desc())
+        closing_sum = CLOSING_SUMS.c
+        wanted = select(closing_sum.block).distinct().join(SCANS, SCANS.c.number == closing_sum.scan)
+        wanted = wanted.where(closing_sum.part == part.name, SCANS.c.cluster == cluster).order_by(
+            closing_sum.block.desc()
+        )
         return list(self._connection.execute(wanted).scalars())
 
 
-def _of_part(key: Key) -> str:
+def _name_part(key: SumKey) -> str:
     return key.part
 
 
-def _of_block(key: Key) -> str:
+def _name_block(key: SumKey) -> str:
     table = key.part.partition(" ")[0]
     return f"{table} {key.block << BITS} to {(key.block + 1 << BITS) - 1}"
 
 
-def _what(before: Sum, now: Sum) -> str:
+def _describe_difference(before: Sum, now: Sum) -> str:
     if before.rows == now.rows:
         return _DIFFER
     return f"the scan wrote {before.rows:,} rows, and {now.rows:,} are there"

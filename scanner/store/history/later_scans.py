@@ -14,10 +14,11 @@ from sqlalchemy import Connection, delete, insert, select
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
+from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import ListVersion, ScanEnd, Scope
 from scanner.posture.history.causes import Circumstances
 from scanner.store.history.causes import EarlierScan, FindingPlace
-from scanner.store.history.sightings import MergedScan, merged_scans
+from scanner.store.history.sightings import MergedScan, read_merged_scans
 from scanner.store.rows import codec
 from scanner.store.rows.tables import COVERAGE, LIST_VERSIONS, SCANS
 
@@ -45,7 +46,7 @@ class NewerLists:
     def have(self, object_id: int, since: int) -> bool:
         """Return whether one has an object, or began the object's interval, which begins with a revision."""
         return since in self.scans or any(
-            scan.examined(self.api_version, self.kind, object_id) for scan in self.scans.values()
+            scan.has_examined(self.api_version, self.kind, object_id) for scan in self.scans.values()
         )
 
     def lack(self, namespace: str, name: str) -> bool:
@@ -61,22 +62,22 @@ class LaterScans:
     ) -> None:
         """Read the later scans of a scan, given its number, its lists, and its circumstances."""
         self._versions = {_group_kind(each.api_version, each.kind): each.resource_version for each in lists}
-        own = SCANS.c
+        scan = SCANS.c
         this = connection.execute(
-            select(own.cluster, own.base, own.scope, own.requester).where(own.number == number)
+            select(scan.cluster, scan.base, scan.scope, scan.requester).where(scan.number == number)
         ).one()
-        later = own.cluster == this.cluster, own.revision > this.base, own.number > number
-        merged = {each.revision: each for each in merged_scans(connection, this.cluster, after=this.base)}
+        later = scan.cluster == this.cluster, scan.revision > this.base, scan.number > number
+        merged = {each.revision: each for each in read_merged_scans(connection, this.cluster, after=this.base)}
         request = codec.from_text(Scope, this.scope).operation, this.requester
         self._scans = [
             _LaterScan(
                 merged[row.revision],
-                _versions(connection, row.number),
+                _read_versions(connection, row.number),
                 EarlierScan(connection, row.number, circumstances),
                 (codec.from_text(Scope, row.scope).operation, row.requester) == request,
             )
             for row in connection.execute(
-                select(own.number, own.revision, own.scope, own.requester).where(*later)
+                select(scan.number, scan.revision, scan.scope, scan.requester).where(*later)
             ).all()
         ]
 
@@ -87,21 +88,21 @@ class LaterScans:
     def overtook(self, finding: FindingPlace, ended: int) -> bool:
         """Return whether a later scan shows that a finding is not open, which the scan of the revision `ended` has resolved, or none."""
         return any(
-            self._newer(scan, finding)
+            self._is_newer_about(scan, finding)
             and (scan.merged.revision == ended or (scan.same_request and scan.scan.would_have(finding)))
             for scan in self._scans
         )
 
     def saw(self, finding: FindingPlace, number: int, since: int) -> bool:
         """Return whether a later scan saw the open row of a finding, given the row's id and first revision."""
-        return any(scan.merged.saw(number, since) and self._newer(scan, finding) for scan in self._scans)
+        return any(scan.merged.saw(number, since) and self._is_newer_about(scan, finding) for scan in self._scans)
 
-    def newer_lists(self, api_version: str, kind: str) -> NewerLists:
+    def find_newer_lists(self, api_version: str, kind: str) -> NewerLists:
         """The lists of a kind that later scans read after this one."""
         newer = (scan for scan in self._scans if self._is_newer(scan, _group_kind(api_version, kind)))
         return NewerLists(api_version, kind, {scan.merged.revision: scan.scan for scan in newer})
 
-    def _newer(self, later: _LaterScan, finding: FindingPlace) -> bool:
+    def _is_newer_about(self, later: _LaterScan, finding: FindingPlace) -> bool:
         """Return whether the list of a later scan is newer; without resource versions to compare, its beginning decides."""
         return self._is_newer(later, _group_kind(finding.api_version, finding.kind))
 
@@ -112,14 +113,16 @@ class LaterScans:
         return int(versions[0]) <= int(versions[1])
 
 
-def _versions(connection: Connection, number: int) -> dict[GroupKind, str]:
-    own = COVERAGE.c
-    rows = connection.execute(select(own.api_version, own.kind, own.resource_version).where(own.scan == number))
+def _read_versions(connection: Connection, number: int) -> dict[GroupKind, str]:
+    coverage = COVERAGE.c
+    rows = connection.execute(
+        select(coverage.api_version, coverage.kind, coverage.resource_version).where(coverage.scan == number)
+    )
     return {_group_kind(api_version, kind): version for api_version, kind, version in rows}
 
 
 def _group_kind(api_version: str, kind: str) -> GroupKind:
-    return api_version.rpartition("/")[0], kind
+    return api_group_of(api_version), kind
 
 
 # The resource versions of the newest lists of a cluster: a list that is older than an earlier one is not believed.
@@ -134,7 +137,7 @@ def _group_kind(api_version: str, kind: str) -> GroupKind:
 class OlderList(NamedTuple):
     """A list that shows an older state than that of an earlier scan, given by its resource version and by the id of the scan."""
 
-    listed: ListVersion
+    list_version: ListVersion
     before: str
     scan: str
 
@@ -142,29 +145,29 @@ class OlderList(NamedTuple):
     def gap(self) -> Gap:
         """The gap, with its remedy."""
         why = (
-            f"the list is older than that of scan {self.scan}: resource version {self.listed.resource_version}, then {self.before}. "
+            f"the list is older than that of scan {self.scan}: resource version {self.list_version.resource_version}, then {self.before}. "
             "The API server answered from an earlier state, so the list resolves nothing. Scan again; "
             "if the cluster was restored from a backup, add --restored-cluster once"
         )
-        return Gap(GapKind.LIST, f"{self.listed.api_version}/{self.listed.kind}", why)
+        return Gap(GapKind.LIST, f"{self.list_version.api_version}/{self.list_version.kind}", why)
 
 
-def older_lists(connection: Connection, scan: int, end: ScanEnd) -> tuple[OlderList, ...]:
+def find_older_lists(connection: Connection, scan: int, end: ScanEnd) -> tuple[OlderList, ...]:
     """The lists of a scan, by its number, that are older than lists of scans that were merged before this one began."""
     if end.restored:
         return ()
     uid, cluster, base = connection.execute(
         select(SCANS.c.cluster_uid, SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == scan)
     ).one()
-    return tuple(_older(connection, end, uid, cluster, base)) if uid else ()
+    return tuple(_compare_lists(connection, end, uid, cluster, base)) if uid else ()
 
 
-def _older(connection: Connection, end: ScanEnd, uid: str, cluster: int, base: int) -> Iterator[OlderList]:
-    own = LIST_VERSIONS.c
+def _compare_lists(connection: Connection, end: ScanEnd, uid: str, cluster: int, base: int) -> Iterator[OlderList]:
+    columns = LIST_VERSIONS.c
     wanted = (
-        select(own.api_group, own.kind, own.resource_version, SCANS.c.id)
-        .join(SCANS, (SCANS.c.cluster == own.cluster) & (SCANS.c.revision == own.revision))
-        .where(own.cluster == cluster, own.uid == uid, own.revision <= base)
+        select(columns.api_group, columns.kind, columns.resource_version, SCANS.c.id)
+        .join(SCANS, (SCANS.c.cluster == columns.cluster) & (SCANS.c.revision == columns.revision))
+        .where(columns.cluster == cluster, columns.uid == uid, columns.revision <= base)
     )
     newest = {(group, kind): (version, scan) for group, kind, version, scan in connection.execute(wanted)}
     for listed in end.lists:
@@ -180,18 +183,18 @@ def write_versions(
     uid, cluster, base = connection.execute(
         select(SCANS.c.cluster_uid, SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == scan)
     ).one()
-    own = LIST_VERSIONS.c
-    meanwhile = select(own.api_group, own.kind, own.resource_version).where(
-        own.cluster == cluster, own.uid == uid, own.revision > base
+    columns = LIST_VERSIONS.c
+    meanwhile = select(columns.api_group, columns.kind, columns.resource_version).where(
+        columns.cluster == cluster, columns.uid == uid, columns.revision > base
     )
     surpassing = {(group, kind): int(version) for group, kind, version in connection.execute(meanwhile)}
-    left = {_key(each.listed) for each in older}
+    left = {_key(each.list_version) for each in older}
     for listed in {_key(each): each for each in end.lists}.values():
         key = _key(listed)
         if key in left or int(listed.resource_version) < surpassing.get(key, 0):
             continue
         connection.execute(
-            delete(LIST_VERSIONS).where(own.cluster == cluster, own.api_group == key[0], own.kind == key[1])
+            delete(LIST_VERSIONS).where(columns.cluster == cluster, columns.api_group == key[0], columns.kind == key[1])
         )
         row = {"cluster": cluster, "api_group": key[0], "kind": key[1], "uid": uid}
         connection.execute(
@@ -199,5 +202,5 @@ def write_versions(
         )
 
 
-def _key(listed: ListVersion) -> tuple[str, str]:
-    return listed.api_version.rpartition("/")[0], listed.kind
+def _key(listed: ListVersion) -> GroupKind:
+    return _group_kind(listed.api_version, listed.kind)

@@ -14,13 +14,13 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.scans.scan import Coverage, Health, OutOfScope, ScanEnd, UncoveredKind
 from scanner.model.texts import clean
 from scanner.store.catalog import scans
-from scanner.store.database.engine import among, insert_rows
+from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.history.staged_pages import StagedPage
 from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.interning import chunks
-from scanner.store.rows.logical_rows import OF_TABLES
+from scanner.store.rows.logical_rows import PARTS_BY_TABLE
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.shared_rows import Owners, Row, insert_rows_of, owners_of, share_rows
+from scanner.store.rows.shared_rows import Row, RowOwners, insert_rows_of_scan, read_owners, share_rows
 from scanner.store.rows.tables import (
     COVERAGE,
     GAPS,
@@ -57,38 +57,38 @@ class Ledger:
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
 
-    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: Owners) -> dict[str, int | str]:
+    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: RowOwners) -> dict[str, int | str]:
         """Write everything except rows that an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
-        insert_rows_of(connection, COVERAGE, scan, map(self._coverage, end.coverage))
-        insert_rows_of(connection, GAPS, scan, map(_row, sorted(self.gaps)))
+        insert_rows_of_scan(connection, COVERAGE, scan, map(self._build_coverage_row, end.coverage))
+        insert_rows_of_scan(connection, GAPS, scan, map(_build_row, sorted(self.gaps)))
         tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
         insert_rows(connection, TALLIES, _TALLY, tallies)
-        sum_rows(connection, OF_TABLES[TALLIES.name], scan, tallies)
+        sum_rows(connection, PARTS_BY_TABLE[TALLIES.name], scan, tallies)
         return {
             "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
-            "object_counts": scans.counts_text(end.counts),
-            "matched": orjson.dumps(self._by_policy(connection, scan)).decode(),
-            "health_of": share_rows(connection, HEALTH, scan, map(_row, end.health), earlier.health),
-            "outside_of": share_rows(connection, OUTSIDE, scan, map(_row, end.outside), earlier.outside),
-            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_row, end.uncovered), earlier.uncovered),
+            "object_counts": scans.encode_object_counts(end.counts),
+            "matched": orjson.dumps(self._count_by_policy(connection, scan)).decode(),
+            "health_of": share_rows(connection, HEALTH, scan, map(_build_row, end.health), earlier.health),
+            "outside_of": share_rows(connection, OUTSIDE, scan, map(_build_row, end.outside), earlier.outside),
+            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_build_row, end.uncovered), earlier.uncovered),
         }
 
-    def _coverage(self, coverage: Coverage) -> Row:
-        row = _row(coverage)
+    def _build_coverage_row(self, coverage: Coverage) -> Row:
+        row = _build_row(coverage)
         return {**row, "sets": self.sets.get((str(row["api_version"]), str(row["kind"])))}
 
-    def _by_policy(self, connection: Connection, scan: int) -> list[int]:
+    def _count_by_policy(self, connection: Connection, scan: int) -> list[int]:
         """The number of objects that each policy of the scan matched, in the order of the policies."""
         matched: Counter[PolicyKey] = Counter()
         for (language, policy, _), count in self._matched.items():
             matched[language, policy] += count
         used = SCAN_POLICIES.c
         named = select(POLICIES.c.language, POLICIES.c.name).select_from(SCAN_POLICIES.join(POLICIES))
-        of_scan = named.where(used.scan == owners_of(connection, scan).policies).order_by(used.position)
+        of_scan = named.where(used.scan == read_owners(connection, scan).policies).order_by(used.position)
         return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
 
 
-def _row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
+def _build_row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
     """The columns of these tables, which are the fields of the nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}
@@ -104,18 +104,20 @@ def _row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str
 def write_unchecked(connection: Connection, cluster: int, scan: int, findings: RowIdSet) -> None:
     """Write the ids of the findings that the newest scan of a cluster left open without checking them."""
     if findings.count:
-        connection.execute(insert(UNCHECKED).values(scan=scan, findings=findings.packed()))
-    before, now = parts_of(connection, cluster), dict(findings.words())
-    own = UNCHECKED_NOW.c
+        connection.execute(insert(UNCHECKED).values(scan=scan, findings=findings.pack()))
+    before, now = read_unchecked_parts(connection, cluster), dict(findings.words())
+    columns = UNCHECKED_NOW.c
     differing = [part for part, bits in before.items() if now.get(part) != bits]
     for portion in chunks(differing):
-        connection.execute(delete(UNCHECKED_NOW).where(own.cluster == cluster, among(connection, own.part, portion)))
+        connection.execute(
+            delete(UNCHECKED_NOW).where(columns.cluster == cluster, is_among(connection, columns.part, portion))
+        )
     written = [(cluster, part, bits) for part, bits in now.items() if before.get(part) != bits]
     insert_rows(connection, UNCHECKED_NOW, ("cluster", "part", "bits"), written)
 
 
-def parts_of(connection: Connection, cluster: int) -> dict[int, int]:
+def read_unchecked_parts(connection: Connection, cluster: int) -> dict[int, int]:
     """The stored parts of a cluster: 32 ids each, the lowest bit for the lowest id."""
-    own = UNCHECKED_NOW.c
-    stored = select(own.part, own.bits).where(own.cluster == cluster)
+    part = UNCHECKED_NOW.c
+    stored = select(part.part, part.bits).where(part.cluster == cluster)
     return {row.part: row.bits for row in connection.execute(stored)}

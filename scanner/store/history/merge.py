@@ -22,19 +22,18 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from scanner.model.policy import BindingKey
 from scanner.posture.problem_ids import problem_number
 from scanner.store.catalog.check_names import CheckNames
-from scanner.store.database.engine import among, insert_rows
+from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.history.causes import Causes
 from scanner.store.history.evaluated_sets import EvaluatedSets
 from scanner.store.history.population import RecordedList
 from scanner.store.history.staged_pages import StagedPage
-from scanner.store.rows.closing_sums import OF_FINDINGS, Rewriting, ScanSums
+from scanner.store.rows.closing_sums import FINDING_PARTS, ScanSums, SumUpdater
 from scanner.store.rows.columns import ROW, UNDECIDING, CheckColumns, FindingColumns, HistoryColumns, slices_of
-from scanner.store.rows.interning import CHUNK, Interned, Key, chunks, reserve
+from scanner.store.rows.interning import CHUNK, Interner, Key, chunks, reserve_ids
 from scanner.store.rows.logical_rows import FINDINGS_BEGUN, FINDINGS_ENDED
-from scanner.store.rows.row_ids import RowIdSet, Run
+from scanner.store.rows.row_ids import RowIdRun, RowIdSet
 from scanner.store.rows.search_index import VerdictUses
 from scanner.store.rows.tables import (
-    ALONE,
     CHECKS,
     EVIDENCE,
     EXCERPTS,
@@ -45,6 +44,7 @@ from scanner.store.rows.tables import (
     OUTDATED,
     POPULATION,
     PREVIEW,
+    SINGLE_SCAN_EVENTS,
     VERDICTS,
 )
 
@@ -102,18 +102,18 @@ class InsertedRows:
 
     def remove(self, rows: RowIdSet) -> None:
         """Leave out rows."""
-        kept = [number not in rows for number in self.changed]
-        self.changed = array("I", compress(self.changed, kept))
-        self.before = array("I", compress(self.before, kept))
-        stays = [number not in rows for number in self.moved]
-        self.moved = array("I", compress(self.moved, stays))
-        self.left = array("I", compress(self.left, stays))
+        stays_changed = [number not in rows for number in self.changed]
+        self.changed = array("I", compress(self.changed, stays_changed))
+        self.before = array("I", compress(self.before, stays_changed))
+        stays_moved = [number not in rows for number in self.moved]
+        self.moved = array("I", compress(self.moved, stays_moved))
+        self.left = array("I", compress(self.left, stays_moved))
         self.new = array("I", (number for number in self.new if number not in rows))
         for key, numbers in self.reopened.items():
             self.reopened[key] = array("I", (number for number in numbers if number not in rows))
 
     @property
-    def appeared(self) -> array[int]:
+    def appeared_rows(self) -> array[int]:
         """The rows of findings that were not open before."""
         return sum(self.reopened.values(), start=self.new)
 
@@ -123,7 +123,7 @@ _LATEST_ROWS = select(*(FINDINGS.c[name] for name in ROW)).where(FINDINGS.c.supe
 
 
 @dataclass
-class Changes:
+class MergeNumbers:
     """The numbers of a merge. `new` counts findings that were not open before, including the `reopened` ones."""
 
     findings: int = 0
@@ -153,18 +153,18 @@ class History:
         self._unsummed: list[range] = []
         self._check_names = check_names
         self._causes = causes
-        self._first_cause = causes.at_once
+        self._first_cause = causes.first_scan_cause
         self.inserted: Final = InsertedRows()
         self._previews = previews
         self._previewed: set[bytes] = set()
         self._outdated = 0
-        self.checks = Interned(connection, CHECKS)
-        self.kinds = Interned(connection, KINDS)
-        self.changes = Changes()
+        self.checks = Interner(connection, CHECKS)
+        self.kinds = Interner(connection, KINDS)
+        self.changes = MergeNumbers()
         self.unchecked: Final = RowIdSet()
-        self._verdicts = Interned(connection, VERDICTS)
-        self._evidence = Interned(connection, EVIDENCE)
-        self._excerpts = Interned(connection, EXCERPTS)
+        self._verdicts = Interner(connection, VERDICTS)
+        self._evidence = Interner(connection, EVIDENCE)
+        self._excerpts = Interner(connection, EXCERPTS)
         self.sets = EvaluatedSets(connection, self.checks)
         self._connection = connection
         self._position = position
@@ -179,30 +179,31 @@ class History:
         """
         if not page.digest:
             return
-        assumed = {index for index, key in enumerate(page.checks) if _binding_key(key) in self._previews}
-        key = merged_key(page, objects)
-        known = None if assumed else self._merged.known(key)
+        assumed = {index for index, key in enumerate(page.checks) if _binding_key_of(key) in self._previews}
+        key = digest_page(page, objects)
+        known = None if assumed else self._merged.find_known(key)
         if known is not None:
-            self._see(known)
+            self._note_seen(known)
             return
-        rows = self._rows(page, checks, kinds, objects)
+        rows = self._build_rows(page, checks, kinds, objects)
         self._insert_previews({name: columns for name, place, columns in reversed(rows) if place in assumed})
         bound = [(name, columns) for name, place, columns in rows if place not in assumed]
         numbers: list[int] = []
         for start in range(0, len(bound), CHUNK):
+            # Reversed, so that the first of equal fingerprints stays in the dictionary.
             portion = dict(reversed(bound[start : start + CHUNK]))
-            numbers += self._merge(portion, self._latest_rows(list(portion)))
+            numbers += self._merge(portion, self._read_latest_rows(list(portion)))
         if not assumed:
             self._merged.keep(key, numbers)
 
-    def _rows(
+    def _build_rows(
         self, page: StagedPage, checks: Sequence[int], kinds: Sequence[int], objects: RecordedList
     ) -> list[tuple[bytes, int, FindingColumns]]:
         """The findings of a page: fingerprint, the place of the check on the page, and the columns with ids."""
-        findings = page.findings()
-        verdicts, evidence = self._verdicts.ids(findings.verdicts), self._evidence.ids(findings.evidence)
-        excerpts = self._excerpts.ids(findings.excerpts)
-        names = self._check_names.of(page.checks)
+        findings = page.decode_findings()
+        verdicts, evidence = self._verdicts.intern(findings.verdicts), self._evidence.intern(findings.evidence)
+        excerpts = self._excerpts.intern(findings.excerpts)
+        names = self._check_names.ids_of(page.checks)
         ids, workloads = objects
         return [
             (
@@ -223,7 +224,7 @@ class History:
         ]
 
     @property
-    def open_seen(self) -> int:
+    def seen_count(self) -> int:
         """The number of open findings that this scan saw."""
         return self._seen.count - len(self._previewed) - self._outdated
 
@@ -234,10 +235,10 @@ class History:
     def close(self) -> None:
         """Write what the merge of the next scan needs, and add up the rows that this merge has completed."""
         self._merged.write()
-        own = FINDINGS.c
+        finding = FINDINGS.c
         for numbers in self._unsummed:
-            self._sums.read(FINDINGS_BEGUN, own.id.between(numbers[0], numbers[-1]))
-        ended = own.cluster == self._position.cluster, own.until == self._position.revision
+            self._sums.read(FINDINGS_BEGUN, finding.id.between(numbers[0], numbers[-1]))
+        ended = finding.cluster == self._position.cluster, finding.until == self._position.revision
         self._sums.read(FINDINGS_ENDED, *ended)
 
     def set_aside(self, outdated: Collection[int]) -> None:
@@ -245,20 +246,24 @@ class History:
 
         A finding that this scan changed stays as it was.
         """
-        rows, own, now = RowIdSet(outdated), FINDINGS.c, self._position.revision
+        rows, finding, now = RowIdSet(outdated), FINDINGS.c, self._position.revision
         changed = [number for number in self.inserted.changed if number in rows]
         reopened = [number for numbers in self.inserted.reopened.values() for number in numbers if number in rows]
         before = dict(zip(self.inserted.changed, self.inserted.before, strict=True))
         alone = [number for number in rows if number not in before]
         for portion in chunks(changed):
-            self._connection.execute(delete(FINDINGS).where(among(self._connection, own.id, portion)))
+            self._connection.execute(delete(FINDINGS).where(is_among(self._connection, finding.id, portion)))
         self._update([before[number] for number in changed], until=OPEN, superseded=None)
         self._update(alone, event=OUTDATED, until=now + 1, superseded=now)
-        for names in chunks(self._fingerprints(reopened)):
-            ended = own.cluster == self._position.cluster, own.superseded == now, own.event.not_in(ALONE)
-            chosen = among(self._connection, own.fingerprint, names)
+        for names in chunks(self._read_fingerprints(reopened)):
+            ended = (
+                finding.cluster == self._position.cluster,
+                finding.superseded == now,
+                finding.event.not_in(SINGLE_SCAN_EVENTS),
+            )
+            chosen = is_among(self._connection, finding.fingerprint, names)
             self._connection.execute(update(FINDINGS).where(*ended, chosen).values(superseded=None, moved_to=None))
-        self._see(Run(before[number], 1) for number in changed)
+        self._note_seen(RowIdRun(before[number], 1) for number in changed)
         self.changes.findings -= len(changed)
         self._outdated = len(alone) + len(changed)
         self.changes.new -= len(alone)
@@ -266,10 +271,10 @@ class History:
         self.inserted.remove(rows)
         self._merged.forget()
 
-    def _fingerprints(self, numbers: Sequence[int]) -> list[bytes]:
+    def _read_fingerprints(self, numbers: Sequence[int]) -> list[bytes]:
         names: list[bytes] = []
         for portion in chunks(numbers):
-            chosen = among(self._connection, FINDINGS.c.id, portion)
+            chosen = is_among(self._connection, FINDINGS.c.id, portion)
             names += map(bytes, self._connection.execute(select(FINDINGS.c.fingerprint).where(chosen)).scalars())
         return names
 
@@ -278,11 +283,13 @@ class History:
         fresh = {key: columns for key, columns in findings.items() if key not in self._previewed}
         self._previewed.update(fresh)
         now = self._position.revision
-        ended = (self._row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
-        self._see(Run(number, 1) for number in self._insert(zip(ended, fresh.values(), strict=True)))
+        ended = (self._new_row(key, PREVIEW)._replace(until=now + 1, superseded=now) for key in fresh)
+        self._note_seen(RowIdRun(number, 1) for number in self._insert(zip(ended, fresh.values(), strict=True)))
 
-    def _latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
-        chosen = (FINDINGS.c.cluster == self._position.cluster) & among(self._connection, FINDINGS.c.fingerprint, keys)
+    def _read_latest_rows(self, keys: list[bytes]) -> dict[bytes, _LatestRow]:
+        chosen = (FINDINGS.c.cluster == self._position.cluster) & is_among(
+            self._connection, FINDINGS.c.fingerprint, keys
+        )
         latest: dict[bytes, _LatestRow] = {}
         for row in self._connection.execute(_LATEST_ROWS.where(chosen)).all():
             history = HistoryColumns._make(row[_HISTORY])
@@ -291,13 +298,13 @@ class History:
 
     def _merge(self, findings: dict[bytes, FindingColumns], before: dict[bytes, _LatestRow]) -> list[int]:
         """Merge findings, given the latest row of each that has one. Returns the ids of their open rows."""
-        self._adopt(findings, before)
+        self._adopt_older_rows(findings, before)
         numbers: list[int] = []
         rows: list[tuple[HistoryColumns, FindingColumns, _LatestRow | None]] = []
         ends: defaultdict[str, list[int]] = defaultdict(list)
         for key, columns in findings.items():
             latest = before.get(key)
-            row = self._row(key, "new") if latest is None else self._next(latest, columns)
+            row = self._new_row(key, "new") if latest is None else self._choose_next_row(latest, columns)
             if row is not None:
                 rows.append((row, columns, latest))
             if latest is not None:
@@ -319,31 +326,32 @@ class History:
             for number, (_, columns, latest) in zip(inserted, rows, strict=True):
                 self.inserted.add(number, columns, latest)
         numbers += inserted
-        self._see(Run(number, 1) for number in numbers)
+        self._note_seen(RowIdRun(number, 1) for number in numbers)
         return numbers
 
-    def _next(self, latest: _LatestRow, columns: FindingColumns) -> HistoryColumns | None:
+    def _choose_next_row(self, latest: _LatestRow, columns: FindingColumns) -> HistoryColumns | None:
         """The row that follows the latest one of a finding; None if that stays open as it is."""
         history, stored = latest
         if history.id in self._seen:
             return None
         if history.until != OPEN:
-            return self._reopened(history)
+            row = self._new_row(history.fingerprint, "reopened")
+            return row._replace(first=history.first, reopened=history.reopened + 1)
         if _content(stored) != _content(columns):
-            return self._changed(history)
+            return self._changed_row(history)
         return None
 
-    def _adopt(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
+    def _adopt_older_rows(self, findings: dict[bytes, FindingColumns], latest: dict[bytes, _LatestRow]) -> None:
         """Let the rows of older versions have problems, and refer to recorded objects, which they did not."""
         moved = [row.finding.object for key, row in latest.items() if row.finding.object != findings[key].object]
-        there = among(self._connection, POPULATION.c.object, moved)
+        there = is_among(self._connection, POPULATION.c.object, moved)
         recorded = set(self._connection.execute(select(POPULATION.c.object).where(there)).scalars() if moved else ())
         older: dict[int, FindingColumns] = {}
         for key, row in latest.items():
-            own, found = row.finding, findings[key]
+            own, staged = row.finding, findings[key]
             known = own._replace(
-                object=own.object if own.object in recorded else found.object,
-                problem=found.problem if own.problem is None else own.problem,
+                object=own.object if own.object in recorded else staged.object,
+                problem=staged.problem if own.problem is None else own.problem,
             )
             if known != own:
                 older[row.history.id] = known
@@ -351,7 +359,9 @@ class History:
         if older:
             values = [{"row": number, "to": own.object, "of": own.problem} for number, own in older.items()]
             adopted = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
-            with Rewriting(self._connection).of(OF_FINDINGS, among(self._connection, FINDINGS.c.id, list(older))):
+            with SumUpdater(self._connection).updating(
+                FINDING_PARTS, is_among(self._connection, FINDINGS.c.id, list(older))
+            ):
                 self._connection.execute(adopted.values(object=bindparam("to"), problem=bindparam("of")), values)
 
     def _insert(self, rows: Iterable[tuple[HistoryColumns, FindingColumns]]) -> range:
@@ -359,7 +369,7 @@ class History:
         new = list(rows)
         if not new:
             return range(0)
-        numbers = reserve(self._connection, FINDINGS, len(new))
+        numbers = reserve_ids(self._connection, FINDINGS, len(new))
         numbered = [(number, *history[1:], *finding) for number, (history, finding) in zip(numbers, new, strict=True)]
         insert_rows(self._connection, FINDINGS, ROW, numbered)
         if self._causes.base:
@@ -370,7 +380,7 @@ class History:
         self._uses.add(finding for _, finding in new)
         return numbers
 
-    def _row(self, key: bytes, event: str) -> HistoryColumns:
+    def _new_row(self, key: bytes, event: str) -> HistoryColumns:
         """A row without an id, for a finding that was not open before."""
         now = self._position.revision
         return HistoryColumns(
@@ -386,7 +396,7 @@ class History:
             last_seen=None,
             opened=now,
             resolution=None,
-            cause=None if event in ALONE else self._first_cause,
+            cause=None if event in SINGLE_SCAN_EVENTS else self._first_cause,
             end_cause=None,
             continues=None,
             problem_first=now,
@@ -394,17 +404,13 @@ class History:
             moved_to=None,
         )
 
-    def _reopened(self, latest: HistoryColumns) -> HistoryColumns:
-        """The row of a finding that begins a new episode."""
-        return self._row(latest.fingerprint, "reopened")._replace(first=latest.first, reopened=latest.reopened + 1)
-
-    def _changed(self, latest: HistoryColumns) -> HistoryColumns:
+    def _changed_row(self, latest: HistoryColumns) -> HistoryColumns:
         """The row of a finding that goes on with other content. If its object has another workload, the clocks of its problem go on."""
-        row = self._row(latest.fingerprint, "changed")
+        row = self._new_row(latest.fingerprint, "changed")
         row = row._replace(first=latest.first, reopened=latest.reopened, opened=latest.opened)
         return row._replace(problem_first=latest.problem_first, problem_opened=latest.problem_opened)
 
-    def _see(self, runs: Iterable[Run]) -> None:
+    def _note_seen(self, runs: Iterable[RowIdRun]) -> None:
         """Note open rows that this scan saw."""
         for run in runs:
             self.changes.findings += self._seen.add_run(run)
@@ -412,11 +418,11 @@ class History:
     def _update(self, numbers: Sequence[int], **values: int | str | None) -> None:
         for portion in chunks(numbers):
             self._connection.execute(
-                update(FINDINGS).where(among(self._connection, FINDINGS.c.id, portion)).values(**values)
+                update(FINDINGS).where(is_among(self._connection, FINDINGS.c.id, portion)).values(**values)
             )
 
 
-def _binding_key(key: Key) -> BindingKey:
+def _binding_key_of(key: Key) -> BindingKey:
     check = CheckColumns._make(key)
     return check.language, check.policy, check.binding
 
@@ -436,22 +442,22 @@ class MergedPages:
         """Read the digests; the connection is in a transaction that writes history."""
         self._connection = connection
         self._cluster = cluster
-        own = MERGED_PAGES.c
-        wanted = select(own.digest, own.findings).where(own.cluster == cluster)
+        merged_page = MERGED_PAGES.c
+        wanted = select(merged_page.digest, merged_page.findings).where(merged_page.cluster == cluster)
         self._before = {bytes(digest): bytes(runs) for digest, runs in connection.execute(wanted)}
         self._now: dict[bytes, bytes] = {}
 
-    def known(self, key: bytes) -> list[Run] | None:
+    def find_known(self, key: bytes) -> list[RowIdRun] | None:
         """The row ids of the findings of a page that the scan before had, too; None for another page."""
         packed = self._before.get(key)
         if packed is None:
             return None
         self._now[key] = packed
-        return list(starmap(Run, orjson.loads(zlib.decompress(packed))))
+        return list(starmap(RowIdRun, orjson.loads(zlib.decompress(packed))))
 
     def keep(self, key: bytes, numbers: Sequence[int]) -> None:
         """Record the row ids of the findings of a page."""
-        self._now[key] = zlib.compress(orjson.dumps(list(_runs(sorted(numbers)))), 6)
+        self._now[key] = zlib.compress(orjson.dumps(list(_find_runs(sorted(numbers)))), 6)
 
     def forget(self) -> None:
         """Let the next scan merge every page of this one anew."""
@@ -459,21 +465,21 @@ class MergedPages:
 
     def write(self) -> None:
         """Replace the pages of the scan before by those of this scan."""
-        own = MERGED_PAGES.c
+        merged_page = MERGED_PAGES.c
         for portion in chunks([key for key in self._before if key not in self._now]):
-            gone = own.cluster == self._cluster, among(self._connection, own.digest, portion)
+            gone = merged_page.cluster == self._cluster, is_among(self._connection, merged_page.digest, portion)
             self._connection.execute(delete(MERGED_PAGES).where(*gone))
         rows = [(self._cluster, key, runs) for key, runs in self._now.items() if key not in self._before]
         insert_rows(self._connection, MERGED_PAGES, ("cluster", "digest", "findings"), rows)
 
 
-def merged_key(page: StagedPage, objects: RecordedList) -> bytes:
+def digest_page(page: StagedPage, objects: RecordedList) -> bytes:
     """The digest of a page with findings and of its objects, 16 bytes."""
     text = page.digest + objects.ids.tobytes() + objects.workloads.tobytes()
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
+def _find_runs(numbers: Sequence[int]) -> list[list[int]]:
     """Ascending numbers as pairs of the first number of a run and its length."""
     runs: list[list[int]] = []
     for number in numbers:

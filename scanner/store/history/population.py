@@ -17,13 +17,13 @@ import orjson
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, and_, func, or_, select, update
 from sqlalchemy.sql.ddl import CreateTable, DropTable
 
-from scanner.model.population import Examined, Pairs, Workload
+from scanner.model.population import Pairs, PopulationMember, Workload
 from scanner.posture.problem_ids import workload_key
 from scanner.posture.workloads import Workloads
 from scanner.store.database.engine import insert_rows
 from scanner.store.history.later_scans import NewerLists
 from scanner.store.rows.closing_sums import ScanSums
-from scanner.store.rows.interning import Interned, chunks, reserve
+from scanner.store.rows.interning import Interner, chunks, reserve_ids
 from scanner.store.rows.logical_rows import POPULATION_BEGUN, POPULATION_ENDED
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.search_index import index_objects
@@ -55,13 +55,13 @@ class ListedObjects:
     `newer` are lists of the kind that overlapping scans read later, and recorded earlier: what they have stays.
     """
 
-    pages: Callable[[], Iterator[Sequence[Examined]]]
+    pages: Callable[[], Iterator[Sequence[PopulationMember]]]
     kind: int
     same_kinds: Sequence[int]
-    gone: Callable[[InForce], bool]
+    is_gone: Callable[[IntervalInForce], bool]
     newer: NewerLists | None = None
 
-    def until(self, identity: Identity, revision: int) -> int:
+    def find_end(self, identity: Identity, revision: int) -> int:
         """The end of the first interval of an object: an object that newer lists lack is there for the scan of this revision alone."""
         lacking = self.newer and self.newer.lack(identity.namespace, identity.name)
         return revision + 1 if lacking else OPEN
@@ -82,7 +82,7 @@ class _KnownWorkloads(NamedTuple):
     keys: dict[int, int]
 
 
-class _Newer(NamedTuple):
+class _NewerFacts(NamedTuple):
     """The facts of a newer list about an object: the ids of its workload and labels, and the key of the workload."""
 
     content: Content
@@ -101,8 +101,8 @@ class PopulationWriter:
         self._cluster = cluster
         self._revision = revision
         self._workloads = workloads
-        self._workload_ids = Interned(connection, WORKLOADS)
-        self._kept_ids = Interned(connection, KEPT)
+        self._workload_ids = Interner(connection, WORKLOADS)
+        self._kept_ids = Interner(connection, KEPT)
         self._recorded = RowIdSet()
         connection.execute(CreateTable(_SORTED))
 
@@ -112,37 +112,39 @@ class PopulationWriter:
 
     def record(self, listed: ListedObjects) -> RecordedList:
         """Record the objects of a list."""
-        tops, derived = self._sort(listed.pages())
-        known = self._known_workloads(listed.same_kinds, derived)
-        newer = dict(self._newer(listed, listed.newer)) if listed.newer else {}
-        ended = dict(self._ended(listed, listed.newer)) if listed.newer else {}
-        ids = array("I", bytes(4 * len(tops)))
+        tops, derived = self._sort_objects(listed.pages())
+        known = self._read_known_workloads(listed.same_kinds, derived)
+        newer = dict(self._read_newer(listed, listed.newer)) if listed.newer else {}
+        ended = dict(self._read_ended(listed, listed.newer)) if listed.newer else {}
+        ids = array("I", bytes(4 * len(tops)))  # zeros, in the order of the list: the database sorts the objects
         changes = _Changes()
         current = NONE
-        for step in plan(self._in_force(listed.same_kinds), self._sorted(known, newer, tops), self._gone(listed)):
+        for step in plan_steps(
+            self._read_in_force(listed.same_kinds), self._read_sorted(known, newer, tops), self._make_gone_test(listed)
+        ):
             match step:
-                case Close(object_id):
+                case CloseInterval(object_id):
                     changes.closed.append(object_id)
                     continue
-                case Open(seen) if seen.identity in ended:
+                case OpenInterval(seen) if seen.identity in ended:
                     current = ended[seen.identity]
-                    changes.opened.append(self._interval(current, listed.kind, seen, self._revision + 1))
-                case Open(seen):
+                    changes.opened.append(self._build_interval(current, listed.kind, seen, self._revision + 1))
+                case OpenInterval(seen):
                     if len(changes.new) >= CHUNK:
                         self._write(changes, listed, ids)
                     changes.new.append((seen, [seen.item]))
                     current = NONE
                     continue
-                case Repeat(seen):
+                case RepeatObject(seen):
                     if current == NONE:
                         changes.new[-1][1].append(seen.item)
                         continue
-                case Change(object_id, seen):
+                case ChangeInterval(object_id, seen):
                     current = object_id
                     if current not in self._recorded:
                         changes.closed.append(current)
-                        changes.opened.append(self._interval(current, listed.kind, seen, OPEN))
-                case Keep(object_id, seen):
+                        changes.opened.append(self._build_interval(current, listed.kind, seen, OPEN))
+                case KeepInterval(object_id, seen):
                     current = object_id
                 case _ as never:
                     assert_never(never)
@@ -151,30 +153,30 @@ class PopulationWriter:
         self._write(changes, listed, ids)
         return RecordedList(ids, tops)
 
-    def recorded(self, object_id: int) -> bool:
+    def has_recorded(self, object_id: int) -> bool:
         """Return whether this scan examined an object."""
         return object_id in self._recorded
 
-    def _sort(self, pages: Iterable[Sequence[Examined]]) -> tuple[array[int], frozenset[int]]:
+    def _sort_objects(self, pages: Iterable[Sequence[PopulationMember]]) -> tuple[array[int], frozenset[int]]:
         """Put the objects of a list into the temporary table; returns the keys of their workloads, and the ids of derived ones."""
         self._connection.execute(_SORTED.delete())
         names = [column.name for column in _SORTED.columns]
         tops = array("Q")
         derived: set[int] = set()
         for page in pages:
-            above = [self._workload(each) for each in page]
-            workloads = self._workload_ids.optional(above)
-            kept = self._kept_ids.optional([_kept(each.labels, each.annotations) for each in page])
+            above = [self._find_workload_key(each) for each in page]
+            workloads = self._workload_ids.intern_optional(above)
+            kept_ids = self._kept_ids.intern_optional([_encode_kept(each.labels, each.annotations) for each in page])
             rows = [
                 (place, each.namespace, each.name, each.uid, workload, labels)
-                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept, strict=True), len(tops))
+                for place, (each, workload, labels) in enumerate(zip(page, workloads, kept_ids, strict=True), len(tops))
             ]
             insert_rows(self._connection, _SORTED, names, rows)
-            tops.extend(map(_top, page, above))
+            tops.extend(map(_top_key, page, above))
             derived.update(number for key, number in zip(above, workloads, strict=True) if key is not None and key[-1])
         return tops, frozenset(derived)
 
-    def _known_workloads(self, kinds: Sequence[int], derived: frozenset[int]) -> _KnownWorkloads:
+    def _read_known_workloads(self, kinds: Sequence[int], derived: frozenset[int]) -> _KnownWorkloads:
         """The workloads that earlier scans saw of objects for which this scan has only a derived one.
 
         Objects with the same derived workload belong together: one that was not known before has the workload of the others, if
@@ -183,12 +185,12 @@ class PopulationWriter:
         known = _KnownWorkloads({}, {}, {})
         if not derived:
             return known
-        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         wanted = (
             select(_SORTED.c.place, _SORTED.c.workload, top.id, top.api_version, top.kind, top.namespace, top.name)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
+            .join_from(_SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(kinds), *identity))
+            .join(POPULATION, and_(interval.object == columns.id, interval.until == OPEN))
             .join(WORKLOADS, and_(top.id == interval.workload, top.derived.is_(False)))
             .where(_SORTED.c.workload != NONE)
             .execution_options(yield_per=CHUNK)
@@ -208,36 +210,40 @@ class PopulationWriter:
             del known.workloads[workload]
         return known
 
-    def _ended(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[Identity, int]]:
+    def _read_ended(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[Identity, int]]:
         """The objects of a list, with their ids, that scans with newer lists found gone: this scan alone has them again."""
-        own, interval = OBJECTS.c, POPULATION.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval = OBJECTS.c, POPULATION.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         wanted = (
-            select(*(own[name] for name in Identity._fields), own.id)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until.in_(lists.scans)))
+            select(*(columns[name] for name in Identity._fields), columns.id)
+            .join_from(
+                _SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(listed.same_kinds), *identity)
+            )
+            .join(POPULATION, and_(interval.object == columns.id, interval.until.in_(lists.scans)))
             .execution_options(yield_per=CHUNK)
         )
         with self._connection.execute(wanted) as rows:
             for *names, number in rows:
                 yield Identity(*names), number
 
-    def _newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _Newer]]:
+    def _read_newer(self, listed: ListedObjects, lists: NewerLists) -> Iterator[tuple[int, _NewerFacts]]:
         """The facts of newer lists about the objects of a list, by the places of those of which they have something else."""
-        own, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
-        identity = (own[name] == _SORTED.c[name] for name in Identity._fields)
+        columns, interval, top = OBJECTS.c, POPULATION.c, WORKLOADS.c
+        identity = (columns[name] == _SORTED.c[name] for name in Identity._fields)
         itself = {
             "api_version": KINDS.c.api_version,
             "kind": KINDS.c.kind,
-            "namespace": own.namespace,
-            "name": own.name,
+            "namespace": columns.namespace,
+            "name": columns.name,
         }
         workload = (func.coalesce(top[name], column) for name, column in itself.items())
         wanted = (
-            select(_SORTED.c.place, own.id, interval.since, interval.workload, interval.kept, *workload)
-            .join_from(_SORTED, OBJECTS, and_(own.cluster == self._cluster, own.kind.in_(listed.same_kinds), *identity))
-            .join(POPULATION, and_(interval.object == own.id, interval.until == OPEN))
-            .join(KINDS, KINDS.c.id == own.kind)
+            select(_SORTED.c.place, columns.id, interval.since, interval.workload, interval.kept, *workload)
+            .join_from(
+                _SORTED, OBJECTS, and_(columns.cluster == self._cluster, columns.kind.in_(listed.same_kinds), *identity)
+            )
+            .join(POPULATION, and_(interval.object == columns.id, interval.until == OPEN))
+            .join(KINDS, KINDS.c.id == columns.kind)
             .outerjoin(WORKLOADS, top.id == interval.workload)
             .where(or_(interval.workload != _SORTED.c.workload, interval.kept != _SORTED.c.kept))
             .execution_options(yield_per=CHUNK)
@@ -246,17 +252,19 @@ class PopulationWriter:
             for place, number, since, *content, api_version, kind, namespace, name in rows:
                 if lists.have(number, since):
                     key = workload_key(api_version.rpartition("/")[0], kind, namespace, name)
-                    yield place, _Newer((*content,), key)
+                    yield place, _NewerFacts((*content,), key)
 
-    def _workload(self, examined: Examined) -> tuple[str | bool, ...] | None:
+    def _find_workload_key(self, examined: PopulationMember) -> tuple[str | bool, ...] | None:
         """The key of the workload of an object; None for an object that is its own workload."""
         if examined.controller is None:
             return None
-        top = self._workloads.of(examined)
-        own = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
-        return None if top == own else (top.api_version, top.kind, top.namespace, top.name, top.derived)
+        top = self._workloads.find(examined)
+        itself = Workload(examined.kind.api_version, examined.kind.kind, examined.namespace, examined.name)
+        return None if top == itself else (top.api_version, top.kind, top.namespace, top.name, top.derived)
 
-    def _sorted(self, known: _KnownWorkloads, newer: Mapping[int, _Newer], tops: array[int]) -> Iterator[Seen[int]]:
+    def _read_sorted(
+        self, known: _KnownWorkloads, newer: Mapping[int, _NewerFacts], tops: array[int]
+    ) -> Iterator[SeenObject[int]]:
         """The objects of the list in their order, with known workloads in place of derived ones, and with what newer lists have.
 
         The keys of the list are changed, too.
@@ -269,31 +277,39 @@ class PopulationWriter:
                 identity = Identity(namespace, name, uid)
                 if place in newer:
                     tops[place] = newer[place].key
-                    yield Seen(identity, newer[place].content, place)
+                    yield SeenObject(identity, newer[place].content, place)
                     continue
                 number = known.of_place.get(place) or known.workloads.get(workload, workload)
                 if number != workload:
                     tops[place] = known.keys[number]
-                yield Seen(identity, (number, kept), place)
+                yield SeenObject(identity, (number, kept), place)
 
-    def _in_force(self, kinds: Sequence[int]) -> Iterator[InForce]:
-        own, interval = OBJECTS.c, POPULATION.c
+    def _read_in_force(self, kinds: Sequence[int]) -> Iterator[IntervalInForce]:
+        identity, interval = OBJECTS.c, POPULATION.c
         ordered = (
-            select(own.namespace, own.name, own.uid, interval.workload, interval.kept, own.id, interval.since)
+            select(
+                identity.namespace,
+                identity.name,
+                identity.uid,
+                interval.workload,
+                interval.kept,
+                identity.id,
+                interval.since,
+            )
             .join_from(POPULATION, OBJECTS)
             .where(interval.cluster == self._cluster, interval.kind.in_(kinds), interval.until == OPEN)
-            .order_by(own.namespace, own.name, own.uid)
+            .order_by(identity.namespace, identity.name, identity.uid)
             .execution_options(yield_per=CHUNK)
         )
         with self._connection.execute(ordered) as rows:
             for namespace, name, uid, workload, kept, object_id, since in rows:
-                yield InForce(Identity(namespace, name, uid), (workload, kept), object_id, since)
+                yield IntervalInForce(Identity(namespace, name, uid), (workload, kept), object_id, since)
 
-    def _gone(self, listed: ListedObjects) -> Callable[[InForce], bool]:
+    def _make_gone_test(self, listed: ListedObjects) -> Callable[[IntervalInForce], bool]:
         """An object that another list of this scan has, in another version of its kind, is not gone."""
-        return lambda row: row.object_id not in self._recorded and listed.gone(row)
+        return lambda row: row.object_id not in self._recorded and listed.is_gone(row)
 
-    def _interval(self, object_id: int, kind: int, seen: Seen[int], until: int) -> tuple[int, ...]:
+    def _build_interval(self, object_id: int, kind: int, seen: SeenObject[int], until: int) -> tuple[int, ...]:
         return (object_id, self._revision, until, self._cluster, kind, *seen.content)
 
     def _write(self, changes: _Changes, listed: ListedObjects, ids: array[int]) -> None:
@@ -306,11 +322,11 @@ class PopulationWriter:
             )
             self._connection.execute(update(POPULATION).where(*chosen).values(until=self._revision))
         objects: list[tuple[int | str, ...]] = []
-        numbers = reserve(self._connection, OBJECTS, len(changes.new))
+        numbers = reserve_ids(self._connection, OBJECTS, len(changes.new))
         for number, (seen, places) in zip(numbers, changes.new, strict=True):
             objects.append((number, self._cluster, listed.kind, *seen.identity))
-            until = listed.until(seen.identity, self._revision)
-            changes.opened.append(self._interval(number, listed.kind, seen, until))
+            until = listed.find_end(seen.identity, self._revision)
+            changes.opened.append(self._build_interval(number, listed.kind, seen, until))
             self._recorded.add(number)
             for place in places:
                 ids[place] = number
@@ -327,7 +343,7 @@ class _Changes:
 
     def __init__(self) -> None:
         self.closed: list[int] = []
-        self.new: list[tuple[Seen[int], list[int]]] = []
+        self.new: list[tuple[SeenObject[int], list[int]]] = []
         self.opened: list[tuple[int, ...]] = []
 
     def clear(self) -> None:
@@ -337,7 +353,7 @@ class _Changes:
         self.opened.clear()
 
 
-def _top(examined: Examined, above: tuple[str | bool, ...] | None) -> int:
+def _top_key(examined: PopulationMember, above: tuple[str | bool, ...] | None) -> int:
     """The key of the workload of an object: of itself if it has none above it."""
     if above is None:
         return workload_key(examined.kind.group, examined.kind.kind, examined.namespace, examined.name)
@@ -345,7 +361,7 @@ def _top(examined: Examined, above: tuple[str | bool, ...] | None) -> int:
     return workload_key(str(api_version).rpartition("/")[0], str(kind), str(namespace), str(name))
 
 
-def _kept(labels: Pairs, annotations: Pairs) -> tuple[str, str] | None:
+def _encode_kept(labels: Pairs, annotations: Pairs) -> tuple[str, str] | None:
     if not labels and not annotations:
         return None
     return orjson.dumps(labels).decode(), orjson.dumps(annotations).decode()
@@ -376,7 +392,7 @@ class Identity(NamedTuple):
     uid: str
 
 
-class InForce(NamedTuple):
+class IntervalInForce(NamedTuple):
     """An interval that is in force, of the object with an id; `since` is its first revision."""
 
     identity: Identity
@@ -385,7 +401,7 @@ class InForce(NamedTuple):
     since: int
 
 
-class Seen(NamedTuple, Generic[_Item]):
+class SeenObject(NamedTuple, Generic[_Item]):
     """An object that a scan examined; `item` is the data that the caller needs."""
 
     identity: Identity
@@ -394,47 +410,51 @@ class Seen(NamedTuple, Generic[_Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseInterval:
     """The object is gone."""
 
     object_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Open(Generic[_Item]):
+class OpenInterval(Generic[_Item]):
     """An object without an interval in force."""
 
-    seen: Seen[_Item]
+    seen: SeenObject[_Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[_Item]):
+class ChangeInterval(Generic[_Item]):
     """An object with other content than its interval in force."""
 
     object_id: int
-    seen: Seen[_Item]
+    seen: SeenObject[_Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Keep(Generic[_Item]):
+class KeepInterval(Generic[_Item]):
     """An object whose interval in force has its content."""
 
     object_id: int
-    seen: Seen[_Item]
+    seen: SeenObject[_Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Generic[_Item]):
+class RepeatObject(Generic[_Item]):
     """The object appeared before, as it can in files: it is the object of the step before."""
 
-    seen: Seen[_Item]
+    seen: SeenObject[_Item]
 
 
-Step: TypeAlias = Close | Open[_Item] | Change[_Item] | Keep[_Item] | Repeat[_Item]
+Step: TypeAlias = (
+    CloseInterval | OpenInterval[_Item] | ChangeInterval[_Item] | KeepInterval[_Item] | RepeatObject[_Item]
+)
 
 
-def plan(
-    rows: Iterable[InForce], objects: Iterable[Seen[_Item]], reaches: Callable[[InForce], bool] = lambda _: True
+def plan_steps(
+    rows: Iterable[IntervalInForce],
+    objects: Iterable[SeenObject[_Item]],
+    reaches: Callable[[IntervalInForce], bool] = lambda _: True,
 ) -> Iterator[Step[_Item]]:
     """The steps from the intervals in force to the objects of a scan, in the order of identities.
 
@@ -442,28 +462,28 @@ def plan(
     least content decides. `reaches` returns whether the scan would have listed an object if it existed: an interval beyond
     its reach stays in force and has no step. Raises ValueError for a stream that is not in order.
     """
-    for row, same in _aligned(_ascending(rows), _ascending(objects)):
+    for row, same in _align(_require_order(rows), _require_order(objects)):
         if same:
-            yield from _present(row, same)
+            yield from _plan_object(row, same)
         elif row is not None and reaches(row):
-            yield Close(row.object_id)
+            yield CloseInterval(row.object_id)
 
 
-def _present(row: InForce | None, same: Sequence[Seen[_Item]]) -> Iterator[Step[_Item]]:
+def _plan_object(row: IntervalInForce | None, same: Sequence[SeenObject[_Item]]) -> Iterator[Step[_Item]]:
     """The steps for an object that the scan examined."""
     first, *others = same
     if row is None:
-        yield Open(first)
+        yield OpenInterval(first)
     elif row.content == first.content:
-        yield Keep(row.object_id, first)
+        yield KeepInterval(row.object_id, first)
     else:
-        yield Change(row.object_id, first)
-    yield from map(Repeat, others)
+        yield ChangeInterval(row.object_id, first)
+    yield from map(RepeatObject, others)
 
 
-def _aligned(
-    rows: Iterator[InForce], objects: Iterator[Seen[_Item]]
-) -> Iterator[tuple[InForce | None, list[Seen[_Item]]]]:
+def _align(
+    rows: Iterator[IntervalInForce], objects: Iterator[SeenObject[_Item]]
+) -> Iterator[tuple[IntervalInForce | None, list[SeenObject[_Item]]]]:
     """Every identity of either stream: its row, if there is one, and its objects by content."""
     row = next(rows, None)
     for identity, same in groupby(objects, key=_identity):
@@ -478,10 +498,10 @@ def _aligned(
         row = next(rows, None)
 
 
-_Sorted = TypeVar("_Sorted", InForce, Seen[Any])
+_Sorted = TypeVar("_Sorted", IntervalInForce, SeenObject[Any])
 
 
-def _ascending(stream: Iterable[_Sorted]) -> Iterator[_Sorted]:
+def _require_order(stream: Iterable[_Sorted]) -> Iterator[_Sorted]:
     """The stream, which must be sorted: a merge of others would close and open intervals without a reason."""
     last: Identity | None = None
     for item in stream:

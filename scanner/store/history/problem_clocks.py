@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, func, or_, select, update
 
-from scanner.store.database.engine import among, insert_rows, listed
+from scanner.store.database.engine import insert_rows, is_among, select_numbers
 from scanner.store.history.resolution import Resolution
 from scanner.store.rows.interning import CHUNK, chunks
-from scanner.store.rows.tables import ALONE, CHECKS, FINDINGS, FIXES, OPEN
+from scanner.store.rows.tables import CHECKS, FINDINGS, FIXES, OPEN, SINGLE_SCAN_EVENTS
 
 _OF_FIXES = ("cluster", "revision", "language", "policy", "opened", "problems")
 OPENED = func.coalesce(FINDINGS.c.problem_opened, FINDINGS.c.opened, FINDINGS.c.since)
@@ -38,32 +38,32 @@ def set_clocks(connection: Connection, cluster: int, come: Sequence[int], now: i
     if not come:
         return
     rows, first, opened = array("I"), array("I"), array("I")
-    for number, begin, opening in _clocks(connection, cluster, come, now):
+    for number, begin, opening in _read_clocks(connection, cluster, come, now):
         rows.append(number)
         first.append(begin)
         opened.append(opening)
     of_row = update(FINDINGS).where(FINDINGS.c.id == bindparam("row"))
     set_clock = of_row.values(problem_first=bindparam("begin"), problem_opened=bindparam("opening"))
     for start in range(0, len(rows), CHUNK):
-        own = slice(start, start + CHUNK)
-        portion = zip(rows[own], first[own], opened[own], strict=True)
+        part = slice(start, start + CHUNK)
+        portion = zip(rows[part], first[part], opened[part], strict=True)
         values = [{"row": number, "begin": begin, "opening": opening} for number, begin, opening in portion]
         connection.execute(set_clock, values)
 
 
-def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> Iterator[Sequence[int]]:
+def _read_clocks(connection: Connection, cluster: int, come: Sequence[int], now: int) -> Iterator[Sequence[int]]:
     """The ids of rows to change, each with the revisions that saw their problem first and opened it."""
-    inserted = FINDINGS.c.id.in_(listed(connection, come))
+    inserted = FINDINGS.c.id.in_(select_numbers(connection, come))
     carried = (
         func.min(FIRST).over(partition_by=FINDINGS.c.problem).label("first"),
         func.min(OPENED).over(partition_by=FINDINGS.c.problem).label("opened"),
     )
     own_clocks = FINDINGS.c.problem_first, FINDINGS.c.problem_opened
     fresh = select(FINDINGS.c.id, FINDINGS.c.problem, *own_clocks, *carried).where(inserted).subquery()
-    was_open = FINDINGS.c.until >= now
+    was_open = FINDINGS.c.until >= now  # also rows that this scan has ended
     earlier = (
         select(FINDINGS.c.problem, func.min(FIRST).label("first"), func.min(OPENED).filter(was_open).label("opened"))
-        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event.not_in(ALONE))
+        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.since < now, FINDINGS.c.event.not_in(SINGLE_SCAN_EVENTS))
         .where(FINDINGS.c.problem.in_(select(fresh.c.problem)))
         .group_by(FINDINGS.c.problem)
         .subquery()
@@ -81,19 +81,21 @@ def _clocks(connection: Connection, cluster: int, come: Sequence[int], now: int)
     yield from connection.execute(wanted.execution_options(yield_per=CHUNK))
 
 
-def end_moved(connection: Connection, moved: Iterable[tuple[int, int]], last_seen: Mapping[int, int]) -> None:
+def end_moved_rows(connection: Connection, moved: Iterable[tuple[int, int]], last_seen: Mapping[int, int]) -> None:
     """End rows of findings whose objects have another workload now: each pair has a row that ends, and the row after it.
 
     The row has the reason *moved*, the cause of the next one, and the problem to which that belongs. `last_seen` has the last
     revision that saw the row.
     """
-    own = FINDINGS.c
-    ended = update(FINDINGS).where(own.id == bindparam("row"))
+    finding = FINDINGS.c
+    ended = update(FINDINGS).where(finding.id == bindparam("row"))
     ended = ended.values(last_seen=bindparam("seen"), moved_to=bindparam("to"), end_cause=bindparam("why"))
     ended = ended.values(resolution=Resolution.MOVED.value)
     for portion in chunks(list(moved)):
         before = {number: row for row, number in portion}
-        wanted = select(own.id, own.problem, own.cause).where(among(connection, own.id, list(before)))
+        wanted = select(finding.id, finding.problem, finding.cause).where(
+            is_among(connection, finding.id, list(before))
+        )
         values = [
             {"row": before[number], "seen": last_seen[before[number]], "to": problem, "why": cause}
             for number, problem, cause in connection.execute(wanted).all()
@@ -109,13 +111,13 @@ def record_fixes(connection: Connection, cluster: int, revision: int) -> None:
         .join(CHECKS, CHECKS.c.id == FINDINGS.c.check)
         .where(FINDINGS.c.cluster == cluster, *resolved)
         .group_by(FINDINGS.c.problem, CHECKS.c.language, CHECKS.c.policy)
-        .having(_every(FINDINGS.c.resolution == Resolution.FIXED.value))
+        .having(_holds_for_all(FINDINGS.c.resolution == Resolution.FIXED.value))
     )
     candidates = {problem: tuple(about) for problem, *about in connection.execute(fixed)}
     if not candidates:
         return
     still_open = select(FINDINGS.c.problem).where(FINDINGS.c.cluster == cluster, FINDINGS.c.until == OPEN)
-    chosen = FINDINGS.c.problem.in_(listed(connection, candidates))
+    chosen = FINDINGS.c.problem.in_(select_numbers(connection, candidates))
     for problem in connection.execute(still_open.where(chosen)).scalars():
         candidates.pop(problem, None)
     counted = Counter(candidates.values())
@@ -123,5 +125,5 @@ def record_fixes(connection: Connection, cluster: int, revision: int) -> None:
     insert_rows(connection, FIXES, _OF_FIXES, rows)
 
 
-def _every(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def _holds_for_all(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return func.count() == func.count().filter(condition)

@@ -19,6 +19,7 @@ from functools import partial
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import GroupKind
+from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 from scanner.posture.history.causes import Coordinates, coordinates_of
 from scanner.store.rows.row_ids import RowIdSet
@@ -69,11 +70,11 @@ class Reach:
         """Return whether the scan would have found the finding again, or saw that its kind is not served any more."""
         if self.nothing:
             return False
-        if self.unserved(missing.api_version, missing.kind):
+        if self.is_unserved(missing.api_version, missing.kind):
             return self._selects_rules(missing) and self._reaches_namespace(
                 missing.api_version, missing.kind, missing.namespace, missing.name
             )
-        if (_group(missing.api_version), missing.kind) not in self.kinds:
+        if (api_group_of(missing.api_version), missing.kind) not in self.kinds:
             return False
         policy = missing.language, missing.policy
         if policy not in self.policies or (*policy, missing.binding) not in self.bindings:
@@ -89,7 +90,7 @@ class Reach:
         if {missing.coordinates.policy_key, missing.coordinates.binding_key} <= self.read:
             return False
         if (self.scope.kinds or self.scope.skip_kinds) and (
-            _group(missing.api_version),
+            api_group_of(missing.api_version),
             missing.kind,
         ) not in self.kinds:
             return False
@@ -97,17 +98,17 @@ class Reach:
             missing.api_version, missing.kind, missing.namespace, missing.name
         )
 
-    def unserved(self, api_version: str, kind: str) -> bool:
+    def is_unserved(self, api_version: str, kind: str) -> bool:
         """Return whether the cluster does not serve a kind any more: all of its objects are gone."""
         if self.nothing or self.unread or self.scope.kinds or not self.served:
             return False
-        return (_group(api_version), kind) not in self.served
+        return (api_group_of(api_version), kind) not in self.served
 
     def lists(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
         """Return whether the scan would have listed an object if it existed."""
         if self.nothing or self.unread:
             return False
-        if (_group(api_version), kind) not in self.kinds and not self.unserved(api_version, kind):
+        if (api_group_of(api_version), kind) not in self.kinds and not self.is_unserved(api_version, kind):
             return False
         return self._reaches_namespace(api_version, kind, namespace, name)
 
@@ -128,7 +129,7 @@ class Reach:
         return not any(fnmatchcase(home, pattern) for pattern in self.scope.exclude_namespaces)
 
 
-def reach_of(
+def compute_reach(
     scope: Scope,
     bindings: Iterable[BindingKey],
     end: ScanEnd,
@@ -147,7 +148,7 @@ def reach_of(
         scope=scope,
         policies=frozenset(end.evaluated_policies),
         bindings=bindings,
-        kinds=_complete_kinds(end.coverage, gaps),
+        kinds=_find_complete_kinds(end.coverage, gaps),
         unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
         languages=frozenset(end.read_languages),
         read=bindings.union(policies),
@@ -155,7 +156,7 @@ def reach_of(
     )
 
 
-def listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iterable[Gap]) -> Reach:
+def compute_listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iterable[Gap]) -> Reach:
     """The reach of a stored scan, of which `lists` alone may be asked."""
     gaps = tuple(gaps)
     return Reach(
@@ -163,15 +164,15 @@ def listing_reach(scope: Scope, coverage: Iterable[Coverage], gaps: Iterable[Gap
         scope=scope,
         policies=frozenset(),
         bindings=frozenset(),
-        kinds=_complete_kinds(coverage, gaps),
+        kinds=_find_complete_kinds(coverage, gaps),
         unread=frozenset(gap.where for gap in gaps if gap.kind is GapKind.DOCUMENT),
     )
 
 
-def _complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[GroupKind]:
+def _find_complete_kinds(coverage: Iterable[Coverage], gaps: tuple[Gap, ...]) -> frozenset[GroupKind]:
     listed: dict[GroupKind, bool] = {}
     for line in coverage:
-        key = (_group(line.api_version), line.kind)
+        key = (api_group_of(line.api_version), line.kind)
         complete = line.state is CoverageState.LISTED and not any(_concerns(gap, line) for gap in gaps)
         listed[key] = listed.get(key, True) and complete
     return frozenset(key for key, complete in listed.items() if complete)
@@ -185,10 +186,6 @@ def _concerns(gap: Gap, line: Coverage) -> bool:
 
 def _selects(name: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 class Resolution(StrEnum):
@@ -220,13 +217,13 @@ class WorkloadState:
     still_broken: bool = False
 
     @property
-    def without_objects(self) -> Resolution:
+    def reason_without_objects(self) -> Resolution:
         """The reason if no other object of the workload was there to evaluate, or if the problem goes on in another one."""
         return Resolution.NO_OBJECTS if self.exists and not self.still_broken else Resolution.OBJECT_GONE
 
 
 @dataclass(frozen=True, slots=True)
-class Decisive:
+class DecidingRules:
     """The rules that decide about the findings of some coordinates.
 
     `bound` tells whether policy and binding exist, `invoked` whether there can be an invocation of the param, or of none; `matched`
@@ -241,7 +238,7 @@ class Decisive:
     matched: Callable[[], RowIdSet]
     cause: Callable[[Resolution], int]
 
-    def reason(
+    def find_reason(
         self, objects: Collection[int], workload: WorkloadState | None, evaluated: Callable[[], RowIdSet]
     ) -> Resolution | None:
         """The reason of a finding whose object exists; with the state of its `workload`, of one whose object is gone.
@@ -252,14 +249,14 @@ class Decisive:
         if not self.bound:
             return Resolution.UNBOUND
         if workload is not None and (workload.still_broken or not objects):
-            return workload.without_objects
+            return workload.reason_without_objects
         if not self.invoked:
             return Resolution.RULES_CHANGED
         matched = self.matched()
         if not any(number in matched for number in objects):
             if workload is None or workload.has_same_kind:
                 return Resolution.NOT_MATCHED
-            return workload.without_objects
+            return workload.reason_without_objects
         if self.changed or any(number in self.failed() for number in objects):
             return Resolution.RULES_CHANGED
         if workload is None or any(number in evaluated() for number in objects):
@@ -285,7 +282,7 @@ class MissingFindings:
         self._checks.append(check)
         self._places.append(self._coordinates.setdefault(coordinates, len(self._coordinates)))
 
-    def those(self, chosen: Collection[int], wanted: Callable[[Coordinates], bool]) -> Iterator[int]:
+    def select_rows(self, chosen: Collection[int], wanted: Callable[[Coordinates], bool]) -> Iterator[int]:
         """Those of some rows whose coordinates are wanted."""
         rows = RowIdSet(chosen)
         places = [wanted(coordinates) for coordinates in self._coordinates]
@@ -293,7 +290,7 @@ class MissingFindings:
             number for number, place in zip(self.ids, self._places, strict=True) if places[place] and number in rows
         )
 
-    def without_object(self, chosen: Collection[int], is_there: Callable[[int], bool]) -> Iterator[int]:
+    def select_without_object(self, chosen: Collection[int], is_there: Callable[[int], bool]) -> Iterator[int]:
         """Those of some rows whose object this scan did not examine."""
         rows = RowIdSet(chosen)
         return (
@@ -302,11 +299,11 @@ class MissingFindings:
             if number in rows and not is_there(object_id)
         )
 
-    def by_reason(
+    def group_by_reason(
         self,
         chosen: Collection[int],
         workloads: Mapping[int, WorkloadState],
-        decisive: Callable[[Coordinates], Decisive],
+        decisive: Callable[[Coordinates], DecidingRules],
         evaluated: Callable[[int], RowIdSet],
     ) -> Mapping[tuple[Resolution, int] | None, list[int]]:
         """Some rows by the reason of their resolution and the id of its cause; those of None are not resolved.
@@ -323,6 +320,6 @@ class MissingFindings:
                 continue
             workload = workloads.get(number)
             objects = (object_id,) if workload is None else workload.objects
-            reason = of_place[place].reason(objects, workload, partial(evaluated, check))
+            reason = of_place[place].find_reason(objects, workload, partial(evaluated, check))
             groups[None if reason is None else (reason, of_place[place].cause(reason))].append(number)
         return groups

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, and_, select
 
-from scanner.store.rows.row_ids import RowIdSet, unpacked
+from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
 from scanner.store.rows.tables import FINDINGS, OPEN, SCANS, UNCHECKED
 
 
@@ -26,7 +26,7 @@ class MergedScan:
         return since <= self.revision and number not in self.unchecked
 
 
-def merged_scans(connection: Connection, cluster: int, *, after: int, before: int = OPEN) -> Iterator[MergedScan]:
+def read_merged_scans(connection: Connection, cluster: int, *, after: int, before: int = OPEN) -> Iterator[MergedScan]:
     """The merged scans of a cluster whose revision lies between `after` and `before`, both excluded, newest first."""
     wanted = (
         select(SCANS.c.revision, UNCHECKED.c.findings)
@@ -36,14 +36,21 @@ def merged_scans(connection: Connection, cluster: int, *, after: int, before: in
     )
     with connection.execute(wanted) as rows:
         for revision, data in rows:
-            yield MergedScan(revision, unpacked(data))
+            yield MergedScan(revision, unpack_row_ids(data))
 
 
-def last_seen(connection: Connection, cluster: int, numbers: Sequence[int], *, before: int) -> dict[int, list[int]]:
+def read_unchecked(connection: Connection, scan: int) -> RowIdSet:
+    """The ids of the findings that a scan, by its number, left open without checking them."""
+    return unpack_row_ids(connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == scan)).scalar())
+
+
+def group_by_last_seen(
+    connection: Connection, cluster: int, numbers: Sequence[int], *, before: int
+) -> dict[int, list[int]]:
     """The row ids of open findings, by the last revision before `before` whose scan saw them."""
     by_revision: dict[int, list[int]] = {}
     unassigned = list(numbers)
-    for scan in merged_scans(connection, cluster, after=0, before=before):
+    for scan in read_merged_scans(connection, cluster, after=0, before=before):
         if not unassigned:
             break
         by_revision[scan.revision] = [number for number in unassigned if number not in scan.unchecked]
@@ -51,6 +58,6 @@ def last_seen(connection: Connection, cluster: int, numbers: Sequence[int], *, b
     return {revision: seen for revision, seen in by_revision.items() if seen}
 
 
-def open_findings(cluster: int) -> Select[int]:
+def select_open_findings(cluster: int) -> Select[int]:
     """The ids of a cluster's open findings."""
     return select(FINDINGS.c.id).where(FINDINGS.c.cluster == cluster, FINDINGS.c.until == OPEN)

@@ -21,8 +21,8 @@ from scanner.audit import object_sets, population
 from scanner.audit.object_sets import ObjectSets, SetKey
 from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
-from scanner.model.population import Examined, GroupKind
-from scanner.model.resource import Kind
+from scanner.model.population import GroupKind, PopulationMember
+from scanner.model.resource import Kind, api_group_of
 from scanner.model.scans.scan import PageResult, TallyKey
 from scanner.model.texts import clean
 from scanner.posture.workloads import Workloads
@@ -51,7 +51,7 @@ Tallied: TypeAlias = tuple[int, int, str, str, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class FindingsOfPage:
+class PageFindings:
     """The findings of a page. Keys are the columns of the tables `verdicts`, `evidence` and `excerpts`."""
 
     verdicts: tuple[Key, ...]
@@ -75,7 +75,7 @@ class StagedPage:
     matched: dict[BindingKey, int]
     gaps: tuple[Gap, ...]
     digest: bytes
-    findings: Callable[[], FindingsOfPage]
+    decode_findings: Callable[[], PageFindings]
 
 
 class _Positions:
@@ -87,7 +87,7 @@ class _Positions:
     def __call__(self, *key: str | int) -> int:
         return self.keys.setdefault(key, len(self.keys))
 
-    def of(self, key: Key) -> int:
+    def find(self, key: Key) -> int:
         return self.keys.setdefault(key, len(self.keys))
 
 
@@ -100,22 +100,22 @@ class _Lists:
         self._check_positions: dict[tuple[str | int, ...], int] = {}
         self._evidence_positions: dict[tuple[str | int, ...], tuple[int | None, int | None]] = {}
 
-    def columns(self, finding: Finding, place: int) -> Key:
+    def build_columns(self, finding: Finding, place: int) -> Key:
         """The fields of `FindingColumns` for a finding whose object has this place on the page: a plain tuple, as JSON needs it.
 
         The problem is known when the page is merged.
         """
         return (
-            self._check_of(finding),
-            self.kinds.of((finding.api_version, finding.kind)),
+            self._find_check(finding),
+            self.kinds.find((finding.api_version, finding.kind)),
             place,
             finding.resource_version,
-            self.verdicts.of(verdict_values(finding)),
-            *self._evidence_of(finding),
+            self.verdicts.find(verdict_values(finding)),
+            *self._find_evidence(finding),
             None,
         )
 
-    def _check_of(self, finding: Finding) -> int:
+    def _find_check(self, finding: Finding) -> int:
         key = (
             id(finding.check),
             finding.language,
@@ -126,36 +126,37 @@ class _Lists:
         )
         position = self._check_positions.get(key)
         if position is None:
-            position = self._check_positions[key] = self.checks.of(check_values(finding))
+            position = self._check_positions[key] = self.checks.find(check_values(finding))
         return position
 
-    def _evidence_of(self, finding: Finding) -> tuple[int | None, int | None]:
+    def _find_evidence(self, finding: Finding) -> tuple[int | None, int | None]:
         """The positions of the evidence and of the excerpt. Findings of one object share evidence."""
         evidence = finding.evidence
+        # The name and the namespace are part of the key: the text is a template for them.
         key = (id(evidence), finding.name, finding.namespace)
         positions = self._evidence_positions.get(key)
         if positions is None:
             positions = self._evidence_positions[key] = (
-                self.evidence.of(evidence_values(finding)) if evidence else None,
-                self.excerpts.of(excerpt_values(finding)) if evidence.excerpt else None,
+                self.evidence.find(evidence_values(finding)) if evidence else None,
+                self.excerpts.find(excerpt_values(finding)) if evidence.excerpt else None,
             )
         return positions
 
-    def of_page(self) -> list[object]:
+    def list_page_keys(self) -> list[object]:
         """The lists to which tallies refer, too."""
         return [list(positions.keys) for positions in (self.checks, self.kinds)]
 
-    def of_findings(self) -> list[object]:
+    def list_finding_keys(self) -> list[object]:
         """The lists to which findings alone refer."""
         return [list(positions.keys) for positions in (self.verdicts, self.evidence, self.excerpts)]
 
-    def digest(self, fingerprints: Sequence[str], columns: Sequence[tuple[object, ...]]) -> str:
+    def digest_content(self, fingerprints: Sequence[str], columns: Sequence[tuple[object, ...]]) -> str:
         """The digest of what decides whether findings changed, given their fingerprints and each of their columns."""
         deciding = [
             column for name, column in zip(FindingColumns._fields, columns, strict=True) if name not in UNDECIDING
         ]
-        verdicts, evidence, _ = self.of_findings()
-        content = _dumped([*self.of_page(), verdicts, evidence, fingerprints, *deciding])
+        verdicts, evidence, _ = self.list_finding_keys()
+        content = _dump([*self.list_page_keys(), verdicts, evidence, fingerprints, *deciding])
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -163,57 +164,57 @@ def pack(result: PageResult) -> bytes:
     """The bytes that stage a page: the size of its summary, the summary and the findings, each as compressed JSON."""
     lists = _Lists()
     placed = zip(result.findings, result.places, strict=True)
-    columns = list(zip(*(lists.columns(finding, place) for finding, place in placed), strict=True))
+    columns = list(zip(*(lists.build_columns(finding, place) for finding, place in placed), strict=True))
     fingerprints = [finding.fingerprint for finding in result.findings]
-    digest = lists.digest(fingerprints, columns) if fingerprints else ""
-    tallies = _tallies(result.tallies, lists)
+    digest = lists.digest_content(fingerprints, columns) if fingerprints else ""
+    tallies = _encode_tallies(result.tallies, lists)
     matched = [(*key, count) for key, count in result.matched.items()]
     gaps = [(gap.kind, gap.where, gap.why) for gap in result.gaps]
-    findings = [*lists.of_findings(), fingerprints, *columns]
-    summary = _compressed([result.objects, *lists.of_page(), tallies, matched, gaps, digest])
-    return len(summary).to_bytes(_SIZE) + summary + _compressed(findings)
+    findings = [*lists.list_finding_keys(), fingerprints, *columns]
+    summary = _compress([result.objects, *lists.list_page_keys(), tallies, matched, gaps, digest])
+    return len(summary).to_bytes(_SIZE) + summary + _compress(findings)
 
 
 def unpack(data: bytes) -> StagedPage:
     """The page that `pack` staged."""
     end = _SIZE + int.from_bytes(data[:_SIZE])
-    objects, checks, kinds, tallies, matched, gaps, digest = _decoded(data[_SIZE:end])
+    objects, checks, kinds, tallies, matched, gaps, digest = _decode(data[_SIZE:end])
     return StagedPage(
         objects=objects,
-        checks=_keys(checks),
-        kinds=_keys(kinds),
-        tallies=_tallied(*tallies),
+        checks=_to_keys(checks),
+        kinds=_to_keys(kinds),
+        tallies=_decode_tallies(*tallies),
         matched={(language, policy, binding): count for language, policy, binding, count in matched},
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in gaps),
         digest=bytes.fromhex(digest),
-        findings=partial(_findings, data[end:]),
+        decode_findings=partial(_decode_findings, data[end:]),
     )
 
 
-def _findings(data: bytes) -> FindingsOfPage:
-    verdicts, evidence, excerpts, fingerprints, *columns = _decoded(data)
+def _decode_findings(data: bytes) -> PageFindings:
+    verdicts, evidence, excerpts, fingerprints, *columns = _decode(data)
     staged = list(zip(map(bytes.fromhex, fingerprints), map(FindingColumns, *columns), strict=True)) if columns else []
-    return FindingsOfPage(_keys(verdicts), _keys(evidence), _keys(excerpts), staged)
+    return PageFindings(_to_keys(verdicts), _to_keys(evidence), _to_keys(excerpts), staged)
 
 
-def _compressed(value: list[object]) -> bytes:
-    return zlib.compress(_dumped(value), _LEVEL)
+def _compress(value: list[object]) -> bytes:
+    return zlib.compress(_dump(value), _LEVEL)
 
 
-def _decoded(data: bytes) -> Any:
+def _decode(data: bytes) -> Any:
     return orjson.loads(zlib.decompress(data))
 
 
-def _keys(rows: Iterable[Iterable[str | int]]) -> tuple[Key, ...]:
+def _to_keys(rows: Iterable[Iterable[str | int]]) -> tuple[Key, ...]:
     return tuple(tuple(row) for row in rows)
 
 
-def _tallies(tallies: Mapping[TallyKey, int], lists: _Lists) -> list[object]:
+def _encode_tallies(tallies: Mapping[TallyKey, int], lists: _Lists) -> list[object]:
     """Tallies column by column, because there are many, and numbers decode several times faster than rows."""
     namespaces, outcomes = _Positions(), _Positions()
     positions = (
-        [lists.checks.of(check_values(key)) for key in tallies],
-        [lists.kinds.of(kind_values(key)) for key in tallies],
+        [lists.checks.find(check_values(key)) for key in tallies],
+        [lists.kinds.find(kind_values(key)) for key in tallies],
         [namespaces(key.namespace) for key in tallies],
         [outcomes(key.outcome) for key in tallies],
     )
@@ -221,7 +222,7 @@ def _tallies(tallies: Mapping[TallyKey, int], lists: _Lists) -> list[object]:
     return [*positions, counts, requester, *([name for (name,) in each.keys] for each in (namespaces, outcomes))]
 
 
-def _tallied(
+def _decode_tallies(
     checks: list[int],
     kinds: list[int],
     namespaces: list[int],
@@ -235,19 +236,19 @@ def _tallied(
     return zip(checks, kinds, map(namespace, namespaces), map(outcome, outcomes), counts, depends, strict=True)
 
 
-def _dumped(value: list[object]) -> bytes:
+def _dump(value: list[object]) -> bytes:
     try:
         data = orjson.dumps(value)
     except orjson.JSONEncodeError:
-        return orjson.dumps(_cleaned(value))
-    return orjson.dumps(_cleaned(value)) if b"\\u0000" in data else data
+        return orjson.dumps(_clean_texts(value))
+    return orjson.dumps(_clean_texts(value)) if b"\\u0000" in data else data
 
 
-def _cleaned(value: object) -> object:
+def _clean_texts(value: object) -> object:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, (list, tuple)):
-        return [_cleaned(item) for item in value]
+        return [_clean_texts(item) for item in value]
     return value
 
 
@@ -266,31 +267,31 @@ class StagedList:
     @property
     def group_kind(self) -> GroupKind:
         """Group and kind of the objects."""
-        return self.api_version.rpartition("/")[0], self.kind
+        return api_group_of(self.api_version), self.kind
 
-    def pages(self) -> Iterator[StagedPage]:
+    def read_pages(self) -> Iterator[StagedPage]:
         """The findings and tallies of each page, once: the space of a page is free for others when the next one is read."""
-        own = STAGED_PAGES.c
+        staged_page = STAGED_PAGES.c
         for number in self.numbers:
-            wanted = select(own.content).where(own.id == number)
+            wanted = select(staged_page.content).where(staged_page.id == number)
             yield unpack(bytes(self.connection.execute(wanted).scalar_one()))
-            self.connection.execute(update(STAGED_PAGES).where(own.id == number).values(content=b""))
+            self.connection.execute(update(STAGED_PAGES).where(staged_page.id == number).values(content=b""))
 
-    def objects(self) -> Iterator[Sequence[Examined]]:
+    def read_objects(self) -> Iterator[Sequence[PopulationMember]]:
         """The examined objects of each page."""
-        kind = self._kind()
-        pages = self._values(STAGED_PAGES.c.objects)
-        return (tuple(population.unpacked(kind, data)) if data else () for data in pages)
+        kind = self._build_kind()
+        pages = self._read_values(STAGED_PAGES.c.objects)
+        return (tuple(population.unpack(kind, data)) if data else () for data in pages)
 
-    def sets(self) -> Iterator[ObjectSets[SetKey]]:
+    def read_sets(self) -> Iterator[ObjectSets[SetKey]]:
         """The sets of each page. A page that could not be evaluated has no objects and no sets."""
-        return map(object_sets.unpacked, filter(None, self._values(STAGED_PAGES.c.sets)))
+        return map(object_sets.unpack, filter(None, self._read_values(STAGED_PAGES.c.sets)))
 
-    def _values(self, column: ColumnElement[Any]) -> Iterator[bytes]:
+    def _read_values(self, column: ColumnElement[Any]) -> Iterator[bytes]:
         for number in self.numbers:
             yield bytes(self.connection.execute(select(column).where(STAGED_PAGES.c.id == number)).scalar_one() or b"")
 
-    def _kind(self) -> Kind:
+    def _build_kind(self) -> Kind:
         group, _, version = self.api_version.rpartition("/")
         return Kind(group, version, self.kind, plural="", namespaced=True)
 
@@ -301,32 +302,36 @@ class StagedLists:
     def __init__(self, connection: Connection, scan: int) -> None:
         """Take the number of a scan."""
         self._connection = connection
-        own = STAGED_PAGES.c
-        of_objects, of_controllers = own.content.is_not(None), own.content.is_(None)
-        self._evaluated = self._lists(scan, of_objects)
-        self._controllers = self._lists(scan, of_controllers)
+        staged_page = STAGED_PAGES.c
+        of_objects, of_controllers = staged_page.content.is_not(None), staged_page.content.is_(None)
+        self._evaluated = self._read_lists(scan, of_objects)
+        self._controllers = self._read_lists(scan, of_controllers)
 
     def __iter__(self) -> Iterator[StagedList]:
         """The lists of evaluated kinds."""
         return iter(self._evaluated)
 
-    def namespaces(self) -> Iterator[StagedList]:
+    def list_namespaces(self) -> Iterator[StagedList]:
         """The list of the namespaces that were read for their labels alone."""
         return (listed for listed in self._controllers if listed.group_kind == _NAMESPACE)
 
-    def workloads(self, kinds: Mapping[GroupKind, bool]) -> Workloads:
+    def collect_workloads(self, kinds: Mapping[GroupKind, bool]) -> Workloads:
         """The workloads of all objects, given the kinds of their controllers: true for a namespaced kind."""
         workloads = Workloads(kinds)
         for listed in (*self._evaluated, *self._controllers):
             if listed.group_kind in kinds:
-                for page in listed.objects():
+                for page in listed.read_objects():
                     for examined in page:
                         workloads.add(examined)
         return workloads
 
-    def _lists(self, scan: int, chosen: ColumnElement[bool]) -> list[StagedList]:
-        own = STAGED_PAGES.c
-        wanted = select(own.api_version, own.kind, own.id).where(own.scan == scan, chosen).order_by(own.id)
+    def _read_lists(self, scan: int, chosen: ColumnElement[bool]) -> list[StagedList]:
+        staged_page = STAGED_PAGES.c
+        wanted = (
+            select(staged_page.api_version, staged_page.kind, staged_page.id)
+            .where(staged_page.scan == scan, chosen)
+            .order_by(staged_page.id)
+        )
         rows = self._connection.execute(wanted).all()
         lists: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for api_version, kind, page in rows:

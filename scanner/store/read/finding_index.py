@@ -15,19 +15,19 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.cause import Cause
 from scanner.model.scans.census import OwnerOf
-from scanner.model.scans.finding_index import CommonFacts, CommonPlace, FindingIndex, Numbered
-from scanner.store.database.engine import listed
+from scanner.model.scans.finding_index import CombinationNumbers, CommonFacts, CommonPlace, FindingIndex
+from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import FIRST, OPENED
-from scanner.store.read.findings import PROBLEM, causes_of, ended_in, seen_in, status_of, times_of
+from scanner.store.read.findings import PROBLEM, has_ended_in, is_open_in, read_causes, read_scan_ends, status_of
 from scanner.store.read.kept_labels import KeptLabels, PlaceOfObject
-from scanner.store.read.tallies import checks_of
+from scanner.store.read.tallies import read_checks
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.tables import (
-    ALONE,
     FINDINGS,
     KINDS,
     OBJECTS,
     POPULATION,
+    SINGLE_SCAN_EVENTS,
     VERDICTS,
     WORKLOADS,
 )
@@ -36,7 +36,7 @@ _PORTION: Final = 5_000
 _ID_BYTES: Final = 6
 
 
-class _Facts(NamedTuple):
+class _FactColumns(NamedTuple):
     """The columns of a row that many findings share. `begins` tells whether the row, `is_first` whether the problem begins with the revision."""
 
     check: int
@@ -50,7 +50,7 @@ class _Facts(NamedTuple):
     end_cause: int | None
 
 
-class _Place(NamedTuple):
+class _PlaceColumns(NamedTuple):
     """The columns of a row that the findings of similar objects share."""
 
     kind: int
@@ -59,7 +59,7 @@ class _Place(NamedTuple):
     kept: int | None
 
 
-class _Top(NamedTuple):
+class _TopColumns(NamedTuple):
     """The columns of a workload."""
 
     kind: str
@@ -67,7 +67,7 @@ class _Top(NamedTuple):
     name: str
 
 
-class _Verdict(NamedTuple):
+class _EffectColumns(NamedTuple):
     """The columns of a verdict without its texts."""
 
     outcome: str
@@ -76,7 +76,7 @@ class _Verdict(NamedTuple):
     excepted_by: str
 
 
-def indexed(
+def index_findings(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
 ) -> FindingIndex:
     """The findings that were open at a revision, and those that its scan resolved.
@@ -85,18 +85,18 @@ def indexed(
     """
     index = FindingIndex(unchecked=frozenset(unchecked))
     facts, places = list[CommonFacts](), list[CommonPlace]()
-    referred = _Referred(connection, cluster, revision)
+    referred = _ReferredRows(connection, cluster, revision)
     for resolved in (False, True):
         at = revision - int(resolved)
-        chosen = ended_in(cluster, revision) if resolved else seen_in(cluster, revision)
+        chosen = has_ended_in(cluster, revision) if resolved else is_open_in(cluster, revision)
         labels = KeptLabels(connection, cluster, at, owner_of.names)
         # The labels of a namespace may be others one revision earlier: both revisions have combinations of their own.
-        seen_facts, seen_places = Numbered(), Numbered()
+        seen_facts, seen_places = CombinationNumbers(), CombinationNumbers()
         first_fact, first_place = len(facts), len(places)
-        with connection.execute(_select(chosen, revision, at).execution_options(yield_per=_PORTION)) as result:
+        with connection.execute(_select_columns(chosen, revision, at).execution_options(yield_per=_PORTION)) as result:
             for portion in result.partitions():
                 ids, problems, fingerprints, objects, names, *others = zip(*portion, strict=True)
-                of_facts, of_places = others[: len(_Facts._fields)], others[len(_Facts._fields) :]
+                of_facts, of_places = others[: len(_FactColumns._fields)], others[len(_FactColumns._fields) :]
                 index.rows.extend(ids)
                 index.problems.extend(problems)
                 index.ids.extend([int.from_bytes(each, "big") for each in fingerprints])
@@ -104,74 +104,76 @@ def indexed(
                 index.names += names
                 index.facts.extend([first_fact + seen_facts[each] for each in zip(*of_facts, strict=True)])
                 index.places.extend([first_place + seen_places[each] for each in zip(*of_places, strict=True)])
-                new_facts = [_Facts._make(each) for each in islice(seen_facts, len(facts) - first_fact, None)]
-                new_places = [_Place._make(each) for each in islice(seen_places, len(places) - first_place, None)]
-                facts += referred.facts(new_facts, resolved=resolved)
-                places += referred.places(new_places, labels, owner_of)
+                new_facts = [_FactColumns._make(each) for each in islice(seen_facts, len(facts) - first_fact, None)]
+                new_places = [
+                    _PlaceColumns._make(each) for each in islice(seen_places, len(places) - first_place, None)
+                ]
+                facts += referred.build_facts(new_facts, resolved=resolved)
+                places += referred.build_places(new_places, labels, owner_of)
     index.common_facts, index.common_places = tuple(facts), tuple(places)
     return index
 
 
-def findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
+def count_findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
     """The numbers of findings that the scan of a revision has, by the id of their object; without the `unchecked` rows."""
-    wanted = select(FINDINGS.c.id, FINDINGS.c.object).where(seen_in(cluster, revision))
+    wanted = select(FINDINGS.c.id, FINDINGS.c.object).where(is_open_in(cluster, revision))
     with connection.execute(wanted.execution_options(yield_per=_PORTION)) as result:
         return Counter(item for row, item in result if row not in unchecked)
 
 
-def _select(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
-    """The query of the columns of an index, followed by those of `_Facts` and `_Place`; labels are those of the revision `at`."""
-    own, interval = FINDINGS.c, POPULATION.c
-    there = and_(interval.object == own.object, interval.since <= at, interval.until > at)
+def _select_columns(chosen: ColumnElement[bool], revision: int, at: int) -> Any:
+    """The query of the columns of an index, followed by those of `_FactColumns` and `_PlaceColumns`; labels are those of the revision `at`."""
+    finding, interval = FINDINGS.c, POPULATION.c
+    there = and_(interval.object == finding.object, interval.since <= at, interval.until > at)
     facts = (
-        *(own.check, own.verdict, own.event, own.since == revision),
+        *(finding.check, finding.verdict, finding.event, finding.since == revision),
         OPENED,
         FIRST == revision,
-        *(own.resolution, own.cause, own.end_cause),
+        *(finding.resolution, finding.cause, finding.end_cause),
     )
-    places = own.kind, OBJECTS.c.namespace, interval.workload, interval.kept
+    places = finding.kind, OBJECTS.c.namespace, interval.workload, interval.kept
     return (
         select(
             *(
-                own.id,
+                finding.id,
                 PROBLEM,
-                func.substr(own.fingerprint, 1, _ID_BYTES),
-                own.object,
+                func.substr(finding.fingerprint, 1, _ID_BYTES),
+                finding.object,
                 OBJECTS.c.name,
             ),
             *(column.label(f"fact_{number}") for number, column in enumerate(facts)),
             *(column.label(f"place_{number}") for number, column in enumerate(places)),
         )
         .select_from(FINDINGS)
-        .join(OBJECTS, OBJECTS.c.id == own.object)
+        .join(OBJECTS, OBJECTS.c.id == finding.object)
         .outerjoin(POPULATION, there)
         .where(chosen)
     )
 
 
-class _Referred:
+class _ReferredRows:
     """The rows to which findings refer."""
 
     def __init__(self, connection: Connection, cluster: int, revision: int) -> None:
         self._connection = connection
         self._revision = revision
-        self._ends = {number: int(ended.timestamp()) for number, ended in times_of(connection, cluster).items()}
+        self._ends = {number: int(ended.timestamp()) for number, ended in read_scan_ends(connection, cluster).items()}
         self._kinds = {row.id: row.kind for row in connection.execute(select(KINDS.c.id, KINDS.c.kind))}
         self._policies: dict[int, PolicyKey] = {}
-        self._verdicts: dict[int, _Verdict] = {}
+        self._verdicts: dict[int, _EffectColumns] = {}
         self._causes: dict[int | None, Cause | None] = {None: None}
 
-    def facts(self, rows: Sequence[_Facts], *, resolved: bool) -> Iterable[CommonFacts]:
+    def build_facts(self, rows: Sequence[_FactColumns], *, resolved: bool) -> Iterable[CommonFacts]:
         """The facts of some combinations, in their order."""
         self._read_policies({row.check for row in rows} - self._policies.keys())
         self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
         causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
-        self._causes.update(causes_of(self._connection, causes - self._causes.keys()))
-        return [self._fact(row, resolved=resolved) for row in rows]
+        self._causes.update(read_causes(self._connection, causes - self._causes.keys()))
+        return [self._build_fact(row, resolved=resolved) for row in rows]
 
-    def _fact(self, row: _Facts, *, resolved: bool) -> CommonFacts:
+    def _build_fact(self, row: _FactColumns, *, resolved: bool) -> CommonFacts:
         verdict = self._verdicts[row.verdict]
-        if row.event in ALONE:
+        if row.event in SINGLE_SCAN_EVENTS:
             status: str = row.event
         elif resolved:
             status = "resolved"
@@ -192,29 +194,32 @@ class _Referred:
             resolution=(row.resolution or "") if resolved else "",
         )
 
-    def places(self, rows: Sequence[_Place], labels: KeptLabels, owner_of: OwnerOf) -> Iterable[CommonPlace]:
+    def build_places(
+        self, rows: Sequence[_PlaceColumns], labels: KeptLabels, owner_of: OwnerOf
+    ) -> Iterable[CommonPlace]:
         """The places of some combinations, in their order."""
         known = [row for row in rows if row.kept is not None]
-        kept = labels.of([PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept or 0) for row in known])
+        kept = labels.read([PlaceOfObject(row.kind, row.namespace, row.workload or 0, row.kept or 0) for row in known])
         # Equal labels are one object, so each owner is found once.
         owners = {number: owner_of(each) for number, each in {id(each): each for each in kept}.items()}
         following = iter(kept)
         tops = self._read_tops({row.workload for row in rows if row.workload})
         return [
-            self._place(row, owner_of(None) if row.kept is None else owners[id(next(following))], tops) for row in rows
+            self._build_place(row, owner_of(None) if row.kept is None else owners[id(next(following))], tops)
+            for row in rows
         ]
 
-    def _read_tops(self, numbers: set[int]) -> Mapping[int, _Top]:
+    def _read_tops(self, numbers: set[int]) -> Mapping[int, _TopColumns]:
         """Workloads by id."""
         if not numbers:
             return {}
-        own = WORKLOADS.c
-        wanted = select(own.id, own.kind, own.namespace, own.name).where(
-            own.id.in_(listed(self._connection, sorted(numbers)))
+        top = WORKLOADS.c
+        wanted = select(top.id, top.kind, top.namespace, top.name).where(
+            top.id.in_(select_numbers(self._connection, sorted(numbers)))
         )
-        return {number: _Top(*columns) for number, *columns in self._connection.execute(wanted)}
+        return {number: _TopColumns(*columns) for number, *columns in self._connection.execute(wanted)}
 
-    def _place(self, row: _Place, owner: str, tops: Mapping[int, _Top]) -> CommonPlace:
+    def _build_place(self, row: _PlaceColumns, owner: str, tops: Mapping[int, _TopColumns]) -> CommonPlace:
         top = tops.get(row.workload or 0)
         return CommonPlace(
             namespace=row.namespace,
@@ -227,13 +232,13 @@ class _Referred:
         )
 
     def _read_policies(self, checks: set[int]) -> None:
-        rows = checks_of(self._connection, checks)
+        rows = read_checks(self._connection, checks)
         self._policies.update((number, (row.language, row.policy)) for number, row in rows.items())
 
     def _read_verdicts(self, numbers: set[int]) -> None:
         if not numbers:
             return
-        own = VERDICTS.c
-        columns = (own[name] for name in _Verdict._fields)
-        wanted = select(own.id, *columns).where(own.id.in_(listed(self._connection, sorted(numbers))))
-        self._verdicts.update((row[0], _Verdict._make(row[1:])) for row in self._connection.execute(wanted))
+        verdict = VERDICTS.c
+        columns = (verdict[name] for name in _EffectColumns._fields)
+        wanted = select(verdict.id, *columns).where(verdict.id.in_(select_numbers(self._connection, sorted(numbers))))
+        self._verdicts.update((row[0], _EffectColumns._make(row[1:])) for row in self._connection.execute(wanted))

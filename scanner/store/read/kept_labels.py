@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
-from scanner.model.population import NOTHING_KEPT, GroupKind, Kept, KeptOfObject, Pairs
+from scanner.model.population import NOTHING_KEPT, GroupKind, KeptMetadata, KeptOfObject, Pairs
+from scanner.model.resource import api_group_of
 from scanner.model.scans.census import OwnerOf
-from scanner.store.database.engine import among
+from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import CHUNK, chunks
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.tables import KEPT, KINDS, OBJECTS, POPULATION, WORKLOADS
@@ -60,9 +61,9 @@ class KeptLabels:
         self.revision: Final = revision
         self._of_workloads: dict[int, int] = {}
         self._of_namespaces: dict[str, int] = {}
-        self._rows: dict[int, Kept] = {0: NOTHING_KEPT}
+        self._rows: dict[int, KeptMetadata] = {0: NOTHING_KEPT}
         self._names: Final = names
-        self._equal: dict[tuple[Pairs, Pairs], Kept] = {((), ()): NOTHING_KEPT}
+        self._equal: dict[tuple[Pairs, Pairs], KeptMetadata] = {((), ()): NOTHING_KEPT}
         self._joined: dict[tuple[int, int, int], KeptOfObject] = {}
 
     @cached_property
@@ -71,14 +72,14 @@ class KeptLabels:
         kinds: defaultdict[GroupKind, list[int]] = defaultdict(list)
         wanted = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
         for number, api_version, kind in self.connection.execute(wanted):
-            kinds[_group(api_version), kind].append(number)
+            kinds[api_group_of(api_version), kind].append(number)
         return kinds
 
     @cached_property
     def _namespace_kinds(self) -> frozenset[int]:
         return frozenset(self._kinds.get(_NAMESPACE, ()))
 
-    def of(self, places: Sequence[PlaceOfObject], texts: Mapping[int, KeptTexts] | None = None) -> list[KeptOfObject]:
+    def read(self, places: Sequence[PlaceOfObject], texts: Mapping[int, KeptTexts] | None = None) -> list[KeptOfObject]:
         """The labels of some objects, in their order. `texts` are rows of `kept` that the caller has read, by id."""
         for memo in (self._of_workloads, self._of_namespaces, self._joined):
             if len(memo) > _MOST:
@@ -87,22 +88,24 @@ class KeptLabels:
             self._rows = {0: NOTHING_KEPT}
         if len(self._equal) > _MOST:
             self._equal = {((), ()): NOTHING_KEPT}
-        self._read_workloads({place.workload for place in places} - self._of_workloads.keys() - {0})
-        self._read_namespaces({place.namespace for place in places} - self._of_namespaces.keys() - {""})
-        numbers = [self._numbers(place) for place in places]
+        workloads = {place.workload for place in places} - self._of_workloads.keys() - {0}
+        self._of_workloads.update(self._read_kept_by_workload(sorted(workloads)))
+        namespaces = {place.namespace for place in places} - self._of_namespaces.keys() - {""}
+        self._of_namespaces.update(self._read_kept_by_namespace(sorted(namespaces)))
+        numbers = [self._find_kept_ids(place) for place in places]
         self._read_rows({number for each in numbers for number in each} - self._rows.keys(), texts or {})
         rows = self._rows
         return [self._join(rows[own], rows[top], rows[namespace]) for own, top, namespace in numbers]
 
-    def _numbers(self, place: PlaceOfObject) -> tuple[int, int, int]:
+    def _find_kept_ids(self, place: PlaceOfObject) -> tuple[int, int, int]:
         """The ids of `kept` of an object, its workload and its namespace. A Namespace is in itself."""
-        own = place.kept
-        top = self._of_workloads[place.workload] if place.workload else own
+        number = place.kept
+        top = self._of_workloads[place.workload] if place.workload else number
         if place.namespace:
-            return own, top, self._of_namespaces[place.namespace]
-        return own, top, own if place.kind in self._namespace_kinds else 0
+            return number, top, self._of_namespaces[place.namespace]
+        return number, top, number if place.kind in self._namespace_kinds else 0
 
-    def _join(self, own: Kept, top: Kept, namespace: Kept) -> KeptOfObject:
+    def _join(self, own: KeptMetadata, top: KeptMetadata, namespace: KeptMetadata) -> KeptOfObject:
         """The same object for the same three, which it keeps alive, so that no others get their ids."""
         key = id(own), id(top), id(namespace)
         joined = self._joined.get(key)
@@ -110,23 +113,20 @@ class KeptLabels:
             joined = self._joined[key] = KeptOfObject(own, top, namespace)
         return joined
 
-    def _read_workloads(self, missing: set[int]) -> None:
-        self._of_workloads.update(self._kept_by_workload(sorted(missing)))
-
-    def _kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
+    def _read_kept_by_workload(self, missing: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of workloads, 0 for those that were not examined."""
-        own, found = WORKLOADS.c, dict.fromkeys(missing, 0)
+        top, kept_ids = WORKLOADS.c, dict.fromkeys(missing, 0)
         for portion in chunks(missing):
             by_kind: defaultdict[GroupKind, list[int]] = defaultdict(list)
-            wanted = select(own.id, own.api_version, own.kind).where(among(self.connection, own.id, portion))
+            wanted = select(top.id, top.api_version, top.kind).where(is_among(self.connection, top.id, portion))
             for number, api_version, kind in self.connection.execute(wanted):
-                by_kind[_group(api_version), kind].append(number)
+                by_kind[api_group_of(api_version), kind].append(number)
             for group_kind, numbers in by_kind.items():
                 if kinds := self._kinds.get(group_kind):
-                    found.update(self._kept_of_workloads(kinds, numbers))
-        return found
+                    kept_ids.update(self._read_kept_of_workloads(kinds, numbers))
+        return kept_ids
 
-    def _kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
+    def _read_kept_of_workloads(self, kinds: Sequence[int], numbers: Sequence[int]) -> Mapping[int, int]:
         """The ids of `kept` of examined workloads of a kind. Of objects of one name, the newest counts."""
         top, identity, interval = WORKLOADS.c, OBJECTS.c, POPULATION.c
         wanted = (
@@ -134,71 +134,64 @@ class KeptLabels:
             .select_from(WORKLOADS)
             .join(OBJECTS, (identity.namespace == top.namespace) & (identity.name == top.name))
             .join(POPULATION, interval.object == identity.id)
-            .where(among(self.connection, top.id, numbers), *self._of_kinds(kinds))
+            .where(is_among(self.connection, top.id, numbers), *self._is_of_kinds(kinds))
             .order_by(identity.id)
         )
         rows = self.connection.execute(wanted)
         return {row.id: row.kept for row in rows}
 
-    def _read_namespaces(self, missing: set[str]) -> None:
-        self._of_namespaces.update(self._kept_by_namespace(sorted(missing)))
-
-    def _kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
+    def _read_kept_by_namespace(self, missing: Sequence[str]) -> Mapping[str, int]:
         """The ids of `kept` of Namespaces by name, 0 for those that were not examined."""
-        identity, interval, found = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
+        identity, interval, kept_ids = OBJECTS.c, POPULATION.c, dict.fromkeys(missing, 0)
         for portion in chunks(missing):
             wanted = (
                 select(identity.name, interval.kept)
                 .select_from(OBJECTS)
                 .join(POPULATION, interval.object == identity.id)
-                .where(*self._of_kinds(sorted(self._namespace_kinds)), identity.namespace == "")
-                .where(among(self.connection, identity.name, portion))
+                .where(*self._is_of_kinds(sorted(self._namespace_kinds)), identity.namespace == "")
+                .where(is_among(self.connection, identity.name, portion))
                 .order_by(identity.id)
             )
-            found.update((name, kept) for name, kept in self.connection.execute(wanted))
-        return found
+            kept_ids.update((name, kept) for name, kept in self.connection.execute(wanted))
+        return kept_ids
 
-    def _of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
+    def _is_of_kinds(self, kinds: Sequence[int]) -> tuple[ColumnElement[bool], ...]:
         """The conditions of the objects of some kinds at the revision."""
         identity, interval = OBJECTS.c, POPULATION.c
         at = interval.since <= self.revision, interval.until > self.revision
         return (identity.cluster == self.cluster, identity.kind.in_(kinds), *at)
 
     def _read_rows(self, missing: set[int], texts: Mapping[int, KeptTexts]) -> None:
-        self._rows.update((number, self._kept(*texts[number])) for number in missing if number in texts)
-        read = self._rows_of(sorted(missing - texts.keys()))
+        self._rows.update((number, self._build_kept(*texts[number])) for number in missing if number in texts)
+        read = self._read_kept(sorted(missing - texts.keys()))
         self._rows.update(
             (number, self._equal.setdefault((kept.labels, kept.annotations), kept)) for number, kept in read.items()
         )
 
-    def _rows_of(self, missing: Sequence[int]) -> Mapping[int, Kept]:
-        own, found = KEPT.c, dict[int, Kept]()
+    def _read_kept(self, missing: Sequence[int]) -> Mapping[int, KeptMetadata]:
+        kept, metadata = KEPT.c, dict[int, KeptMetadata]()
         for portion in chunks(missing):
-            wanted = select(own.id, own.labels, own.annotations).where(among(self.connection, own.id, portion))
-            found.update((number, self._kept(*both)) for number, *both in self.connection.execute(wanted))
-        return found
+            wanted = select(kept.id, kept.labels, kept.annotations).where(is_among(self.connection, kept.id, portion))
+            metadata.update((number, self._build_kept(*both)) for number, *both in self.connection.execute(wanted))
+        return metadata
 
-    def _kept(self, labels: str | None, annotations: str | None) -> Kept:
-        both = self._chosen(labels), self._chosen(annotations)
+    def _build_kept(self, labels: str | None, annotations: str | None) -> KeptMetadata:
+        both = self._decode_pairs(labels), self._decode_pairs(annotations)
         kept = self._equal.get(both)
         if kept is None:
-            kept = self._equal[both] = Kept(*both)
+            kept = self._equal[both] = KeptMetadata(*both)
         return kept
 
-    def _chosen(self, text: str | None) -> Pairs:
+    def _decode_pairs(self, text: str | None) -> Pairs:
         names = self._names
         if names is None or not text or text == _NO_PAIRS:
-            return pairs(text)
+            return decode_pairs(text)
         return tuple([(name, value) for name, value in orjson.loads(text) if name in names])
 
 
-def pairs(text: str | None) -> Pairs:
+def decode_pairs(text: str | None) -> Pairs:
     """The labels or annotations in a column of `kept`."""
     return tuple(map(tuple, orjson.loads(text))) if text and text != _NO_PAIRS else ()
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 # The owners of the objects of a scan, as numbers: four bytes for each object, however many findings it has.
@@ -216,29 +209,29 @@ class ObjectOwners:
         self._of_object = array("I")
         numbers = {"": NO_OWNER}
         known: dict[PlaceOfObject, int] = {}
-        for portion in _read(labels, chosen):
+        for portion in _read_portions(labels, chosen):
             if len(known) > _MOST_PLACES:
                 known.clear()
             fresh = {place: texts for _, place, texts in portion if place not in known}
-            kept_of = labels.of([*fresh], {place.kept: texts for place, texts in fresh.items()})
+            kept_of = labels.read([*fresh], {place.kept: texts for place, texts in fresh.items()})
             # Equal labels are one object, so each owner is found once.
-            owners = {id(kept): numbers.setdefault(owner_of(kept), len(numbers)) for kept in _unique(kept_of)}
+            owners = {id(kept): numbers.setdefault(owner_of(kept), len(numbers)) for kept in _drop_repeated(kept_of)}
             known.update((place, owners[id(kept)]) for place, kept in zip(fresh, kept_of, strict=True))
             for object_id, place, _ in portion:
-                self._put(object_id, known[place])
+                self._put_number(object_id, known[place])
         self.names = [*numbers]
 
-    def _put(self, object_id: int, number: int) -> None:
+    def _put_number(self, object_id: int, number: int) -> None:
         if object_id >= len(self._of_object):
             self._of_object.extend([NO_OWNER] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
         self._of_object[object_id] = number
 
-    def name(self, object_id: int) -> str:
+    def name_of(self, object_id: int) -> str:
         """The owner of an object; that of an object that was not read is empty."""
         return self.names[self._of_object[object_id] if object_id < len(self._of_object) else NO_OWNER]
 
-    def column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
-        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `number`."""
+    def number_column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
+        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `decode_number`."""
         code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
         numbers = array(code, self._of_object)
         if sys.byteorder == "big":
@@ -248,46 +241,56 @@ class ObjectOwners:
         return func.coalesce(func.substr(literal(numbers.tobytes()), object_id * size + 1, size), literal(b""))
 
     @staticmethod
-    def number(data: bytes) -> int:
-        """The number of an owner, given its bytes in a `column`; no bytes are those of an object that was not read."""
+    def decode_number(data: bytes) -> int:
+        """The number of an owner, given its bytes in a `number_column`; no bytes are those of an object that was not read."""
         return int.from_bytes(data, "little")
 
-    def named(self, numbers: Mapping[int, int]) -> dict[str, int]:
+    def name_numbers(self, numbers: Mapping[int, int]) -> dict[str, int]:
         """Numbers of something by the name of an owner, given those by its number."""
         return {self.names[owner]: number for owner, number in numbers.items()}
 
-    def counted(self, ids: RowIdSet) -> Counter[int]:
+    def count_objects(self, ids: RowIdSet) -> Counter[int]:
         """The number of the objects of a set, by the number of their owner."""
         return Counter(compress(self._of_object, ids.flags()))
 
 
-def _unique(several: Iterable[KeptOfObject]) -> Iterable[KeptOfObject]:
+def _drop_repeated(several: Iterable[KeptOfObject]) -> Iterable[KeptOfObject]:
     return {id(kept): kept for kept in several}.values()
 
 
-def owners_at(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:
+def read_object_owners(labels: KeptLabels, owner_of: OwnerOf, ids: Sequence[int]) -> dict[int, str]:
     """The owners of a few objects, by id; none of an object that the population at the revision of `labels` does not have."""
     owners: dict[int, str] = {}
     for numbers in chunks(sorted(set(ids))):
-        chosen = select(OBJECTS.c.id).where(among(labels.connection, OBJECTS.c.id, numbers))
-        for portion in _read(labels, chosen):
-            kept = labels.of([place for _, place, _ in portion], {place.kept: texts for _, place, texts in portion})
+        chosen = select(OBJECTS.c.id).where(is_among(labels.connection, OBJECTS.c.id, numbers))
+        for portion in _read_portions(labels, chosen):
+            kept = labels.read([place for _, place, _ in portion], {place.kept: texts for _, place, texts in portion})
             owners.update((number, owner_of(each)) for (number, _, _), each in zip(portion, kept, strict=True))
     return owners
 
 
-def _read(labels: KeptLabels, chosen: Select[Any] | None) -> Iterator[list[tuple[int, PlaceOfObject, KeptTexts]]]:
+def _read_portions(
+    labels: KeptLabels, chosen: Select[Any] | None
+) -> Iterator[list[tuple[int, PlaceOfObject, KeptTexts]]]:
     """Portions of rows: the ids of objects, their places, and their own labels."""
-    own = POPULATION.c
+    interval = POPULATION.c
     wanted = (
-        select(own.object, own.kind, OBJECTS.c.namespace, own.workload, own.kept, KEPT.c.labels, KEPT.c.annotations)
-        .join(OBJECTS, OBJECTS.c.id == own.object)
-        .outerjoin(KEPT, KEPT.c.id == own.kept)
-        .where(own.cluster == labels.cluster, own.since <= labels.revision, own.until > labels.revision)
+        select(
+            interval.object,
+            interval.kind,
+            OBJECTS.c.namespace,
+            interval.workload,
+            interval.kept,
+            KEPT.c.labels,
+            KEPT.c.annotations,
+        )
+        .join(OBJECTS, OBJECTS.c.id == interval.object)
+        .outerjoin(KEPT, KEPT.c.id == interval.kept)
+        .where(interval.cluster == labels.cluster, interval.since <= labels.revision, interval.until > labels.revision)
         .execution_options(yield_per=CHUNK)
     )
     connection: Connection = labels.connection
-    with connection.execute(wanted if chosen is None else wanted.where(own.object.in_(chosen))) as result:
+    with connection.execute(wanted if chosen is None else wanted.where(interval.object.in_(chosen))) as result:
         for portion in result.partitions():
             yield [
                 (number, PlaceOfObject(kind, namespace, workload, kept), (names, annotations))

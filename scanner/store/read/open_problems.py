@@ -1,6 +1,6 @@
 """The open problems of a scan in SQL: their definition, and their numbers by policy, namespace, owner and workload.
 
-Every number of open problems comes from here. `posture.open_problems` counts the findings of a stream by the same rule; tests compare
+Every number of open problems comes from here. `posture.problem_rows.select_open` counts the findings of a stream by the same rule; tests compare
 both.
 """
 
@@ -14,16 +14,16 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, sele
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup
-from scanner.posture.grouped_problems import grouped
-from scanner.store.database.engine import listed
+from scanner.posture.grouped_problems import join_groups
+from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import FIRST, OPENED
-from scanner.store.read.findings import PROBLEM, in_problem_at, seen_in
+from scanner.store.read.findings import PROBLEM, is_in_problem_at, is_open_in
 from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
 
-class Place(NamedTuple):
+class ScanPlace(NamedTuple):
     """A scan in the history of a cluster; `unchecked` are the rows that the scan left open without checking them."""
 
     cluster: int
@@ -43,22 +43,22 @@ OPENED_AT: Final = func.min(OPENED).label("opened")
 """The revision of the beginning of its latest episode."""
 
 
-def open_problems(
-    connection: Connection, place: Place, waived: frozenset[int] = NO_ROWS, *columns: ColumnElement[Any]
+def select_open_problems(
+    connection: Connection, place: ScanPlace, waived: frozenset[int] = NO_ROWS, *columns: ColumnElement[Any]
 ) -> Select[Any]:
     """The open problems of a scan without its waived rows: one row for each, with its number as `problem` and further aggregates."""
-    return counted_findings(connection, place, waived, NUMBER, *columns).group_by(PROBLEM)
+    return select_counted_findings(connection, place, waived, NUMBER, *columns).group_by(PROBLEM)
 
 
-def counted_findings(
-    connection: Connection, place: Place, waived: frozenset[int], *columns: ColumnElement[Any]
+def select_counted_findings(
+    connection: Connection, place: ScanPlace, waived: frozenset[int], *columns: ColumnElement[Any]
 ) -> Select[Any]:
     """The findings that make problems open: previewed, outdated, excepted, unchecked and waived ones do not."""
     return (
         select(*columns)
         .join_from(FINDINGS, VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
-        .where(in_problem_at(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
-        .where(*without(connection, place.unchecked), *without(connection, RowIdSet(waived)))
+        .where(is_in_problem_at(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
+        .where(*exclude_rows(connection, place.unchecked), *exclude_rows(connection, RowIdSet(waived)))
     )
 
 
@@ -74,36 +74,40 @@ def is_reopened(problems: Any, revision: int) -> ColumnElement[bool]:
     return begun
 
 
-def number_of(condition: ColumnElement[bool]) -> ColumnElement[int]:
+def count_where(condition: ColumnElement[bool]) -> ColumnElement[int]:
     """The number of rows for which a condition holds."""
     return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
 
 
-def strictness(actions: ColumnElement[str]) -> ColumnElement[int]:
+def rank_actions(actions: ColumnElement[str]) -> ColumnElement[int]:
     """The place of the strictest action of a verdict in `ACTIONS`, from 1 on; 0 if there is none."""
     # Views have this condition, so it has no pattern: `%` means something else to some drivers.
     ranks = [(func.replace(actions, action, "") != actions, place) for place, action in enumerate(ACTIONS, 1)]
     return case(*reversed(ranks), else_=0)
 
 
-def without(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
+def exclude_rows(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
     """The condition that a row is none of these."""
     if not rows.count:
         return
-    yield FINDINGS.c.id.not_in(listed(connection, rows))
+    yield FINDINGS.c.id.not_in(select_numbers(connection, rows))
 
 
 _OUTCOMES: Final = ("wouldChange", "errored", "violated")
 
 
-def problem_groups(connection: Connection, place: Place, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+def count_problem_groups(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
     """The groups of a scan without its waived rows, in ascending order."""
-    facts = {"check": FINDINGS.c.check, "action": strictness(VERDICTS.c.actions), "outcome": _rank(VERDICTS.c.outcome)}
+    facts = {
+        "check": FINDINGS.c.check,
+        "action": rank_actions(VERDICTS.c.actions),
+        "outcome": _rank_outcome(VERDICTS.c.outcome),
+    }
     columns = (func.max(fact).label(name) for name, fact in facts.items())
-    own = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
-    group = CHECKS.c.language, CHECKS.c.policy, own.c.action, own.c.outcome
-    numbers = func.count(), number_of(own.c.refused == 1), number_of(is_new(own.c, place.revision))
-    wanted = select(*group, *numbers).join_from(own, CHECKS, CHECKS.c.id == own.c.check).group_by(*group)
+    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
+    group = CHECKS.c.language, CHECKS.c.policy, problems.c.action, problems.c.outcome
+    numbers = func.count(), count_where(problems.c.refused == 1), count_where(is_new(problems.c, place.revision))
+    wanted = select(*group, *numbers).join_from(problems, CHECKS, CHECKS.c.id == problems.c.check).group_by(*group)
     rows = connection.execute(wanted).all()
     return tuple(
         sorted(
@@ -113,50 +117,52 @@ def problem_groups(connection: Connection, place: Place, waived: frozenset[int])
     )
 
 
-def _rank(outcome: ColumnElement[str]) -> ColumnElement[int]:
+def _rank_outcome(outcome: ColumnElement[str]) -> ColumnElement[int]:
     return case(*((outcome == name, rank) for rank, name in enumerate(_OUTCOMES)), else_=0)
 
 
-def problems_by_namespace(connection: Connection, place: Place, waived: frozenset[int]) -> GroupedProblems:
+def count_by_namespace(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> GroupedProblems:
     """The open problems of a scan without its waived rows, by the namespace of their objects."""
-    return grouped(_counted(connection, place, waived, OBJECTS.c.namespace))
+    return join_groups(_count_groups(connection, place, waived, OBJECTS.c.namespace))
 
 
-def problems_by_owner(
-    connection: Connection, place: Place, owner_of: OwnerOf, waived: frozenset[int]
+def count_by_owner(
+    connection: Connection, place: ScanPlace, owner_of: OwnerOf, waived: frozenset[int]
 ) -> GroupedProblems:
     """The same by the owner of their objects."""
     labels = KeptLabels(connection, place.cluster, place.revision, owner_of.names)
-    seen = select(FINDINGS.c.object).where(seen_in(place.cluster, place.revision))
+    seen = select(FINDINGS.c.object).where(is_open_in(place.cluster, place.revision))
     owners = ObjectOwners(labels, owner_of, seen)
-    rows = _counted(connection, place, waived, owners.column(FINDINGS.c.object))
-    return grouped((owners.names[owners.number(bytes(owner))], size, numbers) for owner, size, numbers in rows)
+    rows = _count_groups(connection, place, waived, owners.number_column(FINDINGS.c.object))
+    return join_groups(
+        (owners.names[owners.decode_number(bytes(owner))], size, numbers) for owner, size, numbers in rows
+    )
 
 
-def _counted(
-    connection: Connection, place: Place, waived: frozenset[int], group: ColumnElement[Any]
+def _count_groups(
+    connection: Connection, place: ScanPlace, waived: frozenset[int], group: ColumnElement[Any]
 ) -> Iterator[tuple[Any, int, OpenProblems]]:
     """The groups; the problems of each in as many parts as there are numbers of groups that a problem is in."""
-    own = _parts(connection, place, waived, group).subquery()
-    of_problem = {"partition_by": own.c.problem}
+    problem_parts = _select_parts(connection, place, waived, group).subquery()
+    of_problem = {"partition_by": problem_parts.c.problem}
     parts = select(
-        own.c.part,
+        problem_parts.c.part,
         func.count().over(**of_problem).label("size"),
-        func.max(own.c.refused).over(**of_problem).label("refused"),
-        func.min(own.c.first).over(**of_problem).label("first"),
-        func.min(own.c.opened).over(**of_problem).label("opened"),
+        func.max(problem_parts.c.refused).over(**of_problem).label("refused"),
+        func.min(problem_parts.c.first).over(**of_problem).label("first"),
+        func.min(problem_parts.c.opened).over(**of_problem).label("opened"),
     ).subquery()
-    numbers = func.count(), number_of(parts.c.refused == 1), number_of(is_new(parts.c, place.revision))
+    numbers = func.count(), count_where(parts.c.refused == 1), count_where(is_new(parts.c, place.revision))
     wanted = select(parts.c.part, parts.c.size, *numbers).group_by(parts.c.part, parts.c.size)
     for name, size, *sums in connection.execute(wanted):
         yield name, size, OpenProblems(*map(int, sums))
 
 
-def _parts(connection: Connection, place: Place, waived: frozenset[int], group: ColumnElement[Any]) -> Any:
+def _select_parts(connection: Connection, place: ScanPlace, waived: frozenset[int], group: ColumnElement[Any]) -> Any:
     """One row for each problem and group: the facts of its findings there."""
     columns = NUMBER, group.label("part"), VERDICTS.c.denies, FIRST.label("first"), OPENED.label("opened")
     objects = OBJECTS.c.id == FINDINGS.c.object
-    findings = counted_findings(connection, place, waived, *columns).join(OBJECTS, objects).subquery()
+    findings = select_counted_findings(connection, place, waived, *columns).join(OBJECTS, objects).subquery()
     facts = findings.c
     return select(
         facts.problem,
@@ -182,12 +188,12 @@ class OpenWorkload(NamedTuple):
     new: int
 
 
-def open_workloads(connection: Connection, place: Place, waived: frozenset[int]) -> Iterator[OpenWorkload]:
+def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenWorkload]:
     """The workloads with open problems of a scan, by policy, in no order; waived, excepted and unchecked findings count nowhere."""
-    own = FINDINGS.c
+    finding = FINDINGS.c
     # All objects of a problem belong to one workload.
-    columns = func.max(own.check).label("check"), func.max(own.object).label("object")
-    problem = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
+    columns = func.max(finding.check).label("check"), func.max(finding.object).label("object")
+    problem = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
     there = and_(
         POPULATION.c.object == problem.object,
         POPULATION.c.since <= place.revision,
@@ -200,7 +206,7 @@ def open_workloads(connection: Connection, place: Place, waived: frozenset[int])
         func.coalesce(top.name, identity.name).label("name"),
     )
     group = *workload, CHECKS.c.language, CHECKS.c.policy
-    numbers = func.count(), number_of(problem.refused == 1), number_of(is_new(problem, place.revision))
+    numbers = func.count(), count_where(problem.refused == 1), count_where(is_new(problem, place.revision))
     wanted = (
         select(*group, *numbers)
         .join_from(OBJECTS, KINDS, KINDS.c.id == identity.kind)

@@ -16,30 +16,31 @@ from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts, Prob
 from scanner.model.scans.scan import ProblemFinding, Scan
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.severity import DEFAULT_SEVERITY
-from scanner.store.catalog.scans import newest_comparable, pruned, scan_of, select_scans
-from scanner.store.database.engine import listed
+from scanner.store.catalog.scans import find_newest_comparable, find_pruned_scans, scan_of, select_scans
+from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import OPENED
-from scanner.store.read.findings import MOVED, PROBLEM, by_problem, ended_in, in_problem_at, seen_in
+from scanner.store.history.sightings import read_unchecked
+from scanner.store.read.findings import MOVED, PROBLEM, has_ended_in, is_in_problem_at, is_open_in, read_by_problem
 from scanner.store.read.open_problems import (
     FIRST_SEEN,
     NUMBER,
     OPENED_AT,
     REFUSED,
-    Place,
+    ScanPlace,
+    count_where,
+    exclude_rows,
     is_new,
     is_reopened,
-    number_of,
-    open_problems,
-    without,
+    select_open_problems,
 )
-from scanner.store.rows.row_ids import RowIdSet, unpacked
-from scanner.store.rows.tables import CHECKS, FINDINGS, SCANS, UNCHECKED, VERDICTS
+from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.tables import CHECKS, FINDINGS, SCANS, VERDICTS
 
 _PORTION: Final = 5000
 NO_WAIVED: Final[Mapping[str, frozenset[int]]] = {}
 
 
-def problem_counts(
+def count_problems(
     connection: Connection,
     scan_id: str,
     baseline: str = "",
@@ -54,22 +55,22 @@ def problem_counts(
     scan that is comparable. `waived` has the rows of waived findings by the ids of scans: a problem of which all findings are
     waived does not count. Neither do problems of the policies in `below`. Raises UsageError for a baseline of another cluster.
     """
-    number, cluster, revision = _place(connection, scan_id)
+    number, cluster, revision = _locate_scan(connection, scan_id)
     if revision is None:
         return ProblemCounts()
-    of_scan = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
-    counted = of_scan.where(*_not_of(connection, below))
-    own = counted.subquery()
-    sums = [func.count(), *(func.coalesce(func.sum(own.c[name]), 0) for name in _FACTS)]
+    of_scan = _select_problems(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    counted = of_scan.where(*_exclude_policies(connection, below))
+    problems = counted.subquery()
+    sums = [func.count(), *(func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)]
     total, *facts = connection.execute(select(*sums)).one()
-    before = _before(connection, scan_id, baseline) if ids is None else None
+    before = _find_baseline(connection, scan_id, baseline) if ids is None else None
     if ids is None and before is None:
         return replace(ProblemCounts(total, *facts), new=total)
-    new = _new(connection, counted, (cluster, revision), before, ids or (), waived)
+    new = _find_new(connection, counted, (cluster, revision), before, ids or (), waived)
     return replace(ProblemCounts(total, *facts), new=len(new), baseline=before)
 
 
-def new_problems(
+def find_new_problems(
     connection: Connection,
     scan_id: str,
     baseline: str = "",
@@ -78,52 +79,52 @@ def new_problems(
     waived: Mapping[str, frozenset[int]] = NO_WAIVED,
     waived_ids: Collection[str] = (),
 ) -> NewProblems:
-    """The problems of a finished scan that `problem_counts` counts as new, by their ids.
+    """The problems of a finished scan that `count_problems` counts as new, by their ids.
 
     A problem that does not count, because all of its findings are waived, excepted or unchecked, is new if the baseline has it
     neither open nor among `waived_ids`.
     """
-    number, cluster, revision = _place(connection, scan_id)
+    number, cluster, revision = _locate_scan(connection, scan_id)
     if revision is None:
         return NewProblems()
-    before = _before(connection, scan_id, baseline) if ids is None else None
-    counted = _of_scan(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
-    every = _of_history(cluster, revision)
-    open_now = frozenset(_numbers(connection, every))
-    began = frozenset(_numbers(connection, every.having(func.min(OPENED) == revision)))
+    before = _find_baseline(connection, scan_id, baseline) if ids is None else None
+    counted = _select_problems(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
+    every = _select_open_at(cluster, revision)
+    open_now = frozenset(_read_numbers(connection, every))
+    began = frozenset(_read_numbers(connection, every.having(func.min(OPENED) == revision)))
     if ids is None and before is None:
         new = open_now
     else:
         at, known = (cluster, revision), ids or ()
-        counts = frozenset(_numbers(connection, counted))
-        of_counted = _new(connection, counted, at, before, known, waived)
-        others = _new(connection, every, at, before, frozenset((*known, *waived_ids)), NO_WAIVED)
+        counts = frozenset(_read_numbers(connection, counted))
+        of_counted = _find_new(connection, counted, at, before, known, waived)
+        others = _find_new(connection, every, at, before, frozenset((*known, *waived_ids)), NO_WAIVED)
         new = frozenset((*of_counted, *(each for each in others if each not in counts)))
     named = frozenset(problem_id(each) for each in new if each >= 0)
     if ids is None:
-        gone = _gone(connection, cluster, before, open_now) if before else 0
+        gone = _count_gone(connection, cluster, before, open_now) if before else 0
     else:
         gone = len(frozenset(ids) - frozenset(problem_id(each) for each in open_now if each >= 0))
     return NewProblems(named, before, as_recorded=new == began, gone=gone)
 
 
-def _of_history(cluster: int, revision: int) -> Select[Any]:
+def _select_open_at(cluster: int, revision: int) -> Select[Any]:
     """The problems with an open finding at a revision, also those with waivers and exceptions."""
-    return select(NUMBER).where(in_problem_at(cluster, revision)).group_by(PROBLEM)
+    return select(NUMBER).where(is_in_problem_at(cluster, revision)).group_by(PROBLEM)
 
 
-def _gone(connection: Connection, cluster: int, before: Scan, open_now: frozenset[int]) -> int:
+def _count_gone(connection: Connection, cluster: int, before: Scan, open_now: frozenset[int]) -> int:
     """The number of problems open in an earlier scan that are not open any more."""
-    _, _, revision = _place(connection, before.id)
-    return len(frozenset(_numbers(connection, _of_history(cluster, revision or 0))) - open_now)
+    _, _, revision = _locate_scan(connection, before.id)
+    return len(frozenset(_read_numbers(connection, _select_open_at(cluster, revision or 0))) - open_now)
 
 
-def _before(connection: Connection, scan_id: str, baseline: str) -> Scan | None:
+def _find_baseline(connection: Connection, scan_id: str, baseline: str) -> Scan | None:
     """The scan with which a scan is compared."""
-    return _baseline(connection, baseline) if baseline else comparable(connection, scan_id)
+    return _read_baseline(connection, baseline) if baseline else find_comparable_scan(connection, scan_id)
 
 
-def _new(
+def _find_new(
     connection: Connection,
     counted: Select[Any],
     at: tuple[int, int],
@@ -133,25 +134,25 @@ def _new(
 ) -> list[int]:
     """The problems of the scan `at` a revision of a cluster that are new since an earlier scan, or else not among `ids`."""
     if before is not None:
-        return _new_since(connection, counted, at, before, waived.get(before.id, frozenset()))
-    absent = [each for each in map(partial(max, 0), _numbers(connection, counted)) if problem_id(each) not in ids]
-    moved = _moved_from(connection, *at) if absent else {}
+        return _find_new_since(connection, counted, at, before, waived.get(before.id, frozenset()))
+    absent = [each for each in map(partial(max, 0), _read_numbers(connection, counted)) if problem_id(each) not in ids]
+    moved = _find_moves(connection, *at) if absent else {}
     return [each for each in absent if not any(problem_id(earlier) in ids for earlier in moved.get(each, ()))]
 
 
-def _baseline(connection: Connection, scan_id: str) -> Scan:
+def _read_baseline(connection: Connection, scan_id: str) -> Scan:
     """The scan that the user names as baseline."""
-    if pruned(connection, [scan_id]):
+    if find_pruned_scans(connection, [scan_id]):
         raise UsageError(
             f"Scan {scan_id} is no baseline any more: it was pruned. `assay scans` shows which scans remain."
         )
-    return _scan(connection, scan_id)
+    return _read_scan(connection, scan_id)
 
 
-def comparable(connection: Connection, scan_id: str) -> Scan | None:
+def find_comparable_scan(connection: Connection, scan_id: str) -> Scan | None:
     """The newest earlier scan of the same cluster, source, scope, operation, requester and mode; None if there is none."""
-    number, cluster, revision = _place(connection, scan_id)
-    earlier = newest_comparable(connection, number, revision or 0)
+    number, cluster, revision = _locate_scan(connection, scan_id)
+    earlier = find_newest_comparable(connection, number, revision or 0)
     if earlier is None:
         return None
     at = SCANS.c.cluster == cluster, SCANS.c.revision == earlier
@@ -161,7 +162,9 @@ def comparable(connection: Connection, scan_id: str) -> Scan | None:
 _FACTS: Final = ("denied", "violated", "errored", "drifting")
 
 
-def _of_scan(connection: Connection, number: int, cluster: int, revision: int, waived: frozenset[int]) -> Select[Any]:
+def _select_problems(
+    connection: Connection, number: int, cluster: int, revision: int, waived: frozenset[int]
+) -> Select[Any]:
     """The problems that a scan saw: one row for each, with 1 or 0 for each of its facts."""
     verdict = VERDICTS.c
     facts = {
@@ -171,20 +174,20 @@ def _of_scan(connection: Connection, number: int, cluster: int, revision: int, w
         "drifting": verdict.outcome == "wouldChange",
     }
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
-    unchecked = connection.execute(select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == number)).scalar()
-    return open_problems(connection, Place(cluster, revision, unpacked(unchecked)), waived, *columns)
+    place = ScanPlace(cluster, revision, read_unchecked(connection, number))
+    return select_open_problems(connection, place, waived, *columns)
 
 
-def _not_of(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
+def _exclude_policies(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
     """The condition that a row is of none of these policies."""
     if not policies:
         return
     every = connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy))
     chosen = [number for number, *policy in every if tuple(policy) in policies]
-    yield FINDINGS.c.check.not_in(listed(connection, chosen))
+    yield FINDINGS.c.check.not_in(select_numbers(connection, chosen))
 
 
-def _new_since(
+def _find_new_since(
     connection: Connection, counted: Select[Any], at: tuple[int, int], before: Scan, waived: frozenset[int]
 ) -> list[int]:
     """The problems of the scan `at` a revision of a cluster without an open finding in an earlier scan.
@@ -193,57 +196,61 @@ def _new_since(
     no waiver applies any more.
     """
     cluster, now = at
-    _, other, revision = _place(connection, before.id)
+    _, other, revision = _locate_scan(connection, before.id)
     if other != cluster or revision is None:
         raise UsageError(f"Scan {before.id} is no baseline: it is a scan of another cluster, or it failed.")
-    own = counted.subquery()
-    then = select(PROBLEM).where(in_problem_at(cluster, revision))
-    then = then.where(*without(connection, RowIdSet(waived)))
-    new = connection.execute(select(own.c.problem).where(own.c.problem.not_in(then))).scalars().all()
-    moved = _moved_from(connection, cluster, now) if new else {}
+    problems = counted.subquery()
+    then = select(PROBLEM).where(is_in_problem_at(cluster, revision))
+    then = then.where(*exclude_rows(connection, RowIdSet(waived)))
+    new = connection.execute(select(problems.c.problem).where(problems.c.problem.not_in(then))).scalars().all()
+    moved = _find_moves(connection, cluster, now) if new else {}
     earlier = {problem for several in moved.values() for problem in several}
-    was_open = frozenset(connection.execute(then.where(PROBLEM.in_(listed(connection, earlier)))).scalars())
+    was_open = frozenset(connection.execute(then.where(PROBLEM.in_(select_numbers(connection, earlier)))).scalars())
     return [problem for problem in new if was_open.isdisjoint(moved.get(problem, ()))]
 
 
-def _moved_from(connection: Connection, cluster: int, revision: int) -> Mapping[int, frozenset[int]]:
+def _find_moves(connection: Connection, cluster: int, revision: int) -> Mapping[int, frozenset[int]]:
     """The problems open at a revision to which findings moved while they were open, each with the problems that they left.
 
     A finding that goes on as another one, or moves again, keeps the beginning of its episode.
     """
-    own = FINDINGS.c
-    ended = own.cluster == cluster, own.resolution == MOVED, own.until <= revision
+    finding = FINDINGS.c
+    ended = finding.cluster == cluster, finding.resolution == MOVED, finding.until <= revision
     left: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for problem, opened, earlier in connection.execute(
-        select(own.moved_to, own.opened, own.problem).where(*ended).distinct()
+        select(finding.moved_to, finding.opened, finding.problem).where(*ended).distinct()
     ):
         left[problem, opened].add(earlier)
-    reached = select(own.moved_to).where(*ended)
-    still_open = select(own.problem, own.opened).where(seen_in(cluster, revision), own.problem.in_(reached)).distinct()
+    reached = select(finding.moved_to).where(*ended)
+    still_open = (
+        select(finding.problem, finding.opened)
+        .where(is_open_in(cluster, revision), finding.problem.in_(reached))
+        .distinct()
+    )
     before: defaultdict[int, set[int]] = defaultdict(set)
     for problem, opened in connection.execute(still_open):
         pending, known = [problem], before[problem]
         while pending:
-            found = left[pending.pop(), opened] - known
-            known |= found
-            pending += found
+            unknown = left[pending.pop(), opened] - known
+            known |= unknown
+            pending += unknown
     return {problem: frozenset(several) for problem, several in before.items()}
 
 
-def _numbers(connection: Connection, counted: Select[Any]) -> Iterator[int]:
-    own = counted.subquery()
-    with connection.execute(select(own.c.problem).execution_options(yield_per=_PORTION)) as rows:
+def _read_numbers(connection: Connection, counted: Select[Any]) -> Iterator[int]:
+    problems = counted.subquery()
+    with connection.execute(select(problems.c.problem).execution_options(yield_per=_PORTION)) as rows:
         yield from rows.scalars()
 
 
-def _place(connection: Connection, scan_id: str) -> tuple[int, int, int | None]:
+def _locate_scan(connection: Connection, scan_id: str) -> tuple[int, int, int | None]:
     """The number, the cluster and the revision of a scan."""
     wanted = select(SCANS.c.number, SCANS.c.cluster, SCANS.c.revision).where(SCANS.c.id == scan_id)
     number, cluster, revision = connection.execute(wanted).one()
     return number, cluster, revision
 
 
-def _scan(connection: Connection, scan_id: str) -> Scan:
+def _read_scan(connection: Connection, scan_id: str) -> Scan:
     return scan_of(connection.execute(select_scans().where(SCANS.c.id == scan_id)).one())
 
 
@@ -253,8 +260,8 @@ _TOTALS: Final = 0
 _WORST: Final = 1
 
 
-def problem_totals(
-    connection: Connection, place: Place, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+def count_totals(
+    connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
 ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
     """The numbers of the problems of a scan without its waived rows, and the findings of its worst problems.
 
@@ -262,37 +269,37 @@ def problem_totals(
     """
     totals, worst = ProblemTotals(), []
     # One statement, so that the rows are grouped once.
-    for kind, number, *rest in connection.execute(_statement(connection, place, ranks, waived, most)):
+    for kind, number, *rest in connection.execute(_select_totals(connection, place, ranks, waived, most)):
         if kind == _TOTALS:
             totals = ProblemTotals(number, *rest)
         else:
             worst.append(number)
-    resolved, fixed = _resolved(connection, place)
-    found = tuple(_findings(connection, place, worst))
-    return ProblemTotals(totals.open, totals.refused, totals.new, totals.reopened, resolved, fixed), found
+    resolved, fixed = _count_resolved(connection, place)
+    findings = tuple(_read_findings(connection, place, worst))
+    return ProblemTotals(totals.open, totals.refused, totals.new, totals.reopened, resolved, fixed), findings
 
 
-def _statement(
-    connection: Connection, place: Place, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+def _select_totals(
+    connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
 ) -> Any:
-    rank = func.min(_rank(connection, ranks)).label("rank")
-    own = open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, rank).cte("own")
+    rank = func.min(_rank_policy(connection, ranks)).label("rank")
+    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, rank).cte("own")
     totals = select(
         literal(_TOTALS),
         func.count(),
-        number_of(own.c.refused == 1),
-        number_of(is_new(own.c, place.revision)),
-        number_of(is_reopened(own.c, place.revision)),
-    ).select_from(own)
+        count_where(problems.c.refused == 1),
+        count_where(is_new(problems.c, place.revision)),
+        count_where(is_reopened(problems.c, place.revision)),
+    ).select_from(problems)
     # A clock may have been set back between two scans: the older problem is that with the earlier date.
-    opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == own.c.opened)
-    order = own.c.refused.desc(), own.c.rank, SCANS.c.finished_at, own.c.problem
-    worst = select(own.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
+    opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == problems.c.opened)
+    order = problems.c.refused.desc(), problems.c.rank, SCANS.c.finished_at, problems.c.problem
+    worst = select(problems.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
     nothing = (literal(0) for _ in range(3))
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
 
 
-def _rank(connection: Connection, ranks: Mapping[PolicyKey, int]) -> ColumnElement[int]:
+def _rank_policy(connection: Connection, ranks: Mapping[PolicyKey, int]) -> ColumnElement[int]:
     """The rank of a row's policy. Most policies have that of the default severity: only the checks of others are named."""
     usual = DEFAULT_SEVERITY.rank
     if all(rank == usual for rank in ranks.values()):
@@ -301,26 +308,26 @@ def _rank(connection: Connection, ranks: Mapping[PolicyKey, int]) -> ColumnEleme
     for number, *policy in connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy)):
         named[ranks.get(tuple(policy), usual)].append(number)
     named.pop(usual, None)
-    cases = [(FINDINGS.c.check.in_(listed(connection, checks)), rank) for rank, checks in sorted(named.items())]
+    cases = [(FINDINGS.c.check.in_(select_numbers(connection, checks)), rank) for rank, checks in sorted(named.items())]
     return case(*cases, else_=usual) if cases else literal(usual)
 
 
-def _resolved(connection: Connection, place: Place) -> tuple[int, int]:
+def _count_resolved(connection: Connection, place: ScanPlace) -> tuple[int, int]:
     """The numbers of problems whose last finding the scan resolved, and of those that were fixed."""
     ended = (
         select(NUMBER, func.min(case((FINDINGS.c.resolution == "fixed", 1), else_=0)).label("fixed"))
         .join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict)
-        .where(ended_in(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
+        .where(has_ended_in(place.cluster, place.revision), VERDICTS.c.excepted_by == "")
         .group_by(PROBLEM)
     ).subquery()
-    still_open = select(PROBLEM).where(in_problem_at(place.cluster, place.revision))
-    wanted = select(func.count(), number_of(ended.c.fixed == 1)).where(ended.c.problem.not_in(still_open))
+    still_open = select(PROBLEM).where(is_in_problem_at(place.cluster, place.revision))
+    wanted = select(func.count(), count_where(ended.c.fixed == 1)).where(ended.c.problem.not_in(still_open))
     resolved, fixed = connection.execute(wanted).one()
     return resolved, fixed
 
 
-def _findings(connection: Connection, place: Place, problems: list[int]) -> Iterator[ProblemFinding]:
+def _read_findings(connection: Connection, place: ScanPlace, problems: list[int]) -> Iterator[ProblemFinding]:
     if not problems:
         return
-    chosen = PROBLEM.in_(listed(connection, problems))
-    yield from by_problem(connection, place.cluster, place.revision, place.unchecked, chosen)
+    chosen = PROBLEM.in_(select_numbers(connection, problems))
+    yield from read_by_problem(connection, place.cluster, place.revision, place.unchecked, chosen)

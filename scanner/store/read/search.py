@@ -17,11 +17,11 @@ from sqlalchemy import Connection, RowMapping, Table, func, select, text
 from scanner.model.policy import PolicyKey
 from scanner.posture.owners import OwnerKey
 from scanner.posture.problem_ids import CheckKey, problem_id
-from scanner.store.catalog.check_names import key_digest
-from scanner.store.catalog.clusters import StoredCluster, stored_clusters
-from scanner.store.database.engine import among, listed
+from scanner.store.catalog.check_names import digest_key
+from scanner.store.catalog.clusters import StoredCluster, read_clusters
+from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.read.findings import SHORT, FindingRow, select_findings
-from scanner.store.read.kept_labels import pairs
+from scanner.store.read.kept_labels import decode_pairs
 from scanner.store.read.search_hits import (
     CheckHit,
     FindingHit,
@@ -34,13 +34,13 @@ from scanner.store.read.search_hits import (
     ScanHit,
     SearchHits,
     WorkloadHit,
-    cut,
+    cut_hits,
 )
-from scanner.store.read.search_query import Query, kinds_named, newest_rows, rows_in
+from scanner.store.read.search_query import WordQuery, build_row_condition, find_kinds, find_newest_rows
 from scanner.store.rows.interning import digest
-from scanner.store.rows.search_entries import Word, described_in, entries, name_entries, words_of
-from scanner.store.rows.shared_rows import policies_of
-from scanner.store.rows.stored_texts import filled
+from scanner.store.rows.search_entries import SearchWord, describe_policy, list_entries, list_name_entries, split_words
+from scanner.store.rows.shared_rows import select_policy_owner
+from scanner.store.rows.stored_texts import fill_template
 from scanner.store.rows.tables import (
     CHECK_NAMES,
     CHECKS,
@@ -65,10 +65,10 @@ NAMESPACE: Final = "NAMESPACE"
 """They stand for the name and the namespace of the object in the message of a hit."""
 
 
-class Asked(NamedTuple):
+class SearchRequest(NamedTuple):
     """The input of a search: the words, the clusters by id, and the number of hits of each kind."""
 
-    words: Sequence[Word]
+    words: Sequence[SearchWord]
     clusters: Clusters
     limit: int
 
@@ -81,100 +81,100 @@ class Asked(NamedTuple):
         """The place of a hit with some names: 0 for the text itself, 1 if its names end as the words do, else 2."""
         if self.text in {name.casefold() for name in names}:
             return 0
-        own = frozenset(name_entries(*names))
+        entries = frozenset(list_name_entries(*names))
         beginnings = (begin for word in self.words for begin in word.beginnings)
-        return 1 if own.issuperset(beginnings) else 2
+        return 1 if entries.issuperset(beginnings) else 2
 
 
-def search(connection: Connection, asked: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
+def search(connection: Connection, query: str, limit: int, owners: Iterable[OwnerKey]) -> SearchHits:
     """The hits of a text, at most `limit` of each kind. `owners` are the labels and annotations that name owners."""
-    words = words_of(asked)
-    clusters = {cluster.id: cluster for cluster in stored_clusters(connection)}
-    request = Asked(words, clusters, limit)
+    words = split_words(query)
+    clusters = {cluster.id: cluster for cluster in read_clusters(connection)}
+    request = SearchRequest(words, clusters, limit)
     hits = SearchHits()
     if words and all(word.beginnings for word in words):
-        named = kinds_named(connection, words)
+        named = find_kinds(connection, words)
         only_kinds = all(begin in named for word in words for begin in word.beginnings)
         kinds = {} if only_kinds else named
         hits = SearchHits(
-            policies=_policies(connection, request),
-            workloads=_workloads(connection, request),
-            objects=_objects(connection, request, kinds),
-            owners=_owners(connection, request, frozenset((key.source, key.key) for key in owners)),
-            messages=_messages(connection, request),
+            policies=_search_policies(connection, request),
+            workloads=_search_workloads(connection, request),
+            objects=_search_objects(connection, request, kinds),
+            owners=_search_owners(connection, request, frozenset((key.source, key.key) for key in owners)),
+            messages=_search_messages(connection, request),
         )
     if len(words) != 1:
         return hits
     begin, small = words[0].text, words[0].text.lower()
     return hits._replace(
-        findings=findings_with(connection, clusters, small, limit),
-        problems=problems_with(connection, clusters, small, limit),
-        checks=checks_with(connection, clusters, small, limit),
-        scans=scans_with(connection, clusters, begin, limit),
+        findings=find_findings(connection, clusters, small, limit),
+        problems=find_problems(connection, clusters, small, limit),
+        checks=find_checks(connection, clusters, small, limit),
+        scans=find_scans(connection, clusters, begin, limit),
     )
 
 
-def _policies(connection: Connection, asked: Asked) -> Hits[PolicyHit]:
+def _search_policies(connection: Connection, request: SearchRequest) -> Hits[PolicyHit]:
     """The policies with each word in their name, title or category, or in a check: its binding, its param or its expression."""
     named, chosen = set[PolicyKey](), set[PolicyKey]()
-    for place, word in enumerate(asked.words):
-        by_name = _keys(connection, POLICIES, "name", word)
-        found = by_name | _keys(connection, CHECKS, "policy", word)
-        named, chosen = (named & by_name, chosen & found) if place else (by_name, found)
-    titles = _titles(connection, chosen)
-    clusters = _clusters_of_policies(connection, asked.clusters, chosen)
+    for place, word in enumerate(request.words):
+        by_name = _find_policy_keys(connection, POLICIES, "name", word)
+        matching = by_name | _find_policy_keys(connection, CHECKS, "policy", word)
+        named, chosen = (named & by_name, chosen & matching) if place else (by_name, matching)
+    titles = _read_titles(connection, chosen)
+    clusters = _find_clusters_of_policies(connection, request.clusters, chosen)
 
     def order(key: PolicyKey) -> tuple[Any, ...]:
-        return not clusters[key], asked.rank(titles[key], key[1]), key not in named, key[1], key[0]
+        return not clusters[key], request.rank(titles[key], key[1]), key not in named, key[1], key[0]
 
     hits = [PolicyHit(*key, titles[key], tuple(clusters[key])) for key in sorted(chosen, key=order)]
-    return cut(hits, asked.limit)
+    return cut_hits(hits, request.limit)
 
 
-def _keys(connection: Connection, table: Table, column: str, word: Word) -> set[PolicyKey]:
-    own = rows_in(connection, table, Query((word,)))
-    found = text(f"SELECT DISTINCT language, {column} FROM {table.name} WHERE {own.sql}")  # noqa: S608 - constants
-    return {(language, name) for language, name in connection.execute(found, own.values)}
+def _find_policy_keys(connection: Connection, table: Table, column: str, word: SearchWord) -> set[PolicyKey]:
+    condition = build_row_condition(connection, table, WordQuery((word,)))
+    query = text(f"SELECT DISTINCT language, {column} FROM {table.name} WHERE {condition.sql}")  # noqa: S608 - constants
+    return {(language, name) for language, name in connection.execute(query, condition.values)}
 
 
-def _titles(connection: Connection, keys: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
+def _read_titles(connection: Connection, keys: Iterable[PolicyKey]) -> dict[PolicyKey, str]:
     """The titles of policies, as their newest version has them."""
-    own = POLICIES.c
+    policy = POLICIES.c
     titles = {key: key[1] for key in keys}
     if not titles:
         return {}
-    newest = select(func.max(own.id)).group_by(own.language, own.name).scalar_subquery()
-    wanted = select(own.language, own.name, own.document).where(own.id.in_(newest))
+    newest = select(func.max(policy.id)).group_by(policy.language, policy.name).scalar_subquery()
+    wanted = select(policy.language, policy.name, policy.document).where(policy.id.in_(newest))
     for language, name, document in connection.execute(wanted):
         if (language, name) in titles:
-            titles[language, name] = described_in(language, name, document).title
+            titles[language, name] = describe_policy(language, name, document).title
     return titles
 
 
-def _clusters_of_policies(
+def _find_clusters_of_policies(
     connection: Connection, clusters: Clusters, keys: Iterable[PolicyKey]
 ) -> dict[PolicyKey, list[StoredCluster]]:
     """The clusters whose newest merged scans have policies."""
-    found: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
-    if not found:
+    by_policy: dict[PolicyKey, list[StoredCluster]] = {key: [] for key in keys}
+    if not by_policy:
         return {}
     newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
     of_newest = (SCANS.c.cluster == newest.c.cluster) & (SCANS.c.revision == newest.c.revision)
-    own = POLICIES.c
+    policy = POLICIES.c
     wanted = (
-        select(SCANS.c.cluster, own.language, own.name)
+        select(SCANS.c.cluster, policy.language, policy.name)
         .distinct()
-        .select_from(SCANS.join(newest, of_newest).join(SCAN_POLICIES, SCAN_POLICIES.c.scan == policies_of()))
-        .join(POLICIES, own.id == SCAN_POLICIES.c.policy)
-        .where(among(connection, own.name, sorted({name for _, name in found})))
+        .select_from(SCANS.join(newest, of_newest).join(SCAN_POLICIES, SCAN_POLICIES.c.scan == select_policy_owner()))
+        .join(POLICIES, policy.id == SCAN_POLICIES.c.policy)
+        .where(is_among(connection, policy.name, sorted({name for _, name in by_policy})))
     )
     for cluster, language, name in connection.execute(wanted):
-        if (language, name) in found:
-            found[language, name].append(clusters[cluster])
-    return {key: _sorted(each) for key, each in found.items()}
+        if (language, name) in by_policy:
+            by_policy[language, name].append(clusters[cluster])
+    return {key: _sort_clusters(each) for key, each in by_policy.items()}
 
 
-def _sorted(clusters: Iterable[StoredCluster]) -> list[StoredCluster]:
+def _sort_clusters(clusters: Iterable[StoredCluster]) -> list[StoredCluster]:
     return sorted(clusters, key=lambda cluster: (cluster.name, cluster.id))
 
 
@@ -185,22 +185,29 @@ class _Candidates(NamedTuple):
     more: bool
 
 
-def _candidates(
-    connection: Connection, table: Table, asked: Asked, kinds: Mapping[str, Sequence[int]], *, workloads: bool = False
+def _find_candidates(
+    connection: Connection,
+    table: Table,
+    request: SearchRequest,
+    kinds: Mapping[str, Sequence[int]],
+    *,
+    workloads: bool = False,
 ) -> _Candidates:
     """The newest rows that match: exact ones in any case, and others."""
-    found = newest_rows(connection, table, Query(asked.words, kinds=kinds, workload_kinds=workloads), CANDIDATES)
-    if len(found) < CANDIDATES:
-        return _Candidates(found, more=False)
-    exact = newest_rows(
-        connection, table, Query(asked.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
+    newest = find_newest_rows(
+        connection, table, WordQuery(request.words, kinds=kinds, workload_kinds=workloads), CANDIDATES
     )
-    return _Candidates(list(dict.fromkeys([*exact, *found])), more=True)
+    if len(newest) < CANDIDATES:
+        return _Candidates(newest, more=False)
+    exact = find_newest_rows(
+        connection, table, WordQuery(request.words, exact=True, kinds=kinds, workload_kinds=workloads), CANDIDATES
+    )
+    return _Candidates(list(dict.fromkeys([*exact, *newest])), more=True)
 
 
-def _rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[RowMapping]:
+def _read_rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[RowMapping]:
     """Rows in the order of their ids in `rows`."""
-    wanted = select(table).where(table.c.id.in_(listed(connection, rows)))
+    wanted = select(table).where(table.c.id.in_(select_numbers(connection, rows)))
     by_id = {row["id"]: row for row in connection.execute(wanted).mappings()}
     return [by_id[number] for number in rows if number in by_id]
 
@@ -208,58 +215,64 @@ def _rows(connection: Connection, table: Table, rows: Sequence[int]) -> list[Row
 _WorkloadKey: TypeAlias = tuple[str, str, str, str]
 
 
-def _workloads(connection: Connection, asked: Asked) -> Hits[WorkloadHit]:
-    several = sum(len(word.beginnings) for word in asked.words) > 1
-    found = _candidates(connection, WORKLOADS, asked, {}, workloads=several)
+def _search_workloads(connection: Connection, request: SearchRequest) -> Hits[WorkloadHit]:
+    several = sum(len(word.beginnings) for word in request.words) > 1
+    candidates = _find_candidates(connection, WORKLOADS, request, {}, workloads=several)
     keys = dict.fromkeys(
         (row["api_version"], row["kind"], row["namespace"], row["name"])
-        for row in _rows(connection, WORKLOADS, found.rows)
+        for row in _read_rows(connection, WORKLOADS, candidates.rows)
     )
-    best = sorted(keys, key=lambda key: (asked.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
-    best = best[: asked.limit + 1]
-    clusters = _clusters_of_workloads(connection, asked.clusters, best)
-    return cut([WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], asked.limit, more=found.more)
+    best = sorted(keys, key=lambda key: (request.rank(key[3], key[2], key[1]), key[3], key[2], key[1]))
+    best = best[: request.limit + 1]
+    clusters = _find_clusters_of_workloads(connection, request.clusters, best)
+    return cut_hits(
+        [WorkloadHit(*key, tuple(clusters.get(key, ()))) for key in best], request.limit, more=candidates.more
+    )
 
 
-def _clusters_of_workloads(
+def _find_clusters_of_workloads(
     connection: Connection, clusters: Clusters, keys: Sequence[_WorkloadKey]
 ) -> dict[_WorkloadKey, list[StoredCluster]]:
     """The clusters of workloads, which may be derived in some of them."""
     if not keys:
         return {}
     digests = {digest((*key, derived)): key for key in keys for derived in (False, True)}
-    own = WORKLOADS.c
+    top = WORKLOADS.c
     of_row = {
         row.id: digests[bytes(row.digest)]
-        for row in connection.execute(select(own.id, own.digest).where(own.digest.in_(digests)))
+        for row in connection.execute(select(top.id, top.digest).where(top.digest.in_(digests)))
     }
-    found: defaultdict[_WorkloadKey, set[StoredCluster]] = defaultdict(set)
-    for row, cluster in _uses(connection, POPULATION.c.workload, of_row):
-        found[of_row[row]].add(clusters[cluster])
-    return {key: _sorted(each) for key, each in found.items()}
+    by_workload: defaultdict[_WorkloadKey, set[StoredCluster]] = defaultdict(set)
+    for row, cluster in _read_uses(connection, POPULATION.c.workload, of_row):
+        by_workload[of_row[row]].add(clusters[cluster])
+    return {key: _sort_clusters(each) for key, each in by_workload.items()}
 
 
-def _uses(connection: Connection, column: Any, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _read_uses(connection: Connection, column: Any, rows: Iterable[int]) -> Iterator[tuple[int, int]]:
     """The ids of rows and of the clusters that refer to them in `population`."""
-    wanted = select(column, POPULATION.c.cluster).where(column.in_(listed(connection, rows)), column != 0).distinct()
+    wanted = (
+        select(column, POPULATION.c.cluster).where(column.in_(select_numbers(connection, rows)), column != 0).distinct()
+    )
     return ((row, cluster) for row, cluster in connection.execute(wanted))
 
 
-def _objects(connection: Connection, asked: Asked, kinds: Mapping[str, Sequence[int]]) -> Hits[ObjectHit]:
-    found = _candidates(connection, OBJECTS, asked, kinds)
-    own = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
+def _search_objects(
+    connection: Connection, request: SearchRequest, kinds: Mapping[str, Sequence[int]]
+) -> Hits[ObjectHit]:
+    candidates = _find_candidates(connection, OBJECTS, request, kinds)
+    kinds_by_id = {number: (api_version, kind) for number, api_version, kind in connection.execute(_KINDS)}
 
     def order(row: RowMapping) -> tuple[Any, ...]:
-        names = row["name"], row["namespace"], own[row["kind"]][1]
-        return asked.rank(*names), *names, row["cluster"]
+        names = row["name"], row["namespace"], kinds_by_id[row["kind"]][1]
+        return request.rank(*names), *names, row["cluster"]
 
-    rows = sorted(_rows(connection, OBJECTS, found.rows), key=order)[: asked.limit + 1]
-    still = POPULATION.c.object.in_(listed(connection, [row["id"] for row in rows])), POPULATION.c.until == OPEN
+    rows = sorted(_read_rows(connection, OBJECTS, candidates.rows), key=order)[: request.limit + 1]
+    still = POPULATION.c.object.in_(select_numbers(connection, [row["id"] for row in rows])), POPULATION.c.until == OPEN
     present = frozenset(connection.execute(select(POPULATION.c.object).where(*still)).scalars())
     hits = [
         ObjectHit(
-            asked.clusters[row["cluster"]],
-            *own[row["kind"]],
+            request.clusters[row["cluster"]],
+            *kinds_by_id[row["kind"]],
             row["namespace"],
             row["name"],
             row["uid"],
@@ -267,52 +280,52 @@ def _objects(connection: Connection, asked: Asked, kinds: Mapping[str, Sequence[
         )
         for row in rows
     ]
-    return cut(hits, asked.limit, more=found.more)
+    return cut_hits(hits, request.limit, more=candidates.more)
 
 
 _KINDS: Final = select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind)
 
 
-def _owners(connection: Connection, asked: Asked, keys: frozenset[tuple[str, str]]) -> Hits[OwnerHit]:
+def _search_owners(connection: Connection, request: SearchRequest, keys: frozenset[tuple[str, str]]) -> Hits[OwnerHit]:
     """The owners whose names match every word."""
-    own = rows_in(connection, KEPT, Query(asked.words))
+    condition = build_row_condition(connection, KEPT, WordQuery(request.words))
     rows: defaultdict[str, list[int]] = defaultdict(list)
     matching: dict[str, bool] = {}
-    wanted = text(f"SELECT id, labels, annotations FROM kept WHERE {own.sql}")  # noqa: S608 - constants
-    for number, labels, other in connection.execute(wanted, own.values):
-        for owner in _owners_of(labels, other, keys):
+    wanted = text(f"SELECT id, labels, annotations FROM kept WHERE {condition.sql}")  # noqa: S608 - constants
+    for number, labels, other in connection.execute(wanted, condition.values):
+        for owner in _list_owners(labels, other, keys):
             if owner not in matching:
-                matching[owner] = all(word.matches(entries(owner)) for word in asked.words)
+                matching[owner] = all(word.matches(list_entries(owner)) for word in request.words)
             if matching[owner]:
                 rows[owner].append(number)
-    best = sorted(rows, key=lambda owner: (asked.rank(owner), owner))[: asked.limit + 1]
-    return cut(list(_with_clusters(connection, asked, best, rows)), asked.limit)
+    best = sorted(rows, key=lambda owner: (request.rank(owner), owner))[: request.limit + 1]
+    return cut_hits(list(_build_owner_hits(connection, request, best, rows)), request.limit)
 
 
-def _with_clusters(
-    connection: Connection, asked: Asked, owners: Sequence[str], rows: Mapping[str, Sequence[int]]
+def _build_owner_hits(
+    connection: Connection, request: SearchRequest, owners: Sequence[str], rows: Mapping[str, Sequence[int]]
 ) -> Iterator[OwnerHit]:
     numbers = {number for owner in owners for number in rows[owner]}
     of_row: defaultdict[int, set[int]] = defaultdict(set)
-    for number, cluster in _uses(connection, POPULATION.c.kept, numbers):
+    for number, cluster in _read_uses(connection, POPULATION.c.kept, numbers):
         of_row[number].add(cluster)
     for owner in owners:
         clusters = {cluster for number in rows[owner] for cluster in of_row[number]}
-        yield OwnerHit(owner, tuple(_sorted(asked.clusters[cluster] for cluster in clusters)))
+        yield OwnerHit(owner, tuple(_sort_clusters(request.clusters[cluster] for cluster in clusters)))
 
 
-def _owners_of(labels: str, annotations: str, keys: frozenset[tuple[str, str]]) -> Iterator[str]:
-    for source, own in (("label", labels), ("annotation", annotations)):
-        for key, value in pairs(own):
+def _list_owners(labels: str, annotations: str, keys: frozenset[tuple[str, str]]) -> Iterator[str]:
+    for source, pairs in (("label", labels), ("annotation", annotations)):
+        for key, value in decode_pairs(pairs):
             if (source, key) in keys and value.strip():
                 yield value.strip()
 
 
-def _messages(connection: Connection, asked: Asked) -> Hits[MessageHit]:
-    found = _candidates(connection, VERDICTS, asked, {})
+def _search_messages(connection: Connection, request: SearchRequest) -> Hits[MessageHit]:
+    candidates = _find_candidates(connection, VERDICTS, request, {})
     texts = {
-        row["id"]: filled(row["message"], NAME, NAMESPACE)
-        for row in _rows(connection, VERDICTS, found.rows)
+        row["id"]: fill_template(row["message"], NAME, NAMESPACE)
+        for row in _read_rows(connection, VERDICTS, candidates.rows)
         if row["outcome"] != "wouldChange"
     }
     use, check = VERDICT_USES.c, CHECKS.c
@@ -320,11 +333,11 @@ def _messages(connection: Connection, asked: Asked) -> Hits[MessageHit]:
         select(use.verdict, use.cluster, check.language, check.policy).distinct().join(CHECKS, check.id == use.check)
     )
     clusters: defaultdict[tuple[str, str, str], set[StoredCluster]] = defaultdict(set)
-    for row in connection.execute(wanted.where(use.verdict.in_(listed(connection, texts)))):
-        clusters[texts[row.verdict], row.language, row.policy].add(asked.clusters[row.cluster])
-    best = sorted(clusters, key=lambda key: (asked.rank(key[0]), key[0], key[2], key[1]))
-    hits = [MessageHit(*key, tuple(_sorted(clusters[key]))) for key in best]
-    return cut(hits, asked.limit, more=found.more)
+    for row in connection.execute(wanted.where(use.verdict.in_(select_numbers(connection, texts)))):
+        clusters[texts[row.verdict], row.language, row.policy].add(request.clusters[row.cluster])
+    best = sorted(clusters, key=lambda key: (request.rank(key[0]), key[0], key[2], key[1]))
+    hits = [MessageHit(*key, tuple(_sort_clusters(clusters[key]))) for key in best]
+    return cut_hits(hits, request.limit, more=candidates.more)
 
 
 # Finds findings, problems, checks and scans by the beginning of an id.
@@ -350,19 +363,19 @@ class _Policy(NamedTuple):
     name: str = ""
 
 
-def findings_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[FindingHit]:
+def find_findings(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[FindingHit]:
     """The findings whose fingerprints begin so."""
     if not _FINGERPRINT.fullmatch(begin):
         return Hits()
     low, high = bytes.fromhex(begin.ljust(64, "0")), bytes.fromhex(begin.ljust(64, "f"))
-    own = FINDINGS.c
-    wanted = select_findings().where(own.fingerprint.between(low, high), own.superseded.is_(None))
-    ordered = wanted.order_by(own.fingerprint, own.cluster).limit(limit + 1)
-    rows = map(FindingRow.of, connection.execute(ordered))
-    return cut([_finding(row, clusters) for row in rows], limit)
+    finding = FINDINGS.c
+    wanted = select_findings().where(finding.fingerprint.between(low, high), finding.superseded.is_(None))
+    ordered = wanted.order_by(finding.fingerprint, finding.cluster).limit(limit + 1)
+    rows = map(FindingRow.from_row, connection.execute(ordered))
+    return cut_hits([_build_finding_hit(row, clusters) for row in rows], limit)
 
 
-def _finding(row: FindingRow, clusters: Clusters) -> FindingHit:
+def _build_finding_hit(row: FindingRow, clusters: Clusters) -> FindingHit:
     return FindingHit(
         bytes(row.history.fingerprint).hex()[:SHORT],
         clusters[row.history.cluster],
@@ -376,18 +389,23 @@ def _finding(row: FindingRow, clusters: Clusters) -> FindingHit:
     )
 
 
-def problems_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ProblemHit]:
+def find_problems(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ProblemHit]:
     """The problems whose ids begin so."""
-    digits = _digits("p-", begin)
+    digits = _parse_digits("p-", begin)
     if not digits:
         return Hits()
-    own = FINDINGS.c
+    finding = FINDINGS.c
     low, high = int(digits.ljust(_DIGITS, "0"), 16), int(digits.ljust(_DIGITS, "f"), 16)
-    columns = own.problem, own.cluster, func.max(own.until).label("until"), func.min(own.check).label("check")
-    wanted = select(*columns).where(own.problem.between(low, high)).group_by(own.problem, own.cluster)
-    rows = connection.execute(wanted.order_by(own.problem, own.cluster).limit(limit + 1)).all()
-    policies = _policies_of(connection, {row.check for row in rows})
-    return cut(
+    columns = (
+        finding.problem,
+        finding.cluster,
+        func.max(finding.until).label("until"),
+        func.min(finding.check).label("check"),
+    )
+    wanted = select(*columns).where(finding.problem.between(low, high)).group_by(finding.problem, finding.cluster)
+    rows = connection.execute(wanted.order_by(finding.problem, finding.cluster).limit(limit + 1)).all()
+    policies = _read_policies(connection, {row.check for row in rows})
+    return cut_hits(
         [
             ProblemHit(problem_id(row.problem), clusters[row.cluster], *policies[row.check], row.until == OPEN)
             for row in rows
@@ -396,24 +414,26 @@ def problems_with(connection: Connection, clusters: Clusters, begin: str, limit:
     )
 
 
-def _policies_of(connection: Connection, checks: set[int]) -> dict[int, _Policy]:
-    own = CHECKS.c
-    wanted = select(own.id, own.language, own.policy).where(own.id.in_(sorted(checks)))
+def _read_policies(connection: Connection, checks: set[int]) -> dict[int, _Policy]:
+    check = CHECKS.c
+    wanted = select(check.id, check.language, check.policy).where(check.id.in_(sorted(checks)))
     return {row.id: _Policy(row.language, row.policy) for row in connection.execute(wanted)}
 
 
-def checks_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[CheckHit]:
+def find_checks(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[CheckHit]:
     """The checks whose ids begin so, in each cluster."""
-    digits = _digits("c-", begin)
+    digits = _parse_digits("c-", begin)
     if not digits:
         return Hits()
-    own = CHECK_NAMES.c
+    check_name = CHECK_NAMES.c
     low, high = f"c-{digits.ljust(_DIGITS, '0')}", f"c-{digits.ljust(_DIGITS, 'f')}"
-    wanted = select(own.name, own.cluster, own.digest).where(own.name >= low, own.name <= high)
-    ordered = connection.execute(wanted.order_by(own.name, own.cluster, own.since)).all()
+    wanted = select(check_name.name, check_name.cluster, check_name.digest).where(
+        check_name.name >= low, check_name.name <= high
+    )
+    ordered = connection.execute(wanted.order_by(check_name.name, check_name.cluster, check_name.since)).all()
     digests = {(row.name, row.cluster): bytes(row.digest) for row in ordered}
-    policies = _policies_by_digest(connection) if digests else {}
-    return cut(
+    policies = _read_policies_by_digest(connection) if digests else {}
+    return cut_hits(
         [
             CheckHit(name, clusters[cluster], *policies.get(digest, _Policy()))
             for (name, cluster), digest in digests.items()
@@ -422,12 +442,12 @@ def checks_with(connection: Connection, clusters: Clusters, begin: str, limit: i
     )
 
 
-def _policies_by_digest(connection: Connection) -> dict[bytes, _Policy]:
+def _read_policies_by_digest(connection: Connection) -> dict[bytes, _Policy]:
     """The policies of the checks that findings and tallies have, by the digest in `check_names`."""
-    own = CHECKS.c
-    wanted = select(own.language, own.policy, own.kind, own.expression).distinct()
+    check = CHECKS.c
+    wanted = select(check.language, check.policy, check.kind, check.expression).distinct()
     return {
-        key_digest(CheckKey(row.language, row.policy, row.kind, row.expression.strip(), ordinal)): _Policy(
+        digest_key(CheckKey(row.language, row.policy, row.kind, row.expression.strip(), ordinal)): _Policy(
             row.language, row.policy
         )
         for row in connection.execute(wanted)
@@ -435,18 +455,18 @@ def _policies_by_digest(connection: Connection) -> dict[bytes, _Policy]:
     }
 
 
-def scans_with(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ScanHit]:
+def find_scans(connection: Connection, clusters: Clusters, begin: str, limit: int) -> Hits[ScanHit]:
     """The scans whose ids begin so, the newest first."""
     if len(begin) < FEWEST:
         return Hits()
-    own = SCANS.c
-    columns = own.id, own.cluster, own.started_at, own.state
-    wanted = select(*columns).where(own.id >= begin, own.id < begin + _AFTER).order_by(own.number.desc())
+    scan = SCANS.c
+    columns = scan.id, scan.cluster, scan.started_at, scan.state
+    wanted = select(*columns).where(scan.id >= begin, scan.id < begin + _AFTER).order_by(scan.number.desc())
     rows = connection.execute(wanted.limit(limit + 1))
-    return cut([ScanHit(row.id, clusters[row.cluster], row.started_at, row.state) for row in rows], limit)
+    return cut_hits([ScanHit(row.id, clusters[row.cluster], row.started_at, row.state) for row in rows], limit)
 
 
-def _digits(sign: str, begin: str) -> str:
+def _parse_digits(sign: str, begin: str) -> str:
     """The hex digits of the beginning of an id; empty if it is none."""
     digits = begin.removeprefix(sign)
     return digits if begin.startswith(sign) and _NUMBER.fullmatch(digits) else ""

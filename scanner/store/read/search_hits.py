@@ -13,7 +13,7 @@ _Hit = TypeVar("_Hit")
 class Hits(NamedTuple, Generic[_Hit]):
     """Hits in the order of a page, at most as many as were asked for. `more` says that there are others."""
 
-    found: tuple[_Hit, ...] = ()
+    first: tuple[_Hit, ...] = ()
     more: bool = False
 
 
@@ -120,6 +120,6 @@ class SearchHits(NamedTuple):
     scans: Hits[ScanHit] = Hits()
 
 
-def cut(hits: list[_Hit], limit: int, *, more: bool = False) -> Hits[_Hit]:
+def cut_hits(hits: list[_Hit], limit: int, *, more: bool = False) -> Hits[_Hit]:
     """The first hits."""
     return Hits(tuple(hits[:limit]), more or len(hits) > limit)

@@ -13,10 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Table, select, text
 
-from scanner.store.database.engine import listed
-from scanner.store.rows.search_entries import KIND, SOURCES, WORKLOAD_KIND, Word, entries, place_of, words_of
+from scanner.store.database.engine import select_numbers
+from scanner.store.rows.search_entries import (
+    KIND,
+    SOURCES,
+    WORKLOAD_KIND,
+    SearchWord,
+    decode_place,
+    list_entries,
+    split_words,
+)
 from scanner.store.rows.search_index import NAME, OBJECT_ENTRIES, PLAIN_OBJECT
-from scanner.store.rows.shared_rows import owners_of
+from scanner.store.rows.shared_rows import read_owners
 from scanner.store.rows.tables import CHECKS, KEPT, KINDS, OBJECTS, POLICIES, SCAN_POLICIES, SCANS, VERDICTS, WORKLOADS
 
 _FOLLOWS: Final = "lower((namespace || ' ') || name) ~ :{0}"
@@ -27,14 +35,14 @@ _JOINTS: Final = "[-._:]+"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WordQuery:
     """The rows that match every word; with `exact`, those with names that end as the words do.
 
     `kinds` has the ids of kinds by the beginning that names them: an object of such a kind matches that beginning. With
     `workload_kinds`, a workload matches the beginnings of its kind.
     """
 
-    words: Sequence[Word]
+    words: Sequence[SearchWord]
     exact: bool = False
     kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     workload_kinds: bool = False
@@ -48,16 +56,16 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SqlCondition:
     """A condition in SQL and its parameters."""
 
     sql: str
     values: Mapping[str, Any]
 
 
-def kinds_named(connection: Connection, words: Iterable[Word]) -> dict[str, list[int]]:
+def find_kinds(connection: Connection, words: Iterable[SearchWord]) -> dict[str, list[int]]:
     """The ids of the kinds that beginnings name. A beginning that names none is left out."""
-    known = [(number, entries(kind)) for number, kind in connection.execute(select(KINDS.c.id, KINDS.c.kind))]
+    known = [(number, list_entries(kind)) for number, kind in connection.execute(select(KINDS.c.id, KINDS.c.kind))]
     beginnings = {begin for word in words for begin in word.beginnings}
     named = {
         begin: [number for number, own in known if any(entry.startswith(begin) for entry in own)]
@@ -66,14 +74,15 @@ def kinds_named(connection: Connection, words: Iterable[Word]) -> dict[str, list
     return {begin: numbers for begin, numbers in named.items() if numbers}
 
 
-def newest_rows(connection: Connection, table: Table, query: Query, most: int) -> list[int]:
+def find_newest_rows(connection: Connection, table: Table, query: WordQuery, most: int) -> list[int]:
     """The ids of the newest rows of a table that match, at most `most`, the newest first."""
     if not query.beginnings:
         return []
-    own = condition(connection, query)
-    rows = f"SELECT rowid AS place FROM {NAME} WHERE {own.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
-    values = {**own.values, "most": most}
-    plain = plain_objects(connection, query) if table is OBJECTS else None
+    condition = build_condition(connection, query)
+    # The lowest three bits of a number in the index name the table: see `search_entries.IndexedTable`.
+    rows = f"SELECT rowid AS place FROM {NAME} WHERE {condition.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
+    values = {**condition.values, "most": most}
+    plain = build_object_condition(connection, query) if table is OBJECTS else None
     if plain is not None:
         rows += f" UNION ALL SELECT id::bigint << 3 FROM objects WHERE {plain.sql}"  # noqa: S608 - constants
         values |= plain.values
@@ -81,12 +90,12 @@ def newest_rows(connection: Connection, table: Table, query: Query, most: int) -
         # Otherwise the planner may walk through all rows in the order of their ids, and test each.
         rows = f"WITH found AS MATERIALIZED ({rows}) SELECT place AS rowid FROM found"  # noqa: S608 - constants
     newest = text(f"{rows} ORDER BY rowid DESC LIMIT :most")
-    with by_index(connection):
-        return [place_of(place)[1] for place in connection.execute(newest, values).scalars()]
+    with using_indexes(connection):
+        return [decode_place(place)[1] for place in connection.execute(newest, values).scalars()]
 
 
 @contextmanager
-def by_index(connection: Connection) -> Iterator[None]:
+def using_indexes(connection: Connection) -> Iterator[None]:
     """Let PostgreSQL use indexes in the block.
 
     A scan of all objects would compute the entries of each, whose cost the planner does not know.
@@ -99,27 +108,27 @@ def by_index(connection: Connection) -> Iterator[None]:
     connection.execute(text("SELECT set_config('enable_seqscan', 'on', true), set_config('jit', 'on', true)"))
 
 
-def condition(connection: Connection, query: Query) -> Condition:
+def build_condition(connection: Connection, query: WordQuery) -> SqlCondition:
     """The condition that a row of the index matches."""
     if connection.dialect.name == "sqlite":
-        return Condition(f"{NAME} MATCH :match", {"match": " AND ".join(_of_fts5(query))})
-    return Condition("entries @@ CAST(:match AS tsquery)", {"match": " & ".join(_of_tsquery(query))})
+        return SqlCondition(f"{NAME} MATCH :match", {"match": " AND ".join(_to_fts5(query))})
+    return SqlCondition("entries @@ CAST(:match AS tsquery)", {"match": " & ".join(_to_tsquery(query))})
 
 
-def plain_objects(connection: Connection, query: Query) -> Condition | None:
+def build_object_condition(connection: Connection, query: WordQuery) -> SqlCondition | None:
     """The condition that an object of `objects_by_word` matches; None if no object can, and on SQLite, which has them in `words`."""
     beginnings = query.beginnings
     if connection.dialect.name == "sqlite" or not all(begin.isascii() for begin in beginnings):
         return None
     tested = [begin for begin in beginnings if begin not in query.kinds and (query.exact or "-" in begin)]
-    names = {f"name{place}": begin if query.exact else _pattern(begin) for place, begin in enumerate(tested)}
+    names = {f"name{place}": begin if query.exact else _to_pattern(begin) for place, begin in enumerate(tested)}
     test = _ENDS if query.exact else _FOLLOWS
-    parts = {"parts": " & ".join(_parts_of(begin, query) for begin in beginnings)}
+    parts = {"parts": " & ".join(_to_parts_condition(begin, query) for begin in beginnings)}
     wanted = PLAIN_OBJECT, f"{OBJECT_ENTRIES} @@ CAST(:parts AS tsquery)", *(f"({test.format(name)})" for name in names)
-    return Condition(" AND ".join(wanted), parts | names)
+    return SqlCondition(" AND ".join(wanted), parts | names)
 
 
-def _of_fts5(query: Query) -> Iterator[str]:
+def _to_fts5(query: WordQuery) -> Iterator[str]:
     for begin in query.beginnings:
         end = "" if query.exact else " *"
         terms = [f'"{begin}"{end}', *(f'"{KIND}{number}"' for number in query.kinds.get(begin, ()))]
@@ -128,37 +137,37 @@ def _of_fts5(query: Query) -> Iterator[str]:
         yield f"({' OR '.join(terms)})"
 
 
-def _of_tsquery(query: Query) -> Iterator[str]:
+def _to_tsquery(query: WordQuery) -> Iterator[str]:
     for begin in query.beginnings:
         end = "" if query.exact else ":*"
-        terms = [f"'{begin}'{end}", *_kinds_of(begin, query)]
+        terms = [f"'{begin}'{end}", *_list_kind_terms(begin, query)]
         if query.workload_kinds:
             terms.append(f"'{WORKLOAD_KIND}{begin}'{end}")
         yield f"({' | '.join(terms)})"
 
 
-def _parts_of(begin: str, query: Query) -> str:
+def _to_parts_condition(begin: str, query: WordQuery) -> str:
     """The condition of a beginning for the parts of plain names; the order of several parts is tested apart."""
     *whole, last = filter(None, begin.split("-"))
     terms = [*(f"'{part}'" for part in whole), f"'{last}'{'' if query.exact else ':*'}"]
-    return f"({' | '.join([' & '.join(terms), *_kinds_of(begin, query)])})"
+    return f"({' | '.join([' & '.join(terms), *_list_kind_terms(begin, query)])})"
 
 
-def _kinds_of(begin: str, query: Query) -> Iterator[str]:
+def _list_kind_terms(begin: str, query: WordQuery) -> Iterator[str]:
     return (f"'{KIND}{number}'" for number in query.kinds.get(begin, ()))
 
 
-def _pattern(begin: str) -> str:
+def _to_pattern(begin: str) -> str:
     """A regular expression of PostgreSQL for the parts of a beginning, one after the other."""
     end = "[a-z0-9]" if begin.endswith("-") else ""
     return f"(^|[^a-z0-9]){begin.replace('-', _JOINTS)}{end}"
 
 
-def rows_in(connection: Connection, table: Table, query: Query) -> Condition:
+def build_row_condition(connection: Connection, table: Table, query: WordQuery) -> SqlCondition:
     """The condition that a row of a table, but not of `objects`, matches."""
-    own = condition(connection, query)
-    places = f"SELECT rowid >> 3 FROM {NAME} WHERE {own.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
-    return Condition(f"{table.name}.id IN ({places})", own.values)
+    condition = build_condition(connection, query)
+    places = f"SELECT rowid >> 3 FROM {NAME} WHERE {condition.sql} AND rowid & 7 = {SOURCES[table].number}"  # noqa: S608 - constants
+    return SqlCondition(f"{table.name}.id IN ({places})", condition.values)
 
 
 # The rows that match each word of a search in one cluster: a list of findings, which has the ids of these rows, is
@@ -181,69 +190,71 @@ class WordMatches(NamedTuple):
     kept: frozenset[int]
 
 
-def search_words(connection: Connection, cluster: int, asked: str, scan_id: str = "") -> tuple[WordMatches, ...]:
+def search_words(connection: Connection, cluster: int, query: str, scan_id: str = "") -> tuple[WordMatches, ...]:
     """The rows that match each word, for a cluster by its id. Titles of policies are those of a scan: by default, of the newest.
 
     Words beyond the limits of `search_entries` are left out, and a word without a letter and without a digit matches nothing.
     """
-    words = words_of(asked)
-    policies = _policies(connection, cluster, scan_id) if words else frozenset()
-    return tuple(_matches(connection, cluster, word, policies) for word in words)
+    words = split_words(query)
+    policies = _read_policies(connection, cluster, scan_id) if words else frozenset()
+    return tuple(_match_word(connection, cluster, word, policies) for word in words)
 
 
-def _matches(connection: Connection, cluster: int, word: Word, policies: frozenset[int]) -> WordMatches:
-    query = Query((word,), workload_kinds=True)
-    rows = _rows(connection, cluster, query) if query.beginnings else {}
+def _match_word(connection: Connection, cluster: int, word: SearchWord, policies: frozenset[int]) -> WordMatches:
+    query = WordQuery((word,), workload_kinds=True)
+    rows = _find_rows(connection, cluster, query) if query.beginnings else {}
     titled = policies.intersection(rows.get(POLICIES, ()))
     return WordMatches(
         word.text,
-        checks=frozenset((*rows.get(CHECKS, ()), *_checks_of(connection, titled))),
-        kinds=_kinds(connection, word),
+        checks=frozenset((*rows.get(CHECKS, ()), *_find_checks(connection, titled))),
+        kinds=_find_kinds_of_word(connection, word),
         **{table.name: frozenset(rows.get(table, ())) for table in (VERDICTS, OBJECTS, WORKLOADS, KEPT)},
     )
 
 
-def _rows(connection: Connection, cluster: int, query: Query) -> dict[Table, list[int]]:
+def _find_rows(connection: Connection, cluster: int, query: WordQuery) -> dict[Table, list[int]]:
     """The ids of all rows that match, by table; of objects, those of a cluster."""
-    own = condition(connection, query)
+    condition = build_condition(connection, query)
     of_cluster = f"(SELECT cluster FROM objects WHERE id = {NAME}.rowid >> 3) = :cluster"  # noqa: S608 - a constant
-    found = f"SELECT rowid FROM {NAME} WHERE {own.sql} AND (rowid & 7 <> {SOURCES[OBJECTS].number} OR {of_cluster})"  # noqa: S608 - constants
+    statement = (
+        f"SELECT rowid FROM {NAME} WHERE {condition.sql} AND (rowid & 7 <> {SOURCES[OBJECTS].number} OR {of_cluster})"  # noqa: S608 - constants
+    )
     tables = {source.number: table for table, source in SOURCES.items()}
     rows: defaultdict[Table, list[int]] = defaultdict(list)
-    for place in connection.execute(text(found), {**own.values, "cluster": cluster}).scalars():
-        number, row = place_of(place)
+    for place in connection.execute(text(statement), {**condition.values, "cluster": cluster}).scalars():
+        number, row = decode_place(place)
         rows[tables[number]].append(row)
-    plain = plain_objects(connection, query)
+    plain = build_object_condition(connection, query)
     if plain is not None:
         of_names = text(f"SELECT id FROM objects WHERE cluster = :cluster AND {plain.sql}")  # noqa: S608 - constants
-        with by_index(connection):
+        with using_indexes(connection):
             rows[OBJECTS] += connection.execute(of_names, {**plain.values, "cluster": cluster}).scalars()
     return rows
 
 
-def _kinds(connection: Connection, word: Word) -> frozenset[int]:
+def _find_kinds_of_word(connection: Connection, word: SearchWord) -> frozenset[int]:
     """The kinds that each beginning of a word names."""
-    named = kinds_named(connection, (word,))
+    named = find_kinds(connection, (word,))
     sets = [frozenset(named.get(begin, ())) for begin in word.beginnings]
     return frozenset.intersection(*sets) if sets else frozenset()
 
 
-def _policies(connection: Connection, cluster: int, scan_id: str) -> frozenset[int]:
+def _read_policies(connection: Connection, cluster: int, scan_id: str) -> frozenset[int]:
     """The ids of the policies of a scan, or of the newest merged scan of a cluster."""
     scan = SCANS.c.id == scan_id if scan_id else SCANS.c.revision.is_not(None)
     newest = select(SCANS.c.number).where(SCANS.c.cluster == cluster, scan).order_by(SCANS.c.revision.desc()).limit(1)
     number = connection.execute(newest).scalar()
     if number is None:
         return frozenset()
-    own = SCAN_POLICIES.c.scan == owners_of(connection, number).policies
-    return frozenset(connection.execute(select(SCAN_POLICIES.c.policy).where(own)).scalars())
+    of_scan = SCAN_POLICIES.c.scan == read_owners(connection, number).policies
+    return frozenset(connection.execute(select(SCAN_POLICIES.c.policy).where(of_scan)).scalars())
 
 
-def _checks_of(connection: Connection, policies: Iterable[int]) -> frozenset[int]:
+def _find_checks(connection: Connection, policies: Iterable[int]) -> frozenset[int]:
     """The ids of the checks of policies."""
     numbers = list(policies)
     if not numbers:
         return frozenset()
     same = (CHECKS.c.language == POLICIES.c.language) & (CHECKS.c.policy == POLICIES.c.name)
-    wanted = select(CHECKS.c.id).join(POLICIES, same).where(POLICIES.c.id.in_(listed(connection, numbers)))
+    wanted = select(CHECKS.c.id).join(POLICIES, same).where(POLICIES.c.id.in_(select_numbers(connection, numbers)))
     return frozenset(connection.execute(wanted).scalars())

@@ -17,7 +17,7 @@ from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.reading import UNKNOWN, Reading
+from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
@@ -41,34 +41,41 @@ from scanner.model.scans.scan import (
     UncoveredKind,
 )
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.model.waiver import Candidate, Near, WaivedCheck
-from scanner.store.catalog.check_names import check_ids
+from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
+from scanner.store.catalog.check_names import read_check_ids
 from scanner.store.catalog.places import read_places
 from scanner.store.catalog.rules import read_rules
-from scanner.store.catalog.scans import Abandoned, abandoned, scan_of, select_scans, with_current_state
-from scanner.store.catalog.waivers import waived_checks
+from scanner.store.catalog.scans import AbandonedScan, correct_state, find_abandoned_scans, scan_of, select_scans
+from scanner.store.catalog.waivers import read_waived_checks
 from scanner.store.database.address import Address
 from scanner.store.database.store_errors import as_store_error
-from scanner.store.read.census import census_of_seen, owned_census, resolutions_of
-from scanner.store.read.finding_index import findings_by_object, indexed
-from scanner.store.read.findings import Times, by_problem, of_rows, resolved_by, seen_by, times_of
+from scanner.store.history.sightings import read_unchecked
+from scanner.store.read.census import count_resolutions, count_seen, count_seen_by_owner
+from scanner.store.read.finding_index import count_findings_by_object, index_findings
+from scanner.store.read.findings import (
+    Times,
+    read_by_problem,
+    read_findings_of_rows,
+    read_resolved,
+    read_scan_ends,
+    read_seen,
+)
 from scanner.store.read.open_problems import (
     OpenWorkload,
-    Place,
-    open_workloads,
-    problem_groups,
-    problems_by_namespace,
-    problems_by_owner,
+    ScanPlace,
+    count_by_namespace,
+    count_by_owner,
+    count_problem_groups,
+    read_open_workloads,
 )
-from scanner.store.read.problem_counts import comparable, problem_totals
-from scanner.store.read.recorded_objects import evaluated_objects, namespaces_at, population_of
-from scanner.store.read.tallies import read_tallies, tallies_by
-from scanner.store.read.trends import days, policy_days_of
-from scanner.store.read.waivable import candidates, excepted, open_findings
+from scanner.store.read.problem_counts import count_totals, find_comparable_scan
+from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
+from scanner.store.read.tallies import read_tallies, tally_by_owner
+from scanner.store.read.trends import read_days, read_policy_days
+from scanner.store.read.waivable import count_excepted, count_open_findings, read_candidates
 from scanner.store.rows import codec
-from scanner.store.rows.row_ids import unpacked
-from scanner.store.rows.shared_rows import Owners, owners_of, read_rows
-from scanner.store.rows.sizes import total_bytes
+from scanner.store.rows.shared_rows import RowOwners, read_owners, read_rows
+from scanner.store.rows.sizes import read_total_bytes
 from scanner.store.rows.tables import (
     BINDINGS,
     CHECKS,
@@ -80,37 +87,38 @@ from scanner.store.rows.tables import (
     SCAN_BINDINGS,
     SCAN_POLICIES,
     SCANS,
-    UNCHECKED,
     UNCOVERED,
 )
 
 _ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
-def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> SqlScan:
+def read_scan(engine: Engine, address: Address, scan_id: str, now: datetime) -> SqlScan:
     """A finished scan. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
     with engine.connect() as connection:
-        dead = abandoned(connection, now)
-        stored = stored_scan(connection, scan_id, dead)
-        owners = owners_of(connection, stored.number)
-        policies = _policies(connection, owners, stored.matched)
+        dead = find_abandoned_scans(connection, now)
+        stored = read_scan_row(connection, scan_id, dead)
+        owners = read_owners(connection, stored.number)
+        policies = _read_policies(connection, owners, stored.matched)
+        earlier = find_comparable_scan(connection, scan_id)
         return SqlScan(
             engine=engine,
             address=address,
             row=stored,
-            scan=with_current_state(_scan(connection, SCANS.c.number == stored.number), dead),
-            previous=_previous(connection, stored),
+            scan=correct_state(_read_scan_where(connection, SCANS.c.number == stored.number), dead),
+            previous=_find_previous(connection, stored),
             policies=policies,
-            check_ids=check_ids(
+            check_ids=read_check_ids(
                 connection, stored.cluster, [each.policy for each in policies], stored.revision or stored.base
             ),
-            coverage=_coverage(connection, stored.number),
+            coverage=_read_coverage(connection, stored.number),
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
             ),
             gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
             tallies=read_tallies(connection, stored.number),
-            comparable=comparable(connection, scan_id),
+            comparable=earlier,
+            comparable_method=_read_method(connection, earlier.id) if earlier else None,
             changed_rules=tuple(map(CauseKind, filter(None, stored.changed_rules.split(",")))),
             unchecked=stored.unchecked,
             outside=tuple(OutOfScope(*row) for row in read_rows(connection, OUTSIDE, owners.outside)),
@@ -121,15 +129,20 @@ def record(engine: Engine, address: Address, scan_id: str, now: datetime) -> Sql
         )
 
 
-def _coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
+def _read_method(connection: Connection, scan_id: str) -> Method | None:
+    text = connection.execute(select(SCANS.c.method).where(SCANS.c.id == scan_id)).scalar_one()
+    return codec.from_text(Method, text) if text else None
+
+
+def _read_coverage(connection: Connection, number: int) -> tuple[Coverage, ...]:
     """The coverage of a scan. Older versions recorded no digests of pages."""
-    own = (COVERAGE.c[item.name] for item in fields(Coverage))
-    rows = connection.execute(select(*own).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
+    columns = (COVERAGE.c[item.name] for item in fields(Coverage))
+    rows = connection.execute(select(*columns).where(COVERAGE.c.scan == number).order_by(COVERAGE.c.position))
     coverage = (Coverage(api_version, kind, CoverageState(state), *rest) for api_version, kind, state, *rest in rows)
     return tuple(replace(each, page_digests=bytes(each.page_digests or b"")) for each in coverage)
 
 
-def stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned]) -> ScanRow:
+def read_scan_row(connection: Connection, scan_id: str, dead: Sequence[AbandonedScan]) -> ScanRow:
     """A finished scan, by its id. Raises UsageError for an unknown id, a scan that still runs, and a pruned scan."""
     wanted = select(*(SCANS.c[name] for name in ScanRow._fields)).where(SCANS.c.id == scan_id)
     row = connection.execute(wanted).one_or_none()
@@ -146,20 +159,20 @@ def stored_scan(connection: Connection, scan_id: str, dead: Sequence[Abandoned])
     return stored
 
 
-def _scan(connection: Connection, chosen: Any) -> Scan:
+def _read_scan_where(connection: Connection, chosen: Any) -> Scan:
     return scan_of(connection.execute(select_scans().where(chosen)).one())
 
 
-def _previous(connection: Connection, stored: ScanRow) -> Scan | None:
+def _find_previous(connection: Connection, stored: ScanRow) -> Scan | None:
     """The previous scan in the cluster's history; for a failed scan, the newest one when it began."""
     revision = stored.base if stored.revision is None else stored.revision - 1
     if not revision:
         return None
-    return _scan(connection, (SCANS.c.cluster == stored.cluster) & (SCANS.c.revision == revision))
+    return _read_scan_where(connection, (SCANS.c.cluster == stored.cluster) & (SCANS.c.revision == revision))
 
 
-def _policies(connection: Connection, owners: Owners, matched: str) -> tuple[PolicyRecord, ...]:
-    bindings = _bindings(connection, owners.bindings)
+def _read_policies(connection: Connection, owners: RowOwners, matched: str) -> tuple[PolicyRecord, ...]:
+    bindings = _read_bindings(connection, owners.bindings)
     counts = chain(orjson.loads(matched or "[]"), repeat(0))
     used = SCAN_POLICIES.c
     wanted = (
@@ -169,25 +182,25 @@ def _policies(connection: Connection, owners: Owners, matched: str) -> tuple[Pol
         .order_by(used.position)
     )
     return tuple(
-        _policy(codec.from_text(Policy, document), count, bindings, _reading(read))
+        _build_policy_record(codec.from_text(Policy, document), count, bindings, _decode_reading(read))
         for (document, read), count in zip(connection.execute(wanted), counts, strict=False)
     )
 
 
-def _reading(text: str) -> Reading:
-    return codec.from_text(Reading, text) if text else UNKNOWN
+def _decode_reading(text: str) -> Reading:
+    return codec.from_text(Reading, text) if text else UNKNOWN_READING
 
 
-def _bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
+def _read_bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
     used = SCAN_BINDINGS.c
     wanted = select(BINDINGS.c.document).join(SCAN_BINDINGS).where(used.scan == number).order_by(used.position)
     return tuple(codec.from_text(Binding, document) for document in connection.execute(wanted).scalars())
 
 
-def _policy(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
-    own = tuple(item for item in bindings if item.policy_key == policy.key)
-    actions = {action for binding in own for action in binding.actions}
-    return PolicyRecord(policy, own, matched, tuple(action for action in _ACTIONS if action in actions), reading)
+def _build_policy_record(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
+    of_policy = tuple(item for item in bindings if item.policy_key == policy.key)
+    actions = {action for binding in of_policy for action in binding.actions}
+    return PolicyRecord(policy, of_policy, matched, tuple(action for action in _ACTIONS if action in actions), reading)
 
 
 # A scan that is stored in the database: each question is a query over a connection of its own.
@@ -224,27 +237,27 @@ class SqlScan(StoredScan):
         with as_store_error(self.address), self.engine.connect() as connection:
             yield connection
 
+    # A frozen dataclass without slots has a dictionary, in which `cached_property` keeps its value.
     @cached_property
-    def _place(self) -> Place | None:
+    def _place(self) -> ScanPlace | None:
         """The scan in history."""
         if self.row.revision is None:
             return None
         with self._reading() as connection:
-            wanted = select(UNCHECKED.c.findings).where(UNCHECKED.c.scan == self.row.number)
-            return Place(self.row.cluster, self.row.revision, unpacked(connection.execute(wanted).scalar()))
+            return ScanPlace(self.row.cluster, self.row.revision, read_unchecked(connection, self.row.number))
 
     @cached_property
     def _times(self) -> Times:
         with self._reading() as connection:
-            return times_of(connection, self.row.cluster)
+            return read_scan_ends(connection, self.row.cluster)
 
-    def _stream(self, read: Callable[[Connection, Place], Iterator[_AnswerT]]) -> Iterator[_AnswerT]:
+    def _stream(self, read: Callable[[Connection, ScanPlace], Iterator[_AnswerT]]) -> Iterator[_AnswerT]:
         if self._place is None:
             return
         with self._reading() as connection:
             yield from read(connection, self._place)
 
-    def _answer(self, read: Callable[[Connection, Place], _AnswerT], nothing: _AnswerT) -> _AnswerT:
+    def _answer(self, read: Callable[[Connection, ScanPlace], _AnswerT], nothing: _AnswerT) -> _AnswerT:
         if self._place is None:
             return nothing
         with self._reading() as connection:
@@ -252,108 +265,108 @@ class SqlScan(StoredScan):
 
     def findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: seen_by(connection, *place))
+        return self._stream(lambda connection, place: read_seen(connection, *place))
 
-    def resolved(self) -> Iterator[StoredFinding]:
+    def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: resolved_by(connection, place.cluster, place.revision))
+        return self._stream(lambda connection, place: read_resolved(connection, place.cluster, place.revision))
 
-    def by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
+    def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""
         if policies is None:
-            return self._stream(lambda connection, place: by_problem(connection, *place))
+            return self._stream(lambda connection, place: read_by_problem(connection, *place))
         chosen = CHECKS.c.policy.in_(sorted({name for _, name in policies}))
-        every = self._stream(lambda connection, place: by_problem(connection, *place, chosen))
+        every = self._stream(lambda connection, place: read_by_problem(connection, *place, chosen))
         return (each for each in every if each.stored.finding.policy_key in policies)
 
-    def of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
+    def findings_of_rows(self, rows: Sequence[int]) -> Iterator[tuple[int, ProblemFinding]]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: of_rows(connection, *place, rows, self._times))
+        return self._stream(lambda connection, place: read_findings_of_rows(connection, *place, rows, self._times))
 
-    def indexed(self, owner_of: OwnerOf) -> FindingIndex:
+    def index_findings(self, owner_of: OwnerOf) -> FindingIndex:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: indexed(connection, *place, owner_of), FindingIndex())
+        return self._answer(lambda connection, place: index_findings(connection, *place, owner_of), FindingIndex())
 
-    def findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self) -> Mapping[int, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: findings_by_object(connection, *place), {})
+        return self._answer(lambda connection, place: count_findings_by_object(connection, *place), {})
 
     def census(self) -> Census:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: census_of_seen(connection, *place), {})
+        return self._answer(lambda connection, place: count_seen(connection, *place), {})
 
-    def census_by(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
+    def census_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedCensus]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: owned_census(connection, *place, owner_of))
+        return self._stream(lambda connection, place: count_seen_by_owner(connection, *place, owner_of))
 
-    def tallies_by(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
+    def tallies_by_owner(self, owner_of: OwnerOf) -> Iterator[OwnedTally]:
         """See `StoredScan`."""
         number = self.row.number
         return self._stream(
-            lambda connection, place: tallies_by(connection, place.cluster, number, *place[1:], owner_of)
+            lambda connection, place: tally_by_owner(connection, place.cluster, number, *place[1:], owner_of)
         )
 
     def resolutions(self) -> Mapping[str, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: resolutions_of(connection, place.cluster, place.revision), {})
+        return self._answer(lambda connection, place: count_resolutions(connection, place.cluster, place.revision), {})
 
     def problem_totals(
         self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `StoredScan`."""
         nothing: tuple[ProblemTotals, tuple[ProblemFinding, ...]] = ProblemTotals(), ()
-        return self._answer(lambda connection, place: problem_totals(connection, place, ranks, waived, most), nothing)
+        return self._answer(lambda connection, place: count_totals(connection, place, ranks, waived, most), nothing)
 
     def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: problem_groups(connection, place, waived), ())
+        return self._answer(lambda connection, place: count_problem_groups(connection, place, waived), ())
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
-        return self._answer(
-            lambda connection, place: problems_by_namespace(connection, place, waived), GroupedProblems()
-        )
+        return self._answer(lambda connection, place: count_by_namespace(connection, place, waived), GroupedProblems())
 
     def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
         return self._answer(
-            lambda connection, place: problems_by_owner(connection, place, owner_of, waived), GroupedProblems()
+            lambda connection, place: count_by_owner(connection, place, owner_of, waived), GroupedProblems()
         )
 
     def open_workloads(self, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
         """The workloads with open problems."""
-        return tuple(self._stream(lambda connection, place: open_workloads(connection, place, waived)))
+        return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, waived)))
 
-    def candidates(self, near: Near) -> Iterator[Candidate]:
+    def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: candidates(connection, *place, near))
+        return self._stream(lambda connection, place: read_candidates(connection, *place, candidate_filter))
 
-    def open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
+    def count_open_findings(self, problems: frozenset[int]) -> Mapping[int, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: open_findings(connection, place, problems), {})
+        return self._answer(lambda connection, place: count_open_findings(connection, place, problems), {})
 
-    def excepted(self) -> Mapping[str, int]:
+    def count_excepted(self) -> Mapping[str, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: excepted(connection, place.cluster, place.revision), {})
+        return self._answer(lambda connection, place: count_excepted(connection, place.cluster, place.revision), {})
 
     def waived_checks(self) -> Sequence[WaivedCheck]:
         """See `StoredScan`."""
         return self._answer(
-            lambda connection, place: tuple(waived_checks(connection, place.cluster, place.revision)), ()
+            lambda connection, place: tuple(read_waived_checks(connection, place.cluster, place.revision)), ()
         )
 
     def population(self) -> Iterator[RecordedObject]:
         """See `StoredScan`."""
         number = self.row.number
-        return self._stream(lambda connection, place: population_of(connection, place.cluster, number, place.revision))
+        return self._stream(
+            lambda connection, place: read_population(connection, place.cluster, number, place.revision)
+        )
 
-    def evaluated(self) -> Iterator[EvaluatedObjects]:
+    def evaluated_objects(self) -> Iterator[EvaluatedObjects]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, _: evaluated_objects(connection, self.row.number))
+        return self._stream(lambda connection, _: read_evaluated_objects(connection, self.row.number))
 
     def namespaces(self) -> Iterator[str]:
         """See `StoredScan`."""
-        return self._stream(lambda connection, place: namespaces_at(connection, place.cluster, place.revision))
+        return self._stream(lambda connection, place: read_namespaces(connection, place.cluster, place.revision))
 
     def places(self) -> Places | None:
         """See `StoredScan`."""
@@ -363,12 +376,12 @@ class SqlScan(StoredScan):
     def register(self) -> Register:
         """See `StoredScan`."""
         with self._reading() as connection:
-            return register_of(connection, self.row.cluster, self.row.number, self._last_day)
+            return read_register(connection, self.row.cluster, self.row.number, self._last_day)
 
     def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
         """See `StoredScan`."""
         with self._reading() as connection:
-            return policy_days_of(connection, self.row.cluster, self._last_day, policy)
+            return read_policy_days(connection, self.row.cluster, self._last_day, policy)
 
     @property
     def _last_day(self) -> date:
@@ -383,7 +396,7 @@ NEWEST: Final = 60
 _FIELDS: Final = ("id", "state", "started_at", "finished_at", "tool_version", "findings", "new", "resolved")
 
 
-def register_of(connection: Connection, cluster: int, scan: int, until: date) -> Register:
+def read_register(connection: Connection, cluster: int, scan: int, until: date) -> Register:
     """The register of a cluster, by its number, with the scans up to one, by its number, and the days up to one. A scan that was pruned counts."""
     own = SCANS.c.cluster == cluster
     states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
@@ -392,29 +405,29 @@ def register_of(connection: Connection, cluster: int, scan: int, until: date) ->
     return Register(
         scans=dict(sorted((state, number) for state, number in states)),
         last_complete=connection.execute(newest).scalar(),
-        database_bytes=total_bytes(connection),
-        days=tuple(_days(connection, cluster, until))[-RECENT:],
-        lines=_lines(connection, cluster, scan),
+        database_bytes=read_total_bytes(connection),
+        days=tuple(_read_days(connection, cluster, until))[-RECENT:],
+        lines=_read_lines(connection, cluster, scan),
     )
 
 
-def _days(connection: Connection, cluster: int, until: date) -> Iterator[DayCounts]:
-    for each in days(connection, cluster, until - timedelta(days=4 * RECENT), until):
+def _read_days(connection: Connection, cluster: int, until: date) -> Iterator[DayCounts]:
+    for each in read_days(connection, cluster, until - timedelta(days=4 * RECENT), until):
         yield DayCounts(each.day, each.findings, each.new, each.resolved)
 
 
-def _lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
+def _read_lines(connection: Connection, cluster: int, scan: int) -> tuple[ScanLine, ...]:
     """The newest scans up to one of them, the newest first."""
-    own = SCANS.c
-    scope = connection.execute(select(own.scope).where(own.number == scan)).scalar_one()
+    table = SCANS.c
+    scope = connection.execute(select(table.scope).where(table.number == scan)).scalar_one()
     columns = (
-        *(own[name] for name in _FIELDS),
-        (own.scope == scope).label("alike"),
-        own.policy_set_digest,
-        own.preview,
+        *(table[name] for name in _FIELDS),
+        (table.scope == scope).label("alike"),
+        table.policy_set_digest,
+        table.preview,
     )
-    wanted = select(*columns).where(own.cluster == cluster, own.number <= scan)
-    rows = connection.execute(wanted.order_by(own.number.desc()).limit(NEWEST)).all()
+    wanted = select(*columns).where(table.cluster == cluster, table.number <= scan)
+    rows = connection.execute(wanted.order_by(table.number.desc()).limit(NEWEST)).all()
     lines: list[ScanLine] = []
     digest = ""
     for row in reversed(rows):

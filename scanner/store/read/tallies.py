@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 from scanner.model.outcome import SkipReason
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.scan import OutcomeName, OwnedTally, TallyKey
-from scanner.store.database.engine import among, listed
-from scanner.store.history.evaluated_sets import sets_of
-from scanner.store.read.findings import seen_in
+from scanner.store.database.engine import is_among, select_numbers
+from scanner.store.history.evaluated_sets import read_sets_of_scan
+from scanner.store.read.findings import is_open_in
 from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
 from scanner.store.rows.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.rows.interning import CHUNK, chunks
@@ -38,12 +38,12 @@ def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     """The tallies of a scan by its number, in the order of checks and kinds."""
     wanted = select(*columns_of(TALLIES, _TallyColumns)).where(TALLIES.c.scan == number)
     rows = list(map(_TallyColumns._make, connection.execute(wanted)))
-    checks = checks_of(connection, {row.check for row in rows})
-    kinds = _by_id(connection, KINDS, KindColumns, {row.kind for row in rows})
-    check_ranks, kind_ranks = _ranks(checks, _order_of_check), _ranks(kinds, _order_of_kind)
+    checks = read_checks(connection, {row.check for row in rows})
+    kinds = _read_by_id(connection, KINDS, KindColumns, {row.kind for row in rows})
+    check_ranks, kind_ranks = _rank_rows(checks, _order_of_check), _rank_rows(kinds, _order_of_kind)
     rows.sort(key=lambda row: (check_ranks[row.check], kind_ranks[row.kind], row.namespace, row.outcome))
     outcomes = {name.value: name for name in OutcomeName}
-    parts = {number: (*_invocation(check), check.check()) for number, check in checks.items()}
+    parts = {number: (*_invocation_of(check), check.make_check()) for number, check in checks.items()}
     return {
         TallyKey(
             *parts[row.check],
@@ -58,20 +58,24 @@ def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     }
 
 
-def checks_of(connection: Connection, ids: Collection[int]) -> Mapping[int, CheckColumns]:
+def read_checks(connection: Connection, ids: Collection[int]) -> Mapping[int, CheckColumns]:
     """Checks by id."""
-    return _by_id(connection, CHECKS, CheckColumns, ids)
+    return _read_by_id(connection, CHECKS, CheckColumns, ids)
 
 
-def _by_id(connection: Connection, table: Table, columns: type[_RowT], ids: Collection[int]) -> Mapping[int, _RowT]:
+def _read_by_id(
+    connection: Connection, table: Table, columns: type[_RowT], ids: Collection[int]
+) -> Mapping[int, _RowT]:
     """Rows of a table by id."""
     if not ids:
         return {}
-    wanted = select(table.c.id, *columns_of(table, columns)).where(table.c.id.in_(listed(connection, sorted(ids))))
-    return {number: columns(*own) for number, *own in connection.execute(wanted)}
+    wanted = select(table.c.id, *columns_of(table, columns)).where(
+        table.c.id.in_(select_numbers(connection, sorted(ids)))
+    )
+    return {number: columns(*values) for number, *values in connection.execute(wanted)}
 
 
-def _invocation(check: CheckColumns) -> tuple[str, str, str, str]:
+def _invocation_of(check: CheckColumns) -> tuple[str, str, str, str]:
     return check.policy, check.binding, check.param_namespace, check.param_name
 
 
@@ -85,7 +89,7 @@ def _order_of_kind(kind: KindColumns) -> tuple[str, str]:
     return kind.kind, kind.api_version
 
 
-def _ranks(rows: Mapping[int, _RowT], order: Callable[[_RowT], Any]) -> dict[int, int]:
+def _rank_rows(rows: Mapping[int, _RowT], order: Callable[[_RowT], Any]) -> dict[int, int]:
     """The place of each row in an order, by id."""
     return {number: rank for rank, number in enumerate(sorted(rows, key=lambda each: order(rows[each])))}
 
@@ -97,7 +101,7 @@ def _ranks(rows: Mapping[int, _RowT], order: Callable[[_RowT], Any]) -> dict[int
 # however many owners there are.
 
 
-class _Place(NamedTuple):
+class _CheckPlace(NamedTuple):
     """A check of an invocation, by its id, and a kind of objects."""
 
     check: int
@@ -105,37 +109,37 @@ class _Place(NamedTuple):
     kind: str
 
 
-_Findings: TypeAlias = dict[_Place, dict[OutcomeName, "array[int]"]]
+_Findings: TypeAlias = dict[_CheckPlace, dict[OutcomeName, "array[int]"]]
 """Findings by check and kind, and by outcome: the number of an owner, the number of its findings, the next owner and so on.
 
 A negative number of findings leaves as many out.
 """
 
 
-def tallies_by(
+def tally_by_owner(
     connection: Connection, cluster: int, scan: int, revision: int, unchecked: RowIdSet, owner_of: OwnerOf
 ) -> Iterator[OwnedTally]:
     """The outcomes of a scan, by its number and revision, by owner; none of a scan of an older version.
 
     `unchecked` are the rows of findings that the scan did not check.
     """
-    if not any(True for _ in sets_of(connection, scan)):
+    if not any(True for _ in read_sets_of_scan(connection, scan)):
         return
     owners = ObjectOwners(KeptLabels(connection, cluster, revision, owner_of.names), owner_of)
-    findings = _findings(connection, cluster, revision, unchecked, owners)
+    findings = _read_findings(connection, cluster, revision, unchecked, owners)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():
         for outcome, pairs in by_outcome.items():
-            if numbers := +_numbers(pairs):
-                yield OwnedTally(keys.of(place, outcome), owners.named(numbers))
-    yield from _of_sets(connection, scan, owners, findings, keys)
+            if numbers := +_add_up(pairs):
+                yield OwnedTally(keys.key_of(place, outcome), owners.name_numbers(numbers))
+    yield from _tally_sets(connection, scan, owners, findings, keys)
 
 
-def _of_sets(
+def _tally_sets(
     connection: Connection, scan: int, owners: ObjectOwners, findings: _Findings, keys: _Keys
 ) -> Iterator[OwnedTally]:
     """The tallies of the objects without a finding. Checks of the same sets of objects share one count."""
-    for api_version, kind, sets in sets_of(connection, scan):
+    for api_version, kind, sets in read_sets_of_scan(connection, scan):
         of_check: defaultdict[tuple[int, str], list[RowIdSet]] = defaultdict(list)
         for checks, ids in sets.sets:
             for pair in checks:
@@ -146,16 +150,16 @@ def _of_sets(
         for checks_of_sets in alike.values():
             counted: Counter[int] = Counter()
             for ids in of_check[checks_of_sets[0]]:
-                counted.update(owners.counted(ids))
+                counted.update(owners.count_objects(ids))
             for check, reason in checks_of_sets:
-                place = _Place(check, api_version, kind)
+                place = _CheckPlace(check, api_version, kind)
                 numbers = Counter(counted)
                 for pairs in findings.get(place, {}).values() if not reason else ():
-                    numbers.subtract(_numbers(pairs))
-                yield OwnedTally(keys.of(place, _outcome(reason)), owners.named(+numbers))
+                    numbers.subtract(_add_up(pairs))
+                yield OwnedTally(keys.key_of(place, _outcome_of_reason(reason)), owners.name_numbers(+numbers))
 
 
-def _numbers(pairs: array[int]) -> Counter[int]:
+def _add_up(pairs: array[int]) -> Counter[int]:
     """The number of findings by the number of the owner."""
     numbers: Counter[int] = Counter()
     for owner, number in zip(pairs[::2], pairs[1::2], strict=True):
@@ -163,43 +167,43 @@ def _numbers(pairs: array[int]) -> Counter[int]:
     return numbers
 
 
-def _outcome(reason: str) -> OutcomeName:
+def _outcome_of_reason(reason: str) -> OutcomeName:
     if not reason:
         return OutcomeName.PASSED
     return OutcomeName.NOT_AUDITABLE if reason == SkipReason.NOT_AUDITABLE else OutcomeName.SKIPPED
 
 
-def _findings(
+def _read_findings(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owners: ObjectOwners
 ) -> _Findings:
     """The findings that the scan of a revision saw."""
     rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
     kinds = {number: (api_version, kind) for number, api_version, kind in rows}
-    seen = seen_in(cluster, revision)
-    left_out = (seen & among(connection, FINDINGS.c.id, portion) for portion in chunks(list(unchecked)))
+    seen = is_open_in(cluster, revision)
+    left_out = (seen & is_among(connection, FINDINGS.c.id, portion) for portion in chunks(list(unchecked)))
     findings: _Findings = {}
     for sign, chosen in chain([(1, seen)], zip(repeat(-1), left_out)):
-        for check, kind, outcome, owner, number in _grouped(connection, chosen, owners):
-            of_place = findings.setdefault(_Place(check, *kinds[kind]), {})
+        for check, kind, outcome, owner, number in _group_findings(connection, chosen, owners):
+            of_place = findings.setdefault(_CheckPlace(check, *kinds[kind]), {})
             of_place.setdefault(outcome, array("q")).extend((owner, sign * number))
     return findings
 
 
-def _grouped(
+def _group_findings(
     connection: Connection, chosen: ColumnElement[bool], owners: ObjectOwners
 ) -> Iterator[tuple[int, int, OutcomeName, int, int]]:
     """Some findings: the ids of check and kind, the outcome, the number of the owner, and how many of them there are."""
-    own, verdict = FINDINGS.c, VERDICTS.c
+    finding, verdict = FINDINGS.c, VERDICTS.c
     facts = (
         select(
-            own.check.label("check"),
-            own.kind.label("kind"),
+            finding.check.label("check"),
+            finding.kind.label("kind"),
             verdict.outcome.label("outcome"),
             verdict.would_deny.label("would_deny"),
             (verdict.excepted_by != "").label("excepted"),
-            owners.column(own.object).label("owner"),
+            owners.number_column(finding.object).label("owner"),
         )
-        .join(VERDICTS, verdict.id == own.verdict)
+        .join(VERDICTS, verdict.id == finding.verdict)
         .where(chosen)
         .subquery()
     )
@@ -207,7 +211,7 @@ def _grouped(
     with connection.execute(grouped) as rows:
         for row in rows:
             name = _outcome_of(row.outcome, would_deny=bool(row.would_deny), excepted=bool(row.excepted))
-            yield row.check, row.kind, name, owners.number(bytes(row.owner)), row.number
+            yield row.check, row.kind, name, owners.decode_number(bytes(row.owner)), row.number
 
 
 def _outcome_of(outcome: str, *, would_deny: bool, excepted: bool) -> OutcomeName:
@@ -229,9 +233,9 @@ class _Keys:
         depending = select(TALLIES.c.check).where(and_(TALLIES.c.scan == scan, TALLIES.c.requester)).distinct()
         self._requester = frozenset(connection.execute(depending).scalars())
         tallied = select(TALLIES.c.check).where(TALLIES.c.scan == scan).distinct()
-        self._checks = checks_of(connection, [*connection.execute(tallied).scalars()])
+        self._checks = read_checks(connection, [*connection.execute(tallied).scalars()])
 
-    def of(self, place: _Place, outcome: OutcomeName) -> TallyKey:
+    def key_of(self, place: _CheckPlace, outcome: OutcomeName) -> TallyKey:
         """The key of the objects of a check and a kind with one outcome."""
         check = self._checks[place.check]
         return TallyKey(
@@ -239,7 +243,7 @@ class _Keys:
             binding=check.binding,
             param_namespace=check.param_namespace,
             param_name=check.param_name,
-            check=check.check(),
+            check=check.make_check(),
             api_version=place.api_version,
             kind=place.kind,
             namespace="",

@@ -14,15 +14,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sqlalchemy import Connection, Integer, Select, String, cast, func, select
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.method import Method
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
 from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
-from scanner.posture.history.rule_digests import RulesVersion, changed_parts
-from scanner.store.database.engine import among
+from scanner.posture.history.rule_digests import RulesVersion, list_changed_parts
+from scanner.store.database.engine import is_among
 from scanner.store.history.daily import day_of
+from scanner.store.rows import codec
 from scanner.store.rows.tables import DAILY, DAILY_KEYS, DAYS, SCANS
 
-_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version)
+_VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version, SCANS.c.method)
 """The columns of a `RulesVersion`."""
 _SEPARATOR: Final = " "
 
@@ -32,7 +34,7 @@ Tallies: TypeAlias = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class StoredTrend:
     """All tallies of some days. `keys` are in the order of a report; `tallies` yields those of each day, in the order of `days`."""
 
     days: tuple[Day, ...]
@@ -54,62 +56,62 @@ class TrendOfDays(NamedTuple):
     outcomes: Mapping[date, Mapping[tuple[str, bool], int]]
 
 
-def days(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[Day, ...]:
+def read_days(connection: Connection, cluster: int, since: date, until: date = date.max) -> tuple[Day, ...]:
     """The recorded days of a cluster from a date to another one, in their order."""
-    return tuple(_days(connection, cluster, since, until).values())
+    return tuple(_read_days(connection, cluster, since, until).values())
 
 
-def _days(connection: Connection, cluster: int, since: date, until: date) -> dict[int, Day]:
+def _read_days(connection: Connection, cluster: int, since: date, until: date) -> dict[int, Day]:
     """The recorded days by their numbers."""
-    changes = _changes(connection, cluster)
-    before = _version_before(connection, cluster, since)
-    own = DAYS.c
-    wanted = select(own.number, own.day, SCANS.c.id, SCANS.c.findings, SCANS.c.preview, *_VERSION).join(
-        SCANS, SCANS.c.number == own.scan
+    changes = _count_changes(connection, cluster)
+    before = _read_version_before(connection, cluster, since)
+    columns = DAYS.c
+    wanted = select(columns.number, columns.day, SCANS.c.id, SCANS.c.findings, SCANS.c.preview, *_VERSION).join(
+        SCANS, SCANS.c.number == columns.scan
     )
-    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
-    wanted = wanted.where(own.cluster == cluster, *of_period).order_by(own.day)
+    of_period = columns.day >= since.isoformat(), columns.day <= until.isoformat()
+    wanted = wanted.where(columns.cluster == cluster, *of_period).order_by(columns.day)
     recorded: dict[int, Day] = {}
     for number, day, scan, findings, preview, *version in connection.execute(wanted):
-        now = RulesVersion(*version)
+        now = _rules_version(*version)
         # The digest of a preview covers assumed bindings.
-        changed = None if preview else changed_parts(before, now)
+        changed = None if preview else list_changed_parts(before, now)
         recorded[number] = Day(date.fromisoformat(day), scan, findings, *changes[day], changed)
         before = before if preview else now
     return recorded
 
 
-def trend(
+def read_trend(
     connection: Connection, cluster: int, since: date, until: date, *, policies: Collection[str] | None = None
-) -> Trend:
+) -> StoredTrend:
     """All tallies of a cluster from a date to another one, of some policies or of all; those of one day are in memory at a time."""
-    recorded = _days(connection, cluster, since, until)
+    recorded = _read_days(connection, cluster, since, until)
     key = DAILY_KEYS.c
     names = key.policy, key.language, key.namespace, key.outcome, key.requester
     chosen = select(key.id, *(key[name] for name in DailyKey._fields)).order_by(*names)
     if policies is not None:
-        chosen = chosen.where(among(connection, key.policy, sorted(policies)))
+        chosen = chosen.where(is_among(connection, key.policy, sorted(policies)))
     keys = connection.execute(chosen).all()
     places = {row.id: place for place, row in enumerate(keys)}
-    read = (_tallies(connection, number, places) for number in recorded)
-    return Trend(tuple(recorded.values()), tuple(DailyKey(*row[1:]) for row in keys), read)
+    read = (_read_tallies(connection, number, places) for number in recorded)
+    return StoredTrend(tuple(recorded.values()), tuple(DailyKey(*row[1:]) for row in keys), read)
 
 
-def _tallies(connection: Connection, day: int, places: Mapping[int, int]) -> Tallies:
-    own = DAILY.c
-    pair = cast(own.key, String) + _SEPARATOR + cast(own.count, String)
-    text = connection.execute(select(func.aggregate_strings(pair, _SEPARATOR)).where(own.day == day)).scalar()
+def _read_tallies(connection: Connection, day: int, places: Mapping[int, int]) -> Tallies:
+    daily = DAILY.c
+    pair = cast(daily.key, String) + _SEPARATOR + cast(daily.count, String)
+    text = connection.execute(select(func.aggregate_strings(pair, _SEPARATOR)).where(daily.day == day)).scalar()
     numbers = list(map(int, text.split())) if text else []
     pairs = zip(map(places.get, numbers[::2]), numbers[1::2], strict=True)
     return sorted((place, count) for place, count in pairs if place is not None)
 
 
-def policies(connection: Connection) -> tuple[str, ...]:
+def list_policies(connection: Connection) -> tuple[str, ...]:
     """The policies with a tally in any cluster, in the order of their names."""
     return tuple(connection.execute(select(DAILY_KEYS.c.policy).distinct().order_by(DAILY_KEYS.c.policy)).scalars())
 
 
-def failing_by_policy(
+def count_failing_by_policy(
     connection: Connection, cluster: int, since: date, until: date, *, failing: Collection[str]
 ) -> dict[str, dict[date, int]]:
     """The numbers of outcomes among `failing`, by policy, in the order of the names, and by day.
@@ -118,45 +120,53 @@ def failing_by_policy(
     """
     key = DAILY_KEYS.c
     marked = select(key.id, key.policy, cast(key.outcome.in_(sorted(failing)), Integer).label("fails")).subquery()
-    own = marked.c.policy, DAYS.c.day
-    added = select(*own, func.sum(DAILY.c.count * marked.c.fails)).join_from(DAILY, marked, marked.c.id == DAILY.c.key)
+    group = marked.c.policy, DAYS.c.day
+    added = select(*group, func.sum(DAILY.c.count * marked.c.fails)).join_from(
+        DAILY, marked, marked.c.id == DAILY.c.key
+    )
     counts: dict[str, dict[date, int]] = {}
-    for policy, day, count in connection.execute(_of_days(added, cluster, since, until).group_by(*own).order_by(*own)):
+    for policy, day, count in connection.execute(
+        _restrict_days(added, cluster, since, until).group_by(*group).order_by(*group)
+    ):
         counts.setdefault(policy, {})[date.fromisoformat(day)] = int(count)
     return counts
 
 
-def outcomes_by_day(
+def count_outcomes_by_day(
     connection: Connection, cluster: int, since: date, until: date, *, names: Collection[str]
 ) -> dict[date, dict[tuple[str, bool], int]]:
     """The numbers of outcomes of policies by day, and by outcome and whether it depends on the requester."""
     key = DAILY_KEYS.c
-    own = DAYS.c.day, key.outcome, key.requester
-    added = select(*own, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
-    added = _of_days(added, cluster, since, until).where(among(connection, key.policy, sorted(names)))
+    group = DAYS.c.day, key.outcome, key.requester
+    added = select(*group, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
+    added = _restrict_days(added, cluster, since, until).where(is_among(connection, key.policy, sorted(names)))
     counts: dict[date, dict[tuple[str, bool], int]] = {}
-    for day, outcome, requester, count in connection.execute(added.group_by(*own)):
+    for day, outcome, requester, count in connection.execute(added.group_by(*group)):
         counts.setdefault(date.fromisoformat(day), {})[outcome, requester] = int(count)
     return counts
 
 
-def _of_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: date) -> Select[*tuple[Any, ...]]:
-    own = DAYS.c
-    of_period = own.day >= since.isoformat(), own.day <= until.isoformat()
-    return query.join(DAYS, own.number == DAILY.c.day).where(own.cluster == cluster, *of_period)
+def _restrict_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: date) -> Select[*tuple[Any, ...]]:
+    day = DAYS.c
+    of_period = day.day >= since.isoformat(), day.day <= until.isoformat()
+    return query.join(DAYS, day.number == DAILY.c.day).where(day.cluster == cluster, *of_period)
 
 
-def _version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
+def _read_version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
     """The rules of the last recorded day before a date whose scan is no preview."""
-    own = DAYS.c
-    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == own.scan)
-    earlier = earlier.where(own.cluster == cluster, own.day < since.isoformat(), ~SCANS.c.preview)
-    earlier = earlier.order_by(own.day.desc()).limit(1)
+    day = DAYS.c
+    earlier = select(*_VERSION).join_from(DAYS, SCANS, SCANS.c.number == day.scan)
+    earlier = earlier.where(day.cluster == cluster, day.day < since.isoformat(), ~SCANS.c.preview)
+    earlier = earlier.order_by(day.day.desc()).limit(1)
     row = connection.execute(earlier).one_or_none()
-    return None if row is None else RulesVersion(*row)
+    return None if row is None else _rules_version(*row)
 
 
-def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:
+def _rules_version(digest: str, server: str, assay: str, method: str) -> RulesVersion:
+    return RulesVersion(digest, server, assay, codec.from_text(Method, method).kyverno_release if method else "")
+
+
+def _count_changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]:
     """The numbers of new and resolved findings of all merged scans of each day. Tombstones have them, too."""
     columns = SCANS.c.finished_at, SCANS.c.new, SCANS.c.resolved
     merged = select(*columns).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
@@ -171,14 +181,14 @@ def _changes(connection: Connection, cluster: int) -> dict[str, tuple[int, int]]
 _FAILING: Final = (OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.ERRORED_ADMIT.value)
 
 
-def policy_days_of(connection: Connection, cluster: int, until: date, policy: PolicyKey | None = None) -> PolicyDays:
+def read_policy_days(connection: Connection, cluster: int, until: date, policy: PolicyKey | None = None) -> PolicyDays:
     """The last `RECENT` days until a date, of one policy or of all; a policy has no line for a day on which it had no check."""
     key, day = DAILY_KEYS.c, DAYS.c
     fails = cast(key.outcome.in_(_FAILING), Integer)
     chosen = () if policy is None else (key.language == policy[0], key.policy == policy[1])
     marked = select(key.id, key.language, key.policy, fails.label("fails")).where(*chosen).subquery()
-    own = marked.c.language, marked.c.policy, day.day
-    wanted = select(*own, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
+    group = marked.c.language, marked.c.policy, day.day
+    wanted = select(*group, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
     wanted = wanted.join(marked, marked.c.id == DAILY.c.key).join(DAYS, day.number == DAILY.c.day)
     first = until - timedelta(days=RECENT - 1)
     if policy is not None:  # the keys of a policy have near ids, which the index of the tallies finds
@@ -186,6 +196,6 @@ def policy_days_of(connection: Connection, cluster: int, until: date, policy: Po
         wanted = wanted.where(DAILY.c.key.between(low or 0, high or 0))
     of_days = wanted.where(day.cluster == cluster, day.day >= first.isoformat(), day.day <= until.isoformat())
     lines: defaultdict[PolicyKey, list[DayCounts]] = defaultdict(list)
-    for language, name, recorded, number in connection.execute(of_days.group_by(*own).order_by(*own)):
+    for language, name, recorded, number in connection.execute(of_days.group_by(*group).order_by(*group)):
         lines[language, name].append(DayCounts(date.fromisoformat(recorded), int(number), 0, 0))
     return {each: tuple(days) for each, days in lines.items()}

@@ -9,46 +9,58 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
 
 from scanner.model.population import Pairs
-from scanner.model.scans.scan import outcome_name
-from scanner.model.waiver import Candidate, CheckOfFinding, Near
-from scanner.store.database.engine import listed, listed_texts
-from scanner.store.read.findings import PROBLEM, seen_in
-from scanner.store.read.open_problems import NO_ROWS, Place, open_problems
+from scanner.model.scans.scan import name_outcome
+from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding
+from scanner.store.database.engine import select_numbers, select_texts
+from scanner.store.read.findings import PROBLEM, is_open_in
+from scanner.store.read.open_problems import NO_ROWS, ScanPlace, select_open_problems
 from scanner.store.rows.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.tables import ALONE, CHECKS, FINDINGS, KEPT, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
+from scanner.store.rows.tables import (
+    CHECKS,
+    FINDINGS,
+    KEPT,
+    KINDS,
+    OBJECTS,
+    POPULATION,
+    SINGLE_SCAN_EVENTS,
+    VERDICTS,
+    WORKLOADS,
+)
 
 _PORTION: Final = 5000
 
 
-def candidates(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, near: Near
+def read_candidates(
+    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, candidate_filter: CandidateFilter
 ) -> Iterator[Candidate]:
     """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
-    if not near.policies:
+    if not candidate_filter.policies:
         return
     of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
-        CHECKS.c.policy.in_(sorted(near.policies))
+        CHECKS.c.policy.in_(sorted(candidate_filter.policies))
     )
-    checks = {number: _check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
+    checks = {number: _build_check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
     of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
     kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
     labels: dict[str | None, Pairs] = {None: ()}
-    own, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
-    interval = and_(POPULATION.c.object == own.object, POPULATION.c.since <= revision, POPULATION.c.until > revision)
+    finding, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
+    interval = and_(
+        POPULATION.c.object == finding.object, POPULATION.c.since <= revision, POPULATION.c.until > revision
+    )
     wanted = (
         select(
-            own.id, own.problem, own.check, own.kind, own.event, place.namespace, place.name,
+            finding.id, finding.problem, finding.check, finding.kind, finding.event, place.namespace, place.name,
             verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
             top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
         )
         .select_from(FINDINGS)
-        .join(VERDICTS, verdict.id == own.verdict)
-        .join(OBJECTS, place.id == own.object)
+        .join(VERDICTS, verdict.id == finding.verdict)
+        .join(OBJECTS, place.id == finding.object)
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(seen_in(cluster, revision), own.check.in_(listed(connection, checks)), *_near(connection, near, cluster, revision))
+        .where(is_open_in(cluster, revision), finding.check.in_(select_numbers(connection, checks)), *_match_names(connection, candidate_filter, cluster, revision))
         .execution_options(yield_per=_PORTION)
     )  # fmt: skip
 
@@ -78,21 +90,23 @@ def candidates(
                     kinds[kind],
                     namespace,
                     name,
-                    outcome_name(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
+                    name_outcome(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
                     row not in unchecked,
-                    event in ALONE,
+                    event in SINGLE_SCAN_EVENTS,
                     top_kind or kinds[kind][1],
                     top_name or name,
                     labels[text],
                 )
 
 
-def _near(connection: Connection, near: Near, cluster: int, revision: int) -> Iterator[ColumnElement[bool]]:
+def _match_names(
+    connection: Connection, candidate_filter: CandidateFilter, cluster: int, revision: int
+) -> Iterator[ColumnElement[bool]]:
     """The condition that an object has one of the names or labels, unless any finding may be waived.
 
     The objects are chosen before their findings are read: there are fewer of them, and each is examined once.
     """
-    if near.any:
+    if candidate_filter.any:
         return
     identity, interval = OBJECTS.c, POPULATION.c
     at = and_(interval.object == identity.id, interval.since <= revision, interval.until > revision)
@@ -103,17 +117,19 @@ def _near(connection: Connection, near: Near, cluster: int, revision: int) -> It
         .where(
             identity.cluster == cluster,
             or_(
-                identity.name.in_(listed_texts(connection, near.objects)),
-                func.coalesce(WORKLOADS.c.name, identity.name).in_(listed_texts(connection, near.workloads)),
-                identity.namespace.in_(listed_texts(connection, near.namespaces)),
-                interval.kept.in_(listed(connection, _kept(connection, near.labels))),
+                identity.name.in_(select_texts(connection, candidate_filter.objects)),
+                func.coalesce(WORKLOADS.c.name, identity.name).in_(
+                    select_texts(connection, candidate_filter.workloads)
+                ),
+                identity.namespace.in_(select_texts(connection, candidate_filter.namespaces)),
+                interval.kept.in_(select_numbers(connection, _find_kept_ids(connection, candidate_filter.labels))),
             ),
         )
     )
     yield FINDINGS.c.object.in_(objects)
 
 
-def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[int]:
+def _find_kept_ids(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[int]:
     """The ids of the kept labels that have one of some labels."""
     if not labels:
         return []
@@ -121,30 +137,32 @@ def _kept(connection: Connection, labels: frozenset[tuple[str, str]]) -> list[in
     return [number for number, text in stored if not labels.isdisjoint(map(tuple, orjson.loads(text)))]
 
 
-def open_findings(connection: Connection, place: Place, problems: frozenset[int]) -> Mapping[int, int]:
+def count_open_findings(connection: Connection, place: ScanPlace, problems: frozenset[int]) -> Mapping[int, int]:
     """The numbers of the findings that make problems open; those with waivers count."""
     number = func.count().label("number")
-    counted = open_problems(connection, place, NO_ROWS, number).where(PROBLEM.in_(listed(connection, problems)))
+    counted = select_open_problems(connection, place, NO_ROWS, number).where(
+        PROBLEM.in_(select_numbers(connection, problems))
+    )
     return {row.problem: row.number for row in connection.execute(counted)}
 
 
-def _check(columns: CheckColumns) -> CheckOfFinding:
+def _build_check(columns: CheckColumns) -> CheckOfFinding:
     return CheckOfFinding(
         columns.language,
         columns.policy,
         columns.binding,
         columns.param_namespace,
         columns.param_name,
-        columns.check(),
+        columns.make_check(),
     )
 
 
-def excepted(connection: Connection, cluster: int, revision: int) -> Mapping[str, int]:
+def count_excepted(connection: Connection, cluster: int, revision: int) -> Mapping[str, int]:
     """The numbers of open findings at a revision by the exceptions and filters that except them."""
     counted = (
         select(VERDICTS.c.excepted_by, func.count().label("number"))
         .select_from(FINDINGS.join(VERDICTS, VERDICTS.c.id == FINDINGS.c.verdict))
-        .where(seen_in(cluster, revision), VERDICTS.c.excepted_by != "")
+        .where(is_open_in(cluster, revision), VERDICTS.c.excepted_by != "")
         .group_by(VERDICTS.c.excepted_by)
     )
     return {row.excepted_by: row.number for row in connection.execute(counted)}

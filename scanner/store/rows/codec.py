@@ -21,46 +21,46 @@ _Noun = TypeVar("_Noun")
 
 def to_text(noun: object) -> str:
     """JSON of a dataclass in ASCII, which every database stores unchanged."""
-    return json.dumps(_encoded(noun), separators=(",", ":"))
+    return json.dumps(_encode(noun), separators=(",", ":"))
 
 
 def from_text(noun: type[_Noun], text: str) -> _Noun:
     """The dataclass that `to_text` wrote. Raises ValueError for any other text."""
-    value = _decoded(noun, json.loads(text))
+    value = _decode(noun, json.loads(text))
     if not isinstance(value, noun):
         raise ValueError(f"not a stored {noun.__name__}")  # noqa: TRY004 -- the text is wrong, not a caller's type
     return value
 
 
-def _encoded(value: object) -> object:
+def _encode(value: object) -> object:
     if is_dataclass(value):
-        return {item.name: _encoded(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: _encode(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _encoded(item) for key, item in value.items()}
+        return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_encoded(item) for item in value]
+        return [_encode(item) for item in value]
     if isinstance(value, date):
         return value.isoformat()
     return value
 
 
-def _decoded(form: object, value: Json) -> object:
+def _decode(form: object, value: Json) -> object:
     origin = get_origin(form)
     if isinstance(form, type) and is_dataclass(form) and isinstance(value, Mapping):
-        hints = _hints(form)
-        return form(**{name: _decoded(hint, value[name]) for name, hint in hints.items() if name in value})
+        hints = _read_hints(form)
+        return form(**{name: _decode(hint, value[name]) for name, hint in hints.items() if name in value})
     if isinstance(form, type) and issubclass(form, Enum):
         return form(value)
     if form is date and isinstance(value, str):
         return date.fromisoformat(value)
     if origin is tuple and isinstance(value, list):
-        return tuple(_decoded(get_args(form)[0], item) for item in value)
+        return tuple(_decode(get_args(form)[0], item) for item in value)
     if origin in {Union, UnionType} and value is not None:
-        return _decoded(next(item for item in get_args(form) if item is not NoneType), value)
+        return _decode(next(item for item in get_args(form) if item is not NoneType), value)
     return value
 
 
 @cache
-def _hints(form: type) -> dict[str, object]:
+def _read_hints(form: type) -> dict[str, object]:
     """The fields of a dataclass and their types; the alias `Json` stands for any object, because JSON is not converted."""
     return get_type_hints(form, localns={"Json": object, "Literal": Literal})

@@ -1,8 +1,8 @@
 """The columns of a finding. Tables, staging, history and reading derive from these definitions.
 
 A finding is one row of `findings`: `HistoryColumns` have the time that it was open, `FindingColumns` its content. The row
-refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`, `VerdictColumns`, `EvidenceColumns`), to which the row
-refers by id.
+refers to its object by id (`ObjectColumns`). Texts that repeat are rows of tables of their own (`CheckColumns`, `KindColumns`,
+`VerdictColumns`, `EvidenceColumns`), to which the row refers by id.
 
 To add a column, add a field here, a migration, and the field of `Finding` that it stores. The type of a field is the SQL type,
 and a field with a default is a column that a migration added.
@@ -23,11 +23,11 @@ from scanner.model.outcome import Check, CheckKind, Errored, Evidence, Finding, 
 from scanner.model.policy import Action, Operation
 from scanner.model.scans.scan import TallyKey
 from scanner.store.rows.stored_texts import (
-    drift_of,
-    drift_text,
-    evidence_of,
-    evidence_text,
-    filled,
+    decode_drift,
+    decode_evidence,
+    encode_drift,
+    encode_evidence,
+    fill_template,
     has_marks,
     template_of,
 )
@@ -48,9 +48,9 @@ class CheckColumns(NamedTuple):
     expression: str
     language: str = ""
 
-    def check(self) -> Check:
+    def make_check(self) -> Check:
         """The check. Findings of one check share it."""
-        return _check(self.kind, self.index, self.expression)
+        return _make_check(self.kind, self.index, self.expression)
 
 
 class KindColumns(NamedTuple):
@@ -74,29 +74,33 @@ class VerdictColumns(NamedTuple):
     denies: bool
     excepted_by: str = ""
 
-    def verdict_on(self, name: str, namespace: str) -> Verdict:
+    def make_verdict_on(self, name: str, namespace: str) -> StoredVerdict:
         """The outcome and its effect, for the object with this name and namespace."""
         if not has_marks(self.message):
-            return _verdict(self)
-        return self._replace(message=filled(self.message, name, namespace)).verdict()
+            return _make_verdict(self)
+        return self._replace(message=fill_template(self.message, name, namespace)).make_verdict()
 
-    def verdict(self) -> Verdict:
+    def make_verdict(self) -> StoredVerdict:
         """The outcome and its effect; the message must be no template."""
-        return Verdict(
-            self._outcome(), cast("Operation", self.operation), _actions(self.actions), self.denies, self.excepted_by
+        return StoredVerdict(
+            self._make_outcome(),
+            cast("Operation", self.operation),
+            _split_actions(self.actions),
+            self.denies,
+            self.excepted_by,
         )
 
-    def _outcome(self) -> Violated | WouldChange | Errored:
+    def _make_outcome(self) -> Violated | WouldChange | Errored:
         match self.outcome:
             case "violated":
                 return Violated(self.message, self.reason, self.code)
             case "wouldChange":
-                return drift_of(self.message)
+                return decode_drift(self.message)
             case _:
                 return Errored(self.message, self.would_deny, self.always, self.reason, self.code)
 
 
-class Verdict(NamedTuple):
+class StoredVerdict(NamedTuple):
     """The part of a finding that `VerdictColumns` store."""
 
     outcome: Violated | WouldChange | Errored
@@ -200,7 +204,7 @@ def verdict_values(finding: Finding) -> Values:
 
 def evidence_values(finding: Finding) -> Values:
     """The fields of `EvidenceColumns` in a finding; the text is a template (see `stored_texts`)."""
-    return (template_of(evidence_text(finding.evidence), finding.name, finding.namespace),)
+    return (template_of(encode_evidence(finding.evidence), finding.name, finding.namespace),)
 
 
 def excerpt_values(finding: Finding) -> Values:
@@ -231,14 +235,14 @@ def finding_of(
     excerpt: str,
 ) -> Finding:
     """The finding of a row and of the rows that it refers to; `reasons` and `excerpt` are templates, or empty."""
-    verdict = outcome.verdict_on(identity.name, identity.namespace)
+    verdict = outcome.make_verdict_on(identity.name, identity.namespace)
     return Finding(
         fingerprint=bytes(row.fingerprint).hex(),
         policy=check.policy,
         binding=check.binding,
         param_namespace=check.param_namespace,
         param_name=check.param_name,
-        check=check.check(),
+        check=check.make_check(),
         outcome=verdict.outcome,
         api_version=kind.api_version,
         kind=kind.kind,
@@ -251,12 +255,14 @@ def finding_of(
         denies=verdict.denies,
         excepted_by=verdict.excepted_by,
         language=check.language,
-        evidence=_evidence(*(filled(text, identity.name, identity.namespace) for text in (reasons, excerpt))),
+        evidence=_make_evidence(
+            *(fill_template(text, identity.name, identity.namespace) for text in (reasons, excerpt))
+        ),
     )
 
 
-def _evidence(reasons: str, excerpt: str) -> Evidence:
-    evidence = evidence_of(reasons)
+def _make_evidence(reasons: str, excerpt: str) -> Evidence:
+    evidence = decode_evidence(reasons)
     return replace(evidence, excerpt=excerpt) if excerpt else evidence
 
 
@@ -265,7 +271,7 @@ def _outcome_values(outcome: Violated | WouldChange | Errored) -> tuple[str, str
         case Violated():
             return "violated", outcome.message, outcome.reason, outcome.code, False, False
         case WouldChange():
-            return "wouldChange", drift_text(outcome), "", 0, False, False
+            return "wouldChange", encode_drift(outcome), "", 0, False, False
         case Errored():
             return "errored", outcome.message, outcome.reason, outcome.code, outcome.would_deny, outcome.always
         case _:
@@ -273,15 +279,15 @@ def _outcome_values(outcome: Violated | WouldChange | Errored) -> tuple[str, str
 
 
 @lru_cache(maxsize=4096)
-def _check(kind: str, index: int, expression: str) -> Check:
+def _make_check(kind: str, index: int, expression: str) -> Check:
     return Check(CheckKind(kind), index, expression)
 
 
 @lru_cache(maxsize=4096)
-def _verdict(columns: VerdictColumns) -> Verdict:
-    return columns.verdict()
+def _make_verdict(columns: VerdictColumns) -> StoredVerdict:
+    return columns.make_verdict()
 
 
 @lru_cache(maxsize=64)
-def _actions(text: str) -> tuple[Action, ...]:
+def _split_actions(text: str) -> tuple[Action, ...]:
     return cast("tuple[Action, ...]", tuple(text.split(",")) if text else ())

@@ -17,26 +17,26 @@ from typing import Final, TypeAlias, TypeVar
 import orjson
 from sqlalchemy import Connection, Table, TextClause, select, text
 
-from scanner.store.database.engine import among, committing_at_once, insert_missing
+from scanner.store.database.engine import committing_immediately, insert_missing, is_among
 from scanner.store.rows.search_index import index_inserted
 
 
-def reserve(connection: Connection, table: Table, count: int) -> range:
+def reserve_ids(connection: Connection, table: Table, count: int) -> range:
     """Reserve `count` consecutive row ids of a table. The connection is in a transaction that writes."""
     if not count:
         return range(0)
-    with committing_at_once(connection) as own:
-        given = {"name": table.name, "count": count}
-        last: int | None = own.execute(_RAISED, given).scalar()
+    with committing_immediately(connection) as separate:
+        parameters = {"name": table.name, "count": count}
+        last: int | None = separate.execute(_RAISE_LAST_ID, parameters).scalar()
         if last is None:
-            last = own.execute(_first(table), given).scalar_one()
+            last = separate.execute(_first_ids_statement(table), parameters).scalar_one()
     return range(last - count + 1, last + 1)
 
 
-_RAISED: Final = text("UPDATE last_ids SET id = id + :count WHERE name = :name RETURNING id")
+_RAISE_LAST_ID: Final = text("UPDATE last_ids SET id = id + :count WHERE name = :name RETURNING id")
 
 
-def _first(table: Table) -> TextClause:
+def _first_ids_statement(table: Table) -> TextClause:
     """The statement for a table that `last_ids` does not have: its ids go on from the highest one in the table.
 
     Only then may the table be read: PostgreSQL would visit all rows that the closing transaction has inserted so far.
@@ -59,7 +59,7 @@ CHUNK = 1000
 """The number of values in one statement, well under every database's limit."""
 
 
-class Interned:
+class Interner:
     """The ids of the rows of one table, cached for one transaction.
 
     A key has the values of the table's columns in order, without the leading `id` and `digest`. Columns that migrations added are
@@ -74,33 +74,33 @@ class Interned:
         self._added = sum(column.server_default is not None for column in table.columns)
         self._ids: dict[bytes, int] = {}
 
-    def ids(self, keys: Sequence[Key]) -> list[int]:
+    def intern(self, keys: Sequence[Key]) -> list[int]:
         """The ids of keys, in the order of the keys; rows of new keys are inserted."""
         if len(self._ids) > _MOST_CACHED:
             self._ids.clear()
-        names = {key: self._digest(key) for key in dict.fromkeys(keys)}
+        names = {key: self._digest_key(key) for key in dict.fromkeys(keys)}
         self._find([name for name in names.values() if name not in self._ids])
         self._add({name: key for key, name in names.items() if name not in self._ids})
         return [self._ids[names[key]] for key in keys]
 
-    def optional(self, keys: Sequence[Key | None]) -> list[int]:
+    def intern_optional(self, keys: Sequence[Key | None]) -> list[int]:
         """The ids of keys, in their order, with 0 for None."""
-        numbers = iter(self.ids([key for key in keys if key is not None]))
+        numbers = iter(self.intern([key for key in keys if key is not None]))
         return [0 if key is None else next(numbers) for key in keys]
 
-    def known(self, keys: Sequence[Key]) -> dict[Key, int]:
+    def find_known(self, keys: Sequence[Key]) -> dict[Key, int]:
         """The ids of those keys that are stored; nothing is inserted."""
-        names = {key: self._digest(key) for key in dict.fromkeys(keys)}
+        names = {key: self._digest_key(key) for key in dict.fromkeys(keys)}
         self._find([name for name in names.values() if name not in self._ids])
         return {key: self._ids[name] for key, name in names.items() if name in self._ids}
 
-    def with_digests(self, keys: Mapping[bytes, Key]) -> dict[bytes, int]:
+    def intern_digests(self, keys: Mapping[bytes, Key]) -> dict[bytes, int]:
         """The ids of keys whose digests the caller computed; new keys are stored."""
         self._find([name for name in keys if name not in self._ids])
         self._add({name: key for name, key in keys.items() if name not in self._ids})
         return {name: self._ids[name] for name in keys}
 
-    def _digest(self, key: Key) -> bytes:
+    def _digest_key(self, key: Key) -> bytes:
         end = len(key)
         while end > len(key) - self._added and not key[end - 1]:
             end -= 1
@@ -109,14 +109,14 @@ class Interned:
     def _find(self, names: list[bytes]) -> None:
         table = self._table.c
         for portion in chunks(names):
-            wanted = among(self._connection, table.digest, portion)
+            wanted = is_among(self._connection, table.digest, portion)
             for name, number in self._connection.execute(select(table.digest, table.id).where(wanted)):
                 self._ids[bytes(name)] = number
 
     def _add(self, keys: dict[bytes, Key]) -> None:
         if not keys:
             return
-        numbers = reserve(self._connection, self._table, len(keys))
+        numbers = reserve_ids(self._connection, self._table, len(keys))
         rows = [(number, name, *key) for number, (name, key) in zip(numbers, keys.items(), strict=True)]
         if insert_missing(self._connection, self._table, self._columns, rows, index_inserted) == len(rows):
             self._ids.update(zip(keys, numbers, strict=True))

@@ -17,10 +17,9 @@ from typing import Any, Final, TypeAlias
 import orjson
 from sqlalchemy import Boolean, Column, Connection, Float, Integer, String, Table, select
 
-from scanner.store.database.engine import among
+from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import chunks
 from scanner.store.rows.tables import (
-    ALONE,
     BINDINGS,
     CAUSES,
     CHECK_NAMES,
@@ -51,6 +50,7 @@ from scanner.store.rows.tables import (
     SCAN_WAIVERS,
     SCANS,
     SET_LISTS,
+    SINGLE_SCAN_EVENTS,
     TALLIES,
     UNCOVERED,
     VERDICTS,
@@ -86,7 +86,7 @@ _REFERENCES: Final[Mapping[str, Table]] = {
     "day": DAYS,
 }
 """The tables to which columns of ids refer, by the names of the columns."""
-SHARED: Final[Mapping[str, Table]] = {
+SHARED_TABLES: Final[Mapping[str, Table]] = {
     "policies": SCAN_POLICIES,
     "bindings": SCAN_BINDINGS,
     "health": HEALTH,
@@ -98,7 +98,7 @@ SHARED: Final[Mapping[str, Table]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogicalPart:
     """A part of what scans write: columns of a table.
 
     The rows belong to the scan with the number in `scan`, or with the revision in `revision` of the cluster of the row; those of
@@ -112,27 +112,27 @@ class Part:
     revision: str = ""
     block: str = ""
 
-    def place(self, column: str) -> int:
+    def place_of(self, column: str) -> int:
         """The place of a column in a raw row."""
         return list(self.table.c.keys()).index(column)
 
-    def has(self, rows: Sequence[RawRow]) -> Sequence[RawRow]:
+    def select_rows(self, rows: Sequence[RawRow]) -> Sequence[RawRow]:
         """The rows that are rows of this part: an ended row has ended, and belongs to the history.
 
         An interval of an object for one revision alone is none: a scan that a later one overtook has written its end beforehand.
         """
         if self.revision != "until":
             return rows
-        until = self.place("until")
+        until = self.place_of("until")
         ended = [row for row in rows if row[until] != OPEN]
         if self.table is not FINDINGS:
-            since = self.place("since")
+            since = self.place_of("since")
             return [row for row in ended if row[until] > row[since] + 1]
-        event = self.place("event")
-        return [row for row in ended if row[event] not in ALONE]
+        event = self.place_of("event")
+        return [row for row in ended if row[event] not in SINGLE_SCAN_EVENTS]
 
 
-FINDINGS_BEGUN: Final = Part(
+FINDINGS_BEGUN: Final = LogicalPart(
     "findings",
     FINDINGS,
     (
@@ -143,20 +143,20 @@ FINDINGS_BEGUN: Final = Part(
     revision="since",
     block="id",
 )
-FINDINGS_ENDED: Final = Part(
+FINDINGS_ENDED: Final = LogicalPart(
     "findings ended",
     FINDINGS,
     ("fingerprint", "since", "until", "last_seen", "resolution", "end_cause"),
     revision="until",
     block="id",
 )
-POPULATION_BEGUN: Final = Part(
+POPULATION_BEGUN: Final = LogicalPart(
     "population", POPULATION, ("object", "since", "kind", "workload", "kept"), revision="since", block="object"
 )
-POPULATION_ENDED: Final = Part(
+POPULATION_ENDED: Final = LogicalPart(
     "population ended", POPULATION, ("object", "since", "until"), revision="until", block="object"
 )
-SCANS_BEGUN: Final = Part(
+SCANS_BEGUN: Final = LogicalPart(
     "scans",
     SCANS,
     (
@@ -175,7 +175,7 @@ SCANS_BEGUN: Final = Part(
     ),
     scan="number",
 )
-SCANS_ENDED: Final = Part(
+SCANS_ENDED: Final = LogicalPart(
     "scans ended",
     SCANS,
     (
@@ -184,24 +184,24 @@ SCANS_ENDED: Final = Part(
     ),
     scan="number",
 )
-REPORTS: Final = Part("reports", SCANS, ("id", "matched", "opinion"), scan="number")
+REPORTS: Final = LogicalPart("reports", SCANS, ("id", "matched", "opinion"), scan="number")
 """What the row of a scan loses when the scan is pruned. The sums of shared rows follow the columns: see `closing_sums`."""
-SETS_OF_SCANS: Final = Part("coverage sets", COVERAGE, ("position", "sets"), scan="scan")
+SETS_OF_SCANS: Final = LogicalPart("coverage sets", COVERAGE, ("position", "sets"), scan="scan")
 """Not logical: the digest of a list of sets covers ids of this database."""
-DAILY_TALLIES: Final = Part("daily", DAILY, ("day", "key", "count"))
+DAILY_TALLIES: Final = LogicalPart("daily", DAILY, ("day", "key", "count"))
 
-BLOCKS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
+BLOCK_PARTS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
 """The parts that are divided into blocks."""
-OF_REVISIONS: Final = (
-    Part("fixes", FIXES, ("revision", "language", "policy", "opened", "problems"), revision="revision"),
-    Part("check_names", CHECK_NAMES, ("digest", "since", "name"), revision="since"),
-    Part("waived_checks", WAIVED_CHECKS, ("waiver", "form", "question", "since"), revision="since"),
+REVISION_PARTS: Final = (
+    LogicalPart("fixes", FIXES, ("revision", "language", "policy", "opened", "problems"), revision="revision"),
+    LogicalPart("check_names", CHECK_NAMES, ("digest", "since", "name"), revision="since"),
+    LogicalPart("waived_checks", WAIVED_CHECKS, ("waiver", "form", "question", "since"), revision="since"),
 )
-OF_SCANS: Final = (
+SCAN_PARTS: Final = (
     SCANS_BEGUN,
     SCANS_ENDED,
     SETS_OF_SCANS,
-    Part(
+    LogicalPart(
         "coverage",
         COVERAGE,
         (
@@ -220,24 +220,25 @@ OF_SCANS: Final = (
         ),
         scan="scan",
     ),
-    Part("gaps", GAPS, ("position", "kind", "where", "why"), scan="scan"),
-    Part("tallies", TALLIES, ("check", "kind", "namespace", "outcome", "count", "requester"), scan="scan"),
-    Part("scan_policies", SCAN_POLICIES, ("position", "policy", "reading"), scan="scan"),
-    Part("scan_bindings", SCAN_BINDINGS, ("position", "binding"), scan="scan"),
-    Part("scan_rules", SCAN_RULES, ("position", "rule"), scan="scan"),
-    Part("health", HEALTH, ("position", "kind", "policy", "binding", "detail", "language"), scan="scan"),
-    Part("outside", OUTSIDE, ("position", "kind", "name", "why"), scan="scan"),
-    Part("uncovered", UNCOVERED, ("position", "api_version", "kind"), scan="scan"),
-    Part("scan_waivers", SCAN_WAIVERS, ("waivers",), scan="scan"),
-    Part("scan_places", SCAN_PLACES, ("places",), scan="scan"),
+    LogicalPart("gaps", GAPS, ("position", "kind", "where", "why"), scan="scan"),
+    LogicalPart("tallies", TALLIES, ("check", "kind", "namespace", "outcome", "count", "requester"), scan="scan"),
+    LogicalPart("scan_policies", SCAN_POLICIES, ("position", "policy", "reading"), scan="scan"),
+    LogicalPart("scan_bindings", SCAN_BINDINGS, ("position", "binding"), scan="scan"),
+    LogicalPart("scan_rules", SCAN_RULES, ("position", "rule"), scan="scan"),
+    LogicalPart("health", HEALTH, ("position", "kind", "policy", "binding", "detail", "language"), scan="scan"),
+    LogicalPart("outside", OUTSIDE, ("position", "kind", "name", "why"), scan="scan"),
+    LogicalPart("uncovered", UNCOVERED, ("position", "api_version", "kind"), scan="scan"),
+    LogicalPart("scan_waivers", SCAN_WAIVERS, ("waivers",), scan="scan"),
+    LogicalPart("scan_places", SCAN_PLACES, ("places",), scan="scan"),
 )
 """The columns are named one by one: a column that a migration adds belongs to a new part, so that sums of older scans stay true."""
-OF_TABLES: Final[Mapping[str, tuple[Part, ...]]] = {
-    table.name: tuple(part for part in OF_SCANS if part.table is table) for table in {part.table for part in OF_SCANS}
+PARTS_BY_TABLE: Final[Mapping[str, tuple[LogicalPart, ...]]] = {
+    table.name: tuple(part for part in SCAN_PARTS if part.table is table)
+    for table in {part.table for part in SCAN_PARTS}
 }
 """The parts of the tables whose rows belong to a scan by its number."""
-PARTS: Final[Mapping[str, Part]] = {
-    part.name: part for part in (*BLOCKS, *OF_REVISIONS, *OF_SCANS, REPORTS, DAILY_TALLIES)
+PARTS: Final[Mapping[str, LogicalPart]] = {
+    part.name: part for part in (*BLOCK_PARTS, *REVISION_PARTS, *SCAN_PARTS, REPORTS, DAILY_TALLIES)
 }
 
 
@@ -254,96 +255,97 @@ class Encoder:
         self._connection = connection
         self._known: dict[str, dict[int | None, object]] = {}
 
-    def digests(self, part: Part, rows: Sequence[RawRow]) -> Iterator[int]:
+    def compute_digests(self, part: LogicalPart, rows: Sequence[RawRow]) -> Iterator[int]:
         """The digests of rows, in their order."""
-        places = [(part.table.c[name], part.place(name)) for name in part.columns]
+        places = [(part.table.c[name], part.place_of(name)) for name in part.columns]
         blake, dumps, number = hashlib.blake2b, orjson.dumps, int.from_bytes
-        for portion in _portions(rows):
+        for portion in _split_portions(rows):
             every = list(zip(*portion, strict=True))
-            columns = [self._encoded(column, every[place]) for column, place in places]
+            columns = [self._encode_column(column, every[place]) for column, place in places]
             for values in zip([part.name] * len(portion), *columns, strict=True):
                 yield number(blake(dumps(values), digest_size=32).digest())
 
     def know_objects(self, objects: Sequence[RawRow]) -> None:
         """Keep the identities of objects in memory, given their rows: the caller writes them, and then rows that refer to them."""
-        self._kept(OBJECTS).update(self._identities([(number, *rest) for number, _, *rest in objects]))
+        self._find_cache(OBJECTS).update(self._encode_identities([(number, *rest) for number, _, *rest in objects]))
 
-    def _encoded(self, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
+    def _encode_column(self, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
         table = _REFERENCES.get(column.name)
         if table is not None and isinstance(column.type, Integer):
-            return self._referred(table, values)
+            return self._encode_references(table, values)
         # Most values are texts and numbers. A damaged row can have bytes in the place of a text.
         if isinstance(column.type, (Integer, String)) and {*map(type, values)} <= _PLAIN:
             return values
-        return list(map(_encoding(column), values))
+        return list(map(_choose_encoding(column), values))
 
-    def _referred(self, table: Table, numbers: Sequence[int | None]) -> list[object]:
-        known = self._kept(table)
+    def _encode_references(self, table: Table, numbers: Sequence[int | None]) -> list[object]:
+        known = self._find_cache(table)
+        # Nearly all ids are known.
         try:
             return list(map(known.__getitem__, numbers))
         except KeyError:
             pass
         missing = {number for number in numbers if number is not None and number not in known}
         for portion in chunks(list(missing)):
-            known.update(self._read(table, portion))
+            known.update(self._read_digests(table, portion))
         # An id that no row has is encoded as an empty text, as is 0, which stands for none.
         return [known.get(number, "") for number in numbers]
 
-    def _kept(self, table: Table) -> dict[int | None, object]:
+    def _find_cache(self, table: Table) -> dict[int | None, object]:
         known = self._known.setdefault(table.name, {None: None})
         if len(known) > _MOST_KEPT:
             known.clear()
             known[None] = None
         return known
 
-    def _identities(self, objects: Sequence[RawRow]) -> Iterator[tuple[int, object]]:
+    def _encode_identities(self, objects: Sequence[RawRow]) -> Iterator[tuple[int, object]]:
         """The identities of objects, given their ids, the ids of their kinds, and their namespaces, names and UIDs."""
-        kinds = self._referred(KINDS, [row[1] for row in objects])
+        kinds = self._encode_references(KINDS, [row[1] for row in objects])
         for (number, _, *identity), kind in zip(objects, kinds, strict=True):
             yield number, [kind, *identity]
 
-    def _read(self, table: Table, numbers: list[int]) -> Iterator[tuple[int, object]]:
+    def _read_digests(self, table: Table, numbers: list[int]) -> Iterator[tuple[int, object]]:
         if table is DAYS:
-            wanted = select(DAYS.c.number, DAYS.c.day).where(among(self._connection, DAYS.c.number, numbers))
+            wanted = select(DAYS.c.number, DAYS.c.day).where(is_among(self._connection, DAYS.c.number, numbers))
             yield from ((number, day) for number, day in self._connection.execute(wanted))
             return
-        chosen = among(self._connection, table.c.id, numbers)
+        chosen = is_among(self._connection, table.c.id, numbers)
         if table is OBJECTS:
-            own = OBJECTS.c
-            wanted = select(own.id, own.kind, own.namespace, own.name, own.uid).where(chosen)
-            yield from self._identities(self._connection.execute(wanted).all())
+            identity = OBJECTS.c
+            wanted = select(identity.id, identity.kind, identity.namespace, identity.name, identity.uid).where(chosen)
+            yield from self._encode_identities(self._connection.execute(wanted).all())
             return
         if table is WAIVER_SETS:
             for number, content in self._connection.execute(select(table.c.id, table.c.content).where(chosen)).all():
                 values = json.loads(content)
-                yield number, [self._referred(WAIVERS, values["waivers"]), values["faults"], values["notes"]]
+                yield number, [self._encode_references(WAIVERS, values["waivers"]), values["faults"], values["notes"]]
             return
         for number, own_digest in self._connection.execute(select(table.c.id, table.c.digest).where(chosen)):
             yield number, bytes(own_digest).hex()
 
 
-def _portions(rows: Sequence[RawRow]) -> Iterator[Sequence[RawRow]]:
+def _split_portions(rows: Sequence[RawRow]) -> Iterator[Sequence[RawRow]]:
     size = 1000
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def _encoding(column: Column[Any]) -> Callable[[Any], object]:
+def _choose_encoding(column: Column[Any]) -> Callable[[Any], object]:
     if isinstance(column.type, Boolean):
-        return _flag
+        return _encode_flag
     if isinstance(column.type, Float):
-        return _real
-    return _value
+        return _encode_real
+    return _encode_value
 
 
-def _flag(value: Any) -> object:
+def _encode_flag(value: Any) -> object:
     return bool(value)
 
 
-def _real(value: Any) -> object:
+def _encode_real(value: Any) -> object:
     return float(value)
 
 
-def _value(value: Any) -> object:
+def _encode_value(value: Any) -> object:
     if isinstance(value, (bytes, memoryview)):
         return bytes(value).hex()
     if isinstance(value, datetime):

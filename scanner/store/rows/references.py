@@ -14,10 +14,10 @@ from typing import Final
 import orjson
 from sqlalchemy import Column, Connection, Engine, Table, delete, select
 
-from scanner.store.database.engine import among, try_lock_texts, writing
+from scanner.store.database.engine import is_among, try_lock_texts, writing
 from scanner.store.rows.interning import chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.search_index import forget
+from scanner.store.rows.search_index import forget_rows
 from scanner.store.rows.tables import (
     BINDINGS,
     CAUSES,
@@ -90,7 +90,7 @@ def delete_unreferenced(engine: Engine, clock: Callable[[], float] = time.monoto
     deleted = 0
     for table in REFERENCES:
         with engine.connect() as connection:
-            if not _unreferenced(connection, table):
+            if not _find_unreferenced(connection, table):
                 continue
         while True:
             portion = _delete_portion(engine, table, clock)
@@ -108,35 +108,35 @@ def _delete_portion(engine: Engine, table: Table, clock: Callable[[], float]) ->
     while True:
         with writing(engine) as connection:
             if try_lock_texts(connection):
-                numbers = _unreferenced(connection, table)[:PORTION]
+                numbers = _find_unreferenced(connection, table)[:PORTION]
                 for portion in chunks(numbers):
-                    forget(connection, table, portion)
-                    connection.execute(delete(table).where(among(connection, table.c.id, portion)))
+                    forget_rows(connection, table, portion)
+                    connection.execute(delete(table).where(is_among(connection, table.c.id, portion)))
                 return len(numbers)
         if clock() > end:
             return None
         time.sleep(_PAUSE)
 
 
-def _unreferenced(connection: Connection, table: Table) -> list[int]:
+def _find_unreferenced(connection: Connection, table: Table) -> list[int]:
     used = RowIdSet()
     for column in REFERENCES[table]:
         for number in connection.execute(select(column).distinct().where(column.is_not(None))).scalars():
             used.add(number)
-    for set_ids, checks in _contents(connection) if table in {OBJECT_SETS, CHECKS} else ():
+    for set_ids, checks in _read_contents(connection) if table in {OBJECT_SETS, CHECKS} else ():
         for number in set_ids if table is OBJECT_SETS else checks:
             used.add(number)
     return [number for number in connection.execute(select(table.c.id)).scalars() if number not in used]
 
 
-def _contents(connection: Connection) -> Iterator[tuple[set[int], set[int]]]:
+def _read_contents(connection: Connection) -> Iterator[tuple[set[int], set[int]]]:
     """The ids of the sets and of the checks to which each list of sets refers."""
     for content in connection.execute(select(SET_LISTS.c.content).execution_options(yield_per=100)).scalars():
-        yield references_of(bytes(content))
+        yield decode_references(bytes(content))
 
 
-def references_of(content: bytes) -> tuple[set[int], set[int]]:
+def decode_references(content: bytes) -> tuple[set[int], set[int]]:
     """The ids of the sets and of the checks in the content of a list of sets."""
-    everything, own = orjson.loads(zlib.decompress(content))
-    checks = {check for _, several in own for group in several for check, _ in group}
-    return {everything, *(number for number, _ in own)}, checks
+    everything, sets = orjson.loads(zlib.decompress(content))
+    checks = {check for _, several in sets for group in several for check, _ in group}
+    return {everything, *(number for number, _ in sets)}, checks

@@ -11,7 +11,7 @@ _WORD: Final = Struct("<I")
 _FLAGS: Final = bytes.maketrans(b"01", b"\0\1")
 
 
-class Run(NamedTuple):
+class RowIdRun(NamedTuple):
     """Consecutive row ids."""
 
     start: int
@@ -47,11 +47,12 @@ class RowIdSet:
             return
         byte = number >> 3
         if byte >= len(self._bits):
+            # A quarter more than needed, so that growing sets are copied rarely.
             self._bits.extend(bytes(byte + 1 + (byte >> 2) - len(self._bits)))
         self._bits[byte] |= 1 << (number & 7)
         self.count += 1
 
-    def add_run(self, run: Run) -> int:
+    def add_run(self, run: RowIdRun) -> int:
         """Add the numbers of a run; returns how many of them are new."""
         before = self.count
         if run.length == 1:
@@ -79,8 +80,8 @@ class RowIdSet:
         padded = bytes(self._bits) + bytes(-len(self._bits) % _WORD.size)
         return ((place, word) for place, (word,) in enumerate(_WORD.iter_unpack(padded)) if word)
 
-    def packed(self) -> bytes:
-        """The set as compressed bytes, which `unpacked` reads."""
+    def pack(self) -> bytes:
+        """The set as compressed bytes, which `unpack_row_ids` reads."""
         return zlib.compress(bytes(self._bits).rstrip(b"\0"), 6)
 
 
@@ -89,28 +90,28 @@ def union(sets: Iterable[RowIdSet]) -> RowIdSet:
     bits = 0
     for each in sets:
         bits |= each.bits()
-    return _of_bits(bits)
+    return _from_bits(bits)
 
 
 def intersection(first: RowIdSet, second: RowIdSet) -> RowIdSet:
     """The numbers that both sets have."""
-    return _of_bits(first.bits() & second.bits())
+    return _from_bits(first.bits() & second.bits())
 
 
 def difference(first: RowIdSet, second: RowIdSet) -> RowIdSet:
     """The numbers of the first set that the second one does not have."""
-    return _of_bits(first.bits() & ~second.bits())
+    return _from_bits(first.bits() & ~second.bits())
 
 
-def _of_bits(bits: int) -> RowIdSet:
+def _from_bits(bits: int) -> RowIdSet:
     numbers = RowIdSet()
     numbers._bits = bytearray(bits.to_bytes((bits.bit_length() + 7) >> 3, "little"))  # noqa: SLF001
     numbers.count = bits.bit_count()
     return numbers
 
 
-def unpacked(data: bytes | None) -> RowIdSet:
-    """The set that `packed` wrote; no data is the empty set."""
+def unpack_row_ids(data: bytes | None) -> RowIdSet:
+    """The set that `RowIdSet.pack` wrote; no data is the empty set."""
     numbers = RowIdSet()
     if data:
         numbers._bits = bytearray(zlib.decompress(data))  # noqa: SLF001 -- a function of the same module

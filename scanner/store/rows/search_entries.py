@@ -21,8 +21,8 @@ import orjson
 from sqlalchemy import Table
 
 from scanner.model.json import dig, text_map
-from scanner.posture.severity import Description, described
-from scanner.store.rows.stored_texts import drift_of, filled
+from scanner.posture.severity import Description, describe_by_annotations
+from scanner.store.rows.stored_texts import decode_drift, fill_template
 from scanner.store.rows.tables import CHECKS, KEPT, OBJECTS, POLICIES, VERDICTS, WORKLOADS
 
 MOST_CHARACTERS: Final = 256
@@ -43,7 +43,7 @@ _PLAIN: Final = re.compile("[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _IDEOGRAPH: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
-class Word(NamedTuple):
+class SearchWord(NamedTuple):
     """A word of a search, and the beginnings of entries that it asks for: none if it has no letter and no digit."""
 
     text: str
@@ -55,52 +55,52 @@ class Word(NamedTuple):
         return bool(self.beginnings) and all(any(entry.startswith(begin) for entry in own) for begin in self.beginnings)
 
 
-def words_of(text: str) -> tuple[Word, ...]:
+def split_words(text: str) -> tuple[SearchWord, ...]:
     """The words of a search. What is longer than `MOST_CHARACTERS` and `MOST_WORDS` does not count."""
-    return tuple(Word(word, _beginnings(word)) for word in text[:MOST_CHARACTERS].split()[:MOST_WORDS])
+    return tuple(SearchWord(word, _list_beginnings(word)) for word in text[:MOST_CHARACTERS].split()[:MOST_WORDS])
 
 
-def entries(*texts: str) -> list[str]:
+def list_entries(*texts: str) -> list[str]:
     """The entries of a row with some texts, in the order of the texts and without repetition: at most `MOST_ENTRIES`."""
     unique: dict[str, None] = {}
     for text in texts:
-        for name in _NAME.findall(_folded(text[:_READ])):
-            unique.update(dict.fromkeys(_entries_of_name(name)))
+        for name in _NAME.findall(_fold_text(text[:_READ])):
+            unique.update(dict.fromkeys(_list_entries_of_name(name)))
             if len(unique) >= MOST_ENTRIES:
                 return list(unique)[:MOST_ENTRIES]
     return list(unique)
 
 
-def name_entries(*names: str) -> list[str]:
-    """The entries of names of objects: those of `entries`, sooner."""
-    own: list[str] = []
+def list_name_entries(*names: str) -> list[str]:
+    """The entries of names of objects: those of `list_entries`, sooner."""
+    entries: list[str] = []
     for name in names:
         if not _PLAIN.fullmatch(name) or len(name) > _LENGTH:
-            own += entries(name)
+            entries += list_entries(name)
             continue
         joined = name.replace(".", "-")
         if joined.count("-") >= _PARTS:
-            own += entries(name)
+            entries += list_entries(name)
             continue
-        own.append(joined)
+        entries.append(joined)
         place = joined.find("-")
         while place >= 0:
-            own.append(joined[place + 1 :])
+            entries.append(joined[place + 1 :])
             place = joined.find("-", place + 1)
-    return own
+    return entries
 
 
-def _entries_of_name(name: str) -> list[str]:
+def _list_entries_of_name(name: str) -> list[str]:
     parts = _JOINTS.split(name)
     return ["-".join(parts[first : first + _PARTS])[:_LENGTH] for first in range(len(parts))]
 
 
-def _beginnings(word: str) -> tuple[str, ...]:
+def _list_beginnings(word: str) -> tuple[str, ...]:
     """The first entry of each name in a word."""
-    return tuple(dict.fromkeys(_entries_of_name(name)[0] for name in _NAME.findall(_folded(word))))
+    return tuple(dict.fromkeys(_list_entries_of_name(name)[0] for name in _NAME.findall(_fold_text(word))))
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     """The text in one case and without accents."""
     if text.isascii():
         return text.lower()
@@ -122,68 +122,68 @@ _BITS: Final = 3
 _SHORT: Final = 64
 
 
-class Source(NamedTuple):
+class IndexedTable(NamedTuple):
     """A table whose rows are in the index: its number, the columns that are read, and the entries of their values."""
 
     number: int
     columns: tuple[str, ...]
     entries: Callable[..., Sequence[str]]
 
-    def place(self, row: int) -> int:
+    def encode_place(self, row: int) -> int:
         """The number of a row of the table in the index."""
         return row << _BITS | self.number
 
 
-def place_of(place: int) -> tuple[int, int]:
+def decode_place(place: int) -> tuple[int, int]:
     """The number of a source, and the id of its row, given the number of a row in the index."""
     return place & (1 << _BITS) - 1, place >> _BITS
 
 
-def described_in(language: str, name: str, document: str) -> Description:
+def describe_policy(language: str, name: str, document: str) -> Description:
     """The description of a policy, given its row, without the overrides of a configuration."""
     annotations: Any = dig(json.loads(document), "manifest", "metadata", "annotations")
-    return described((language, name), text_map(annotations))
+    return describe_by_annotations((language, name), text_map(annotations))
 
 
 @lru_cache(maxsize=8192)
-def _of_text(text: str) -> tuple[str, ...]:
+def _list_text_entries(text: str) -> tuple[str, ...]:
     """The entries of a text that many rows have, such as a namespace."""
-    return tuple(name_entries(text))
+    return tuple(list_name_entries(text))
 
 
-def _of_object(kind: int, namespace: str, name: str) -> Sequence[str]:
-    return [*_of_text(namespace), *name_entries(name), f"{KIND}{kind}"]
+def _list_object_entries(kind: int, namespace: str, name: str) -> Sequence[str]:
+    return [*_list_text_entries(namespace), *list_name_entries(name), f"{KIND}{kind}"]
 
 
-def _of_workload(kind: str, namespace: str, name: str) -> Sequence[str]:
-    return [*name_entries(namespace, name), *(f"{WORKLOAD_KIND}{entry}" for entry in entries(kind))]
+def _list_workload_entries(kind: str, namespace: str, name: str) -> Sequence[str]:
+    return [*list_name_entries(namespace, name), *(f"{WORKLOAD_KIND}{entry}" for entry in list_entries(kind))]
 
 
-def _of_verdict(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
+def _list_verdict_entries(outcome: str, message: str, excepted_by: str) -> Sequence[str]:
     """The entries of a message, or of the changes of drift as reports show them; both are templates."""
     if outcome != "wouldChange":
-        return entries(message, excepted_by)
-    drift = drift_of(filled(message, " ", " "))
-    return entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
+        return list_entries(message, excepted_by)
+    drift = decode_drift(fill_template(message, " ", " "))
+    return list_entries(*map(str, (*drift.patch, *drift.together)), drift.refused, excepted_by)
 
 
-def _of_kept(labels: str, annotations: str) -> Sequence[str]:
+def _list_kept_entries(labels: str, annotations: str) -> Sequence[str]:
     """The entries of the values of labels and annotations: owners are among them."""
     values = (value for pairs in (labels, annotations) if pairs for _, value in orjson.loads(pairs))
-    own = ((_of_text if len(value) <= _SHORT else entries)(value) for value in values)
-    return list(dict.fromkeys(chain.from_iterable(own)))[:MOST_ENTRIES]
+    entries = ((_list_text_entries if len(value) <= _SHORT else list_entries)(value) for value in values)
+    return list(dict.fromkeys(chain.from_iterable(entries)))[:MOST_ENTRIES]
 
 
-def _of_policy(language: str, name: str, document: str) -> Sequence[str]:
-    description = described_in(language, name, document)
-    return entries(name, description.title, description.category)
+def _list_policy_entries(language: str, name: str, document: str) -> Sequence[str]:
+    description = describe_policy(language, name, document)
+    return list_entries(name, description.title, description.category)
 
 
-SOURCES: Final[Mapping[Table, Source]] = {
-    OBJECTS: Source(0, ("kind", "namespace", "name"), _of_object),
-    CHECKS: Source(1, ("policy", "binding", "param_namespace", "param_name", "expression"), entries),
-    VERDICTS: Source(2, ("outcome", "message", "excepted_by"), _of_verdict),
-    WORKLOADS: Source(3, ("kind", "namespace", "name"), _of_workload),
-    KEPT: Source(4, ("labels", "annotations"), _of_kept),
-    POLICIES: Source(5, ("language", "name", "document"), _of_policy),
+SOURCES: Final[Mapping[Table, IndexedTable]] = {
+    OBJECTS: IndexedTable(0, ("kind", "namespace", "name"), _list_object_entries),
+    CHECKS: IndexedTable(1, ("policy", "binding", "param_namespace", "param_name", "expression"), list_entries),
+    VERDICTS: IndexedTable(2, ("outcome", "message", "excepted_by"), _list_verdict_entries),
+    WORKLOADS: IndexedTable(3, ("kind", "namespace", "name"), _list_workload_entries),
+    KEPT: IndexedTable(4, ("labels", "annotations"), _list_kept_entries),
+    POLICIES: IndexedTable(5, ("language", "name", "document"), _list_policy_entries),
 }

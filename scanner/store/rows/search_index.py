@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, inse
 
 from scanner.store.database.engine import insert_rows
 from scanner.store.rows.columns import FindingColumns
-from scanner.store.rows.search_entries import KIND, SOURCES, Source
+from scanner.store.rows.search_entries import KIND, SOURCES, IndexedTable
 from scanner.store.rows.tables import FINDINGS, LAST_IDS, OBJECTS, VERDICT_USES
 
 NAME: Final = "words"
@@ -50,7 +50,7 @@ Document: TypeAlias = tuple[int, Sequence[str]]
 """The id of a row, and its entries."""
 
 
-def definitions() -> Iterator[str]:
+def list_definitions() -> Iterator[str]:
     """The statements that create the index in a new SQLite database."""
     yield _SQLITE
 
@@ -66,8 +66,8 @@ def index_all(connection: Connection) -> None:
         index_new_rows(connection)
         return
     for table, source in SOURCES.items():
-        for portion in documents(connection, table):
-            _write(connection, source, portion)
+        for portion in read_documents(connection, table):
+            _write_documents(connection, source, portion)
 
 
 def index_new_rows(connection: Connection) -> None:
@@ -76,11 +76,11 @@ def index_new_rows(connection: Connection) -> None:
         return
     for table, source in SOURCES.items():
         last = 0
-        for portion in documents(connection, table, indexed_up_to(connection, table)):
-            _write(connection, source, portion)
+        for portion in read_documents(connection, table, read_last_indexed(connection, table)):
+            _write_documents(connection, source, portion)
             last = portion[-1][0]
         if last:
-            _set_indexed(connection, table, last)
+            _set_last_indexed(connection, table, last)
 
 
 def index_inserted(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -90,7 +90,7 @@ def index_inserted(connection: Connection, table: Table, rows: Sequence[tuple[An
         return
     names = [column.name for column in table.columns]
     places = [names.index(name) for name in source.columns]
-    _write(connection, source, [(row[0], source.entries(*(row[place] for place in places))) for row in rows])
+    _write_documents(connection, source, [(row[0], source.entries(*(row[place] for place in places))) for row in rows])
 
 
 def index_objects(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -101,7 +101,7 @@ def index_objects(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> No
     index_inserted(connection, OBJECTS, [row for row in rows if not _is_plain(row[namespace] + row[name])])
 
 
-def forget(connection: Connection, table: Table, numbers: Sequence[int]) -> None:
+def forget_rows(connection: Connection, table: Table, numbers: Sequence[int]) -> None:
     """Delete rows of a table, at most a portion of `interning.chunks`, from the index before they are deleted themselves."""
     source = SOURCES.get(table)
     if source is None:
@@ -109,7 +109,7 @@ def forget(connection: Connection, table: Table, numbers: Sequence[int]) -> None
     if connection.dialect.name == "sqlite":
         _forget_documents(connection, table, numbers)
     else:
-        places = [source.place(number) for number in numbers]
+        places = [source.encode_place(number) for number in numbers]
         connection.execute(text(f"DELETE FROM {NAME} WHERE rowid = ANY(:places)"), {"places": places})  # noqa: S608
 
 
@@ -118,18 +118,18 @@ def rebuild(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"INSERT INTO {NAME} ({NAME}) VALUES ('delete-all')")  # noqa: S608 - constants
         for table in SOURCES:
-            _set_indexed(connection, table, 0)
+            _set_last_indexed(connection, table, 0)
     else:
         connection.exec_driver_sql(f"DELETE FROM {NAME}")  # noqa: S608 - a constant
     index_all(connection)
 
 
-def indexed_up_to(connection: Connection, table: Table) -> int:
+def read_last_indexed(connection: Connection, table: Table) -> int:
     """The highest id of a table whose row is in the index of SQLite."""
-    return connection.execute(select(LAST_IDS.c.id).where(LAST_IDS.c.name == _mark(table))).scalar() or 0
+    return connection.execute(select(LAST_IDS.c.id).where(LAST_IDS.c.name == _mark_of(table))).scalar() or 0
 
 
-def documents(connection: Connection, table: Table, after: int = 0) -> Iterator[list[Document]]:
+def read_documents(connection: Connection, table: Table, after: int = 0) -> Iterator[list[Document]]:
     """The rows that `words` must have, of a table with ids above `after`: in the order of their ids, in portions."""
     source = SOURCES[table]
     elsewhere = table is OBJECTS and connection.dialect.name == "postgresql"
@@ -141,33 +141,33 @@ def documents(connection: Connection, table: Table, after: int = 0) -> Iterator[
     while True:
         rows = connection.execute(query, {"after": after, "portion": PORTION}).all()
         if rows:
-            yield [(number, source.entries(*own)) for number, *own in rows]
+            yield [(number, source.entries(*texts)) for number, *texts in rows]
         if len(rows) < PORTION:
             return
         after = rows[-1][0]
 
 
-def _write(connection: Connection, source: Source, rows: Iterable[Document]) -> None:
-    form = " ".join if connection.dialect.name == "sqlite" else as_tsvector
+def _write_documents(connection: Connection, source: IndexedTable, rows: Iterable[Document]) -> None:
+    form = " ".join if connection.dialect.name == "sqlite" else to_tsvector
     insert_rows(
         connection,
         _WORDS,
         ("rowid", ENTRIES),
-        [(source.place(number), form(entries)) for number, entries in rows if entries],
+        [(source.encode_place(number), form(entries)) for number, entries in rows if entries],
     )
 
 
-def as_tsvector(entries: Iterable[str]) -> str:
+def to_tsvector(entries: Iterable[str]) -> str:
     """Entries as PostgreSQL reads a `tsvector`: they have no quotes and no backslashes."""
     return " ".join(f"'{entry}'" for entry in entries)
 
 
 def _forget_documents(connection: Connection, table: Table, numbers: Sequence[int]) -> None:
     """Delete the entries of rows, which FTS5 must be given as they were."""
-    last, source = indexed_up_to(connection, table), SOURCES[table]
+    last, source = read_last_indexed(connection, table), SOURCES[table]
     chosen = select(*(table.c[name] for name in ("id", *source.columns))).where(table.c.id.in_(numbers))
-    rows = [(number, source.entries(*own)) for number, *own in connection.execute(chosen) if number <= last]
-    gone = [("delete", source.place(number), " ".join(entries)) for number, entries in rows if entries]
+    rows = [(number, source.entries(*texts)) for number, *texts in connection.execute(chosen) if number <= last]
+    gone = [("delete", source.encode_place(number), " ".join(entries)) for number, entries in rows if entries]
     if gone:
         connection.exec_driver_sql(f"INSERT INTO {NAME} ({NAME}, rowid, {ENTRIES}) VALUES (?, ?, ?)", gone)  # noqa: S608 - constants
 
@@ -176,14 +176,14 @@ def _is_plain(names: str) -> bool:
     return names.isascii() and len(names) <= _PLAIN_LENGTH
 
 
-def _mark(table: Table) -> str:
+def _mark_of(table: Table) -> str:
     return f"{NAME} of {table.name}"
 
 
-def _set_indexed(connection: Connection, table: Table, last: int) -> None:
-    own = LAST_IDS.c.name == _mark(table)
+def _set_last_indexed(connection: Connection, table: Table, last: int) -> None:
+    own = LAST_IDS.c.name == _mark_of(table)
     if not connection.execute(update(LAST_IDS).where(own).values(id=last)).rowcount:
-        connection.execute(insert(LAST_IDS).values(name=_mark(table), id=last))
+        connection.execute(insert(LAST_IDS).values(name=_mark_of(table), id=last))
 
 
 # The clusters and checks that have findings with a verdict, so that a search names them with a message.
@@ -219,10 +219,10 @@ class VerdictUses:
 
 def forget_unused(connection: Connection, cluster: int) -> int:
     """Delete the uses without a finding of a cluster; return their number. The connection holds the lock of the cluster's history."""
-    own = VERDICT_USES.c
-    stale = connection.execute(uses_of(VERDICT_USES, cluster).except_(uses_of(FINDINGS, cluster))).all()
+    use = VERDICT_USES.c
+    stale = connection.execute(select_uses(VERDICT_USES, cluster).except_(select_uses(FINDINGS, cluster))).all()
     for row in stale:
-        gone = own.cluster == cluster, own.verdict == row.verdict, own.check == row.check
+        gone = use.cluster == cluster, use.verdict == row.verdict, use.check == row.check
         connection.execute(delete(VERDICT_USES).where(*gone))
     return len(stale)
 
@@ -230,11 +230,11 @@ def forget_unused(connection: Connection, cluster: int) -> int:
 def rebuild_uses(connection: Connection) -> None:
     """Make the uses of all clusters anew from the findings."""
     connection.execute(delete(VERDICT_USES))
-    own = VERDICT_USES.c
+    use = VERDICT_USES.c
     used = select(FINDINGS.c.verdict, FINDINGS.c.cluster, FINDINGS.c.check).distinct()
-    connection.execute(insert(VERDICT_USES).from_select([own.verdict, own.cluster, own.check], used))
+    connection.execute(insert(VERDICT_USES).from_select([use.verdict, use.cluster, use.check], used))
 
 
-def uses_of(table: Table, cluster: int) -> Select[tuple[int, int]]:
+def select_uses(table: Table, cluster: int) -> Select[tuple[int, int]]:
     """The verdicts and checks of a cluster in `findings` or in `verdict_uses`."""
     return select(table.c.verdict, table.c.check).where(table.c.cluster == cluster).distinct()

@@ -46,22 +46,22 @@ class Stats(NamedTuple):
     per_day: int
 
 
-def stats(connection: Connection) -> Stats:
+def read_stats(connection: Connection) -> Stats:
     """The size of a database."""
-    clusters = _clusters(connection)
-    total = total_bytes(connection)
-    used = used_bytes(connection)
+    clusters = _read_cluster_sizes(connection)
+    total = read_total_bytes(connection)
+    used = read_used_bytes(connection)
     seconds = 0.0
     if clusters:
         oldest = min(cluster.oldest for cluster in clusters)
         seconds = (max(cluster.newest for cluster in clusters) - oldest).total_seconds()
     per_day = int((total if used is None else used) / max(seconds / 86_400, 1))
-    return Stats(sizes(connection), clusters, total, None if used is None else total - used, per_day)
+    return Stats(read_table_sizes(connection), clusters, total, None if used is None else total - used, per_day)
 
 
-def sizes(connection: Connection) -> tuple[TableSize, ...]:
+def read_table_sizes(connection: Connection) -> tuple[TableSize, ...]:
     """The size of each table, the largest first. The index of a search counts the rows that it finds."""
-    known = _bytes(connection)
+    known = _read_bytes(connection)
     rows = {
         table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
         for table in METADATA.sorted_tables
@@ -71,7 +71,7 @@ def sizes(connection: Connection) -> tuple[TableSize, ...]:
     return tuple(sorted(tables, key=lambda table: (-(table.bytes or 0), table.name)))
 
 
-def used_bytes(connection: Connection) -> int | None:
+def read_used_bytes(connection: Connection) -> int | None:
     """The bytes of a SQLite file that hold data; None for PostgreSQL, which does not show them."""
     if connection.dialect.name != "sqlite":
         return None
@@ -82,28 +82,28 @@ def used_bytes(connection: Connection) -> int | None:
     return size * (pages - free)
 
 
-def total_bytes(connection: Connection) -> int:
+def read_total_bytes(connection: Connection) -> int:
     """The bytes of a database: of the SQLite file, or of the tables and indexes in PostgreSQL."""
     if connection.dialect.name == "sqlite":
         size, pages = (
             int(connection.execute(text(f"PRAGMA {name}")).scalar_one()) for name in ("page_size", "page_count")
         )
         return size * pages
-    return sum(_bytes(connection).values())
+    return sum(_read_bytes(connection).values())
 
 
-def most_bytes(connection: Connection) -> int | None:
+def read_most_bytes(connection: Connection) -> int | None:
     """The size that a SQLite file can reach: its size, and what is free on its volume. None for PostgreSQL, which does not show it."""
     if connection.dialect.name != "sqlite":
         return None
     path = next((str(row[2]) for row in connection.execute(text("PRAGMA database_list")) if row[1] == "main"), "")
     try:
-        return total_bytes(connection) + shutil.disk_usage(Path(path).parent).free if path else None
+        return read_total_bytes(connection) + shutil.disk_usage(Path(path).parent).free if path else None
     except OSError:
         return None
 
 
-def _bytes(connection: Connection) -> dict[str, int]:
+def _read_bytes(connection: Connection) -> dict[str, int]:
     """The bytes of each table with its indexes; empty for a SQLite library that was built without `dbstat`."""
     if connection.dialect.name == "postgresql":
         wanted = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE oid = to_regclass(:name)"
@@ -120,8 +120,8 @@ def _bytes(connection: Connection) -> dict[str, int]:
     return known
 
 
-def _clusters(connection: Connection) -> tuple[ClusterSize, ...]:
-    own = SCANS.c
-    counts = func.count(), func.count(own.pruned_at), func.min(own.started_at), func.max(own.started_at)
+def _read_cluster_sizes(connection: Connection) -> tuple[ClusterSize, ...]:
+    scan = SCANS.c
+    counts = func.count(), func.count(scan.pruned_at), func.min(scan.started_at), func.max(scan.started_at)
     wanted = select(CLUSTERS.c.name, *counts).join(CLUSTERS).group_by(CLUSTERS.c.id, CLUSTERS.c.name)
     return tuple(ClusterSize(*row) for row in connection.execute(wanted.order_by(CLUSTERS.c.name, CLUSTERS.c.id)))

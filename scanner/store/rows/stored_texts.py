@@ -31,10 +31,10 @@ def template_of(text: str, name: str, namespace: str) -> str:
     """The template of a text about the object with this name and namespace, which is empty for a cluster-scoped object."""
     if not text.isprintable() and _MARK.search(text):
         return _MARK.sub(lambda mark: ESCAPE + mark[0], text)
-    return _replaced(_replaced(text, name, NAME), namespace, NAMESPACE)
+    return _replace_word(_replace_word(text, name, NAME), namespace, NAMESPACE)
 
 
-def filled(template: str, name: str, namespace: str) -> str:
+def fill_template(template: str, name: str, namespace: str) -> str:
     """The text of which `template_of` made a template for this name and namespace."""
     if template.isprintable():
         return template
@@ -48,7 +48,7 @@ def has_marks(template: str) -> bool:
     return not template.isprintable() and _MARK.search(template) is not None
 
 
-def _replaced(text: str, word: str, mark: str) -> str:
+def _replace_word(text: str, word: str, mark: str) -> str:
     """The text with a mark in place of a word; occurrences inside longer words stay, because they rarely mean the object."""
     start = text.find(word) if word else -1
     if start < 0 or _MARK.search(word):
@@ -75,12 +75,12 @@ def _continues_word(character: str) -> bool:
 # Drift as compact JSON, the text that `verdicts` stores: equal changes have equal texts.
 
 
-def drift_text(outcome: WouldChange) -> str:
+def encode_drift(outcome: WouldChange) -> str:
     """The text of drift."""
     written = {
-        "patch": _written(outcome.patch),
+        "patch": _encode_changes(outcome.patch),
         "converges": outcome.converges,
-        "together": _written(outcome.together),
+        "together": _encode_changes(outcome.together),
         "orderMatters": outcome.order_matters,
         **({"undone": True} if outcome.undone else {}),
         **({"refused": outcome.refused} if outcome.refused else {}),
@@ -89,31 +89,31 @@ def drift_text(outcome: WouldChange) -> str:
 
 
 @lru_cache(maxsize=4096)
-def drift_of(text: str) -> WouldChange:
-    """The drift of a text from `drift_text`."""
+def decode_drift(text: str) -> WouldChange:
+    """The drift of a text from `encode_drift`."""
     read: dict[str, Any] = json.loads(text)
     return WouldChange(
-        patch=_read(read["patch"]),
+        patch=_decode_changes(read["patch"]),
         converges=bool(read["converges"]),
-        together=_read(read["together"]),
+        together=_decode_changes(read["together"]),
         order_matters=bool(read["orderMatters"]),
         undone=bool(read.get("undone")),
         refused=str(read.get("refused", "")),
     )
 
 
-def _written(changes: Iterable[Change]) -> list[list[object]]:
+def _encode_changes(changes: Iterable[Change]) -> list[list[object]]:
     return [[change.op, change.path, change.value, change.was] for change in changes]
 
 
-def _read(changes: Iterable[list[Any]]) -> tuple[Change, ...]:
+def _decode_changes(changes: Iterable[list[Any]]) -> tuple[Change, ...]:
     return tuple(Change(op, cast("str", path), value, was=was) for op, path, value, was in changes)
 
 
 # Evidence as compact JSON, the text that `evidence` stores: equal evidence has equal texts.
 
 
-def evidence_text(evidence: Evidence) -> str:
+def encode_evidence(evidence: Evidence) -> str:
     """The text of evidence; empty without reasons. Texts are cleaned here: nested in JSON, unfit characters would be escapes."""
     if not evidence:
         return ""
@@ -125,13 +125,13 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 @lru_cache(maxsize=4096)
-def evidence_of(text: str) -> Evidence:
-    """The evidence of a text from `evidence_text`."""
+def decode_evidence(text: str) -> Evidence:
+    """The evidence of a text from `encode_evidence`."""
     if not text:
         return NO_EVIDENCE
     left_out, *reasons = orjson.loads(text)
-    return Evidence(tuple(_reason(*reason) for reason in reasons), left_out)
+    return Evidence(tuple(_decode_reason(*reason) for reason in reasons), left_out)
 
 
-def _reason(expression: str, value: str, path: str, variable: str, erred: Any) -> Reason:
+def _decode_reason(expression: str, value: str, path: str, variable: str, erred: Any) -> Reason:
     return Reason(expression, value, path, variable, erred=bool(erred))

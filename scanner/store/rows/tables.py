@@ -45,14 +45,14 @@ from scanner.store.rows.columns import (
 )
 
 
-def migrations() -> Path:
+def find_migrations() -> Path:
     """The folder of the migrations: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[2]
     installed = package / "_data" / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-HEAD: Final = max(path.name[:4] for path in (migrations() / "versions").glob("[0-9]*.py"))
+HEAD: Final = max(path.name[:4] for path in (find_migrations() / "versions").glob("[0-9]*.py"))
 """The newest migration: the names of the files begin with their numbers."""
 
 
@@ -65,7 +65,7 @@ PREVIEW: Final = "preview"
 OUTDATED: Final = "outdated"
 """The `event` of a row that belongs to one scan alone: a scan that began later listed the object later, and has no such finding."""
 
-ALONE: Final = PREVIEW, OUTDATED
+SINGLE_SCAN_EVENTS: Final = PREVIEW, OUTDATED
 """The events of rows that belong to one scan alone, and are no part of the history."""
 
 CONTINUED: Final = "continued"

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from sqlalchemy import Connection, Table, and_, func, select, text
 
 from scanner.errors import StoreError
-from scanner.store.catalog.waivers import waivers_in
+from scanner.store.catalog.waivers import decode_waiver_ids
 from scanner.store.database.address import Address
-from scanner.store.database.engine import reading_at_once, reading_engine_for
+from scanner.store.database.engine import make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
-from scanner.store.history.damage import SHARED_TEXTS, UNREADABLE, SumCheck, changed_texts
-from scanner.store.history.ledger import parts_of
-from scanner.store.rows.logical_rows import SHARED
-from scanner.store.rows.references import REFERENCES, references_of
-from scanner.store.rows.row_ids import RowIdSet, difference, unpacked
-from scanner.store.rows.search_index import uses_of
+from scanner.store.history.damage import SHARED_TEXTS, UNREADABLE, SumCheck, find_changed_texts
+from scanner.store.history.ledger import read_unchecked_parts
+from scanner.store.rows.logical_rows import SHARED_TABLES
+from scanner.store.rows.references import REFERENCES, decode_references
+from scanner.store.rows.row_ids import RowIdSet, difference, unpack_row_ids
+from scanner.store.rows.search_index import select_uses
 from scanner.store.rows.tables import (
     CHECKS,
     CLUSTERS,
@@ -42,12 +42,12 @@ from scanner.store.rows.tables import (
     WAIVERS,
     WORKLOADS,
 )
-from scanner.store.upkeep.integrity_history import SHOWN, IntervalProblem, clock_problems, interval_problems
-from scanner.store.upkeep.integrity_search import search_problems
-from scanner.store.upkeep.retention import existing
-from scanner.store.upkeep.retention_rows import OF_EVALUATION
-from scanner.store.upkeep.schema import check
-from scanner.store.upkeep.views import VIEWS, view_definitions
+from scanner.store.upkeep.integrity_history import SHOWN, IntervalProblem, find_clock_problems, find_interval_problems
+from scanner.store.upkeep.integrity_search import find_index_differences
+from scanner.store.upkeep.retention import find_database
+from scanner.store.upkeep.retention_rows import EVALUATION_ROWS
+from scanner.store.upkeep.schema import check_schema
+from scanner.store.upkeep.views import VIEWS, list_view_definitions
 
 if TYPE_CHECKING:
     import sqlite3
@@ -61,7 +61,7 @@ _RESTORE_OR_ACCEPT: Final = (
 _REINDEX: Final = "Run: assay db reindex."
 
 
-class Problem(NamedTuple):
+class DatabaseProblem(NamedTuple):
     """A problem of a database: what is wrong, in which table or rows, and what to do."""
 
     what: str
@@ -69,94 +69,94 @@ class Problem(NamedTuple):
     remedy: str
 
 
-def check_database(url: str, *, all_words: bool = False) -> list[Problem]:
+def check_database(url: str, *, all_words: bool = False) -> list[DatabaseProblem]:
     """The problems of a database, which is only read. With `all_words`, the words of all rows are compared with the index of the search.
 
     Raises UsageError if the database is missing or empty, StoreError when it cannot be read.
     """
-    with connection_to_check(existing(url)) as connection:
-        return list(problems(connection, SAMPLE if not all_words else None))
+    with open_to_check(find_database(url)) as connection:
+        return list(find_problems(connection, SAMPLE if not all_words else None))
 
 
 @contextmanager
-def connection_to_check(address: Address) -> Iterator[Connection]:
+def open_to_check(address: Address) -> Iterator[Connection]:
     """A connection that reads a database as of one moment. Texts of SQLite that are no UTF-8 are read as other texts.
 
     Raises UsageError for an empty database, StoreError when it cannot be read.
     """
-    engine = reading_engine_for(address)
+    engine = make_reading_engine(address)
     try:
         with as_store_error(address):
-            check(engine, address)
-            with reading_at_once(engine) as connection:
+            check_schema(engine, address)
+            with reading_snapshot(engine) as connection:
                 if address.path is not None:
                     driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-                    driver.text_factory = _decoded
+                    driver.text_factory = _decode_text
                 yield connection
     finally:
         engine.dispose()
 
 
-def _decoded(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[Problem]:
+def find_problems(connection: Connection, sample: int | None = SAMPLE) -> Iterator[DatabaseProblem]:
     """The problems of a database; the words of the newest `sample` rows of each table are compared with the index, or those of all."""
-    damage = list(_damage(connection))
+    damage = list(_check_file(connection))
     yield from damage
     if damage:
         # Nothing that a damaged file answers is certain.
         return
-    steps: Mapping[str, Callable[[Connection], Iterator[Problem]]] = {
-        "the definitions of the views": _views,
-        "references between tables": _orphans,
-        "shared rows of scans": _owners,
-        "intervals of history": _intervals,
-        "clocks of problems": _clocks,
-        "ids": _ids,
-        "sets of objects": _sets,
-        "waivers": _waivers,
-        "the verdicts of findings": _uses,
-        "shared texts": _digests,
-        "rows of scans": _sums,
-        "the index of the search": partial(_search, sample=sample),
+    steps: Mapping[str, Callable[[Connection], Iterator[DatabaseProblem]]] = {
+        "the definitions of the views": _check_views,
+        "references between tables": _check_references,
+        "shared rows of scans": _check_owners,
+        "intervals of history": _check_intervals,
+        "clocks of problems": _check_clocks,
+        "ids": _check_ids,
+        "sets of objects": _check_sets,
+        "waivers": _check_waivers,
+        "the verdicts of findings": _check_uses,
+        "shared texts": _check_digests,
+        "rows of scans": _check_sums,
+        "the index of the search": partial(_check_search, sample=sample),
     }
     for place, step in steps.items():
         try:
             yield from step(connection)
         except UNREADABLE as error:
-            yield Problem(f"rows cannot be decoded ({type(error).__name__})", place, _RESTORE)
+            yield DatabaseProblem(f"rows cannot be decoded ({type(error).__name__})", place, _RESTORE)
 
 
-def _views(connection: Connection) -> Iterator[Problem]:
+def _check_views(connection: Connection) -> Iterator[DatabaseProblem]:
     """Views with another definition than that of this version. PostgreSQL keeps definitions in another form."""
     if connection.dialect.name != "sqlite":
         return
     stored = text("SELECT sql FROM sqlite_master WHERE type = 'view'")
     there = frozenset(connection.execute(stored).scalars())
-    for name, definition in zip(VIEWS, view_definitions(connection.dialect), strict=True):
+    for name, definition in zip(VIEWS, list_view_definitions(connection.dialect), strict=True):
         if definition not in there:
-            yield Problem("the view has another definition", f"view {name}", _RESTORE)
+            yield DatabaseProblem("the view has another definition", f"view {name}", _RESTORE)
 
 
-def _clocks(connection: Connection) -> Iterator[Problem]:
-    yield from (Problem(what, where, _RESTORE) for what, where in clock_problems(connection))
+def _check_clocks(connection: Connection) -> Iterator[DatabaseProblem]:
+    yield from (DatabaseProblem(what, where, _RESTORE) for what, where in find_clock_problems(connection))
 
 
-def _search(connection: Connection, sample: int | None) -> Iterator[Problem]:
-    yield from (Problem(what, where, _REINDEX) for what, where in search_problems(connection, sample))
+def _check_search(connection: Connection, sample: int | None) -> Iterator[DatabaseProblem]:
+    yield from (DatabaseProblem(what, where, _REINDEX) for what, where in find_index_differences(connection, sample))
 
 
-def _damage(connection: Connection) -> Iterator[Problem]:
+def _check_file(connection: Connection) -> Iterator[DatabaseProblem]:
     if connection.dialect.name != "sqlite":
         return
     for line in connection.execute(text("PRAGMA integrity_check(20)")).scalars():
         if line != "ok":
-            yield Problem(str(line), "the file", _RESTORE)
+            yield DatabaseProblem(str(line), "the file", _RESTORE)
 
 
-def _orphans(connection: Connection) -> Iterator[Problem]:
+def _check_references(connection: Connection) -> Iterator[DatabaseProblem]:
     """Rows that refer to rows that do not exist."""
     declared = ((key.parent, key.column) for table in METADATA.sorted_tables for key in table.foreign_keys)
     undeclared = ((column, table.c.id) for table, columns in REFERENCES.items() for column in columns)
@@ -169,34 +169,34 @@ def _orphans(connection: Connection) -> Iterator[Problem]:
         if rows:
             names = ", ".join(map(str, rows))
             what = f"rows refer to {referred.table.name} {names}, which do not exist"
-            yield Problem(what, f"{column.table.name}.{column.name}", _RESTORE)
+            yield DatabaseProblem(what, f"{column.table.name}.{column.name}", _RESTORE)
 
 
-def _owners(connection: Connection) -> Iterator[Problem]:
+def _check_owners(connection: Connection) -> Iterator[DatabaseProblem]:
     """Scans that share rows of scans which do not exist, have no rows of their own, or were pruned."""
-    for rows in SHARED:
+    for rows in SHARED_TABLES:
         column = SCANS.c[f"{rows}_of"]
         owner = SCANS.alias("owner")
         joined = SCANS.outerjoin(owner, owner.c.number == column)
         wrong = owner.c.number.is_(None) | (owner.c[f"{rows}_of"] != 0) | (owner.c.cluster != SCANS.c.cluster)
-        if rows not in OF_EVALUATION:
+        if rows not in EVALUATION_ROWS:
             wrong |= and_(owner.c.pruned_at.is_not(None), SCANS.c.pruned_at.is_(None))
-        found = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(SHOWN)
-        for scan in connection.execute(found).scalars():
-            yield Problem(f"the scan shares {rows} of a scan that has none", f"scan {scan}", _RESTORE)
+        wrong_scans = select(SCANS.c.id).select_from(joined).where(column != 0, wrong).limit(SHOWN)
+        for scan in connection.execute(wrong_scans).scalars():
+            yield DatabaseProblem(f"the scan shares {rows} of a scan that has none", f"scan {scan}", _RESTORE)
 
 
-def _intervals(connection: Connection) -> Iterator[Problem]:
+def _check_intervals(connection: Connection) -> Iterator[DatabaseProblem]:
     by_problem: dict[IntervalProblem, list[str]] = {}
-    for problem, row in interval_problems(connection):
+    for problem, row in find_interval_problems(connection):
         places = by_problem.setdefault(problem, [])
         if len(places) < SHOWN:
             places.append(row)
     for problem, places in by_problem.items():
-        yield Problem(problem.value, ", ".join(places), _RESTORE)
+        yield DatabaseProblem(problem.value, ", ".join(places), _RESTORE)
 
 
-def _ids(connection: Connection) -> Iterator[Problem]:
+def _check_ids(connection: Connection) -> Iterator[DatabaseProblem]:
     """Tables with ids above the highest id that was ever given: the next rows would get ids of others."""
     for name, last in connection.execute(select(LAST_IDS.c.name, LAST_IDS.c.id)).all():
         table = METADATA.tables.get(name)
@@ -205,96 +205,102 @@ def _ids(connection: Connection) -> Iterator[Problem]:
         [key] = table.primary_key.columns
         highest = connection.execute(select(func.max(key))).scalar() or 0
         if highest > last:
-            yield Problem(f"id {highest} is above the highest given id, {last}", name, _RESTORE)
+            yield DatabaseProblem(f"id {highest} is above the highest given id, {last}", name, _RESTORE)
 
 
-def _sets(connection: Connection) -> Iterator[Problem]:
+def _check_sets(connection: Connection) -> Iterator[DatabaseProblem]:
     """Lists of sets whose sets or checks do not exist, sets whose objects do not exist, and findings that do not exist."""
-    known = {OBJECT_SETS: _ids_of(connection, OBJECT_SETS), CHECKS: _ids_of(connection, CHECKS)}
+    known = {OBJECT_SETS: _read_ids(connection, OBJECT_SETS), CHECKS: _read_ids(connection, CHECKS)}
     for number, content in connection.execute(select(SET_LISTS.c.id, SET_LISTS.c.content)):
-        for table, ids in zip(known, references_of(bytes(content)), strict=True):
-            if missing := _missing(RowIdSet(ids), known[table]):
-                yield Problem(f"refers to {table.name} {missing}, which do not exist", f"set_lists {number}", _RESTORE)
-    objects = _ids_of(connection, OBJECTS)
+        for table, ids in zip(known, decode_references(bytes(content)), strict=True):
+            if missing := _describe_missing(RowIdSet(ids), known[table]):
+                yield DatabaseProblem(
+                    f"refers to {table.name} {missing}, which do not exist", f"set_lists {number}", _RESTORE
+                )
+    objects = _read_ids(connection, OBJECTS)
     for number, count, data in connection.execute(select(OBJECT_SETS.c.id, OBJECT_SETS.c.count, OBJECT_SETS.c.data)):
-        members = unpacked(bytes(data))
-        if missing := _missing(members, objects):
-            yield Problem(f"refers to objects {missing}, which do not exist", f"object_sets {number}", _RESTORE)
+        members = unpack_row_ids(bytes(data))
+        if missing := _describe_missing(members, objects):
+            yield DatabaseProblem(f"refers to objects {missing}, which do not exist", f"object_sets {number}", _RESTORE)
         if members.count != count:
-            yield Problem("has another number of objects than is recorded", f"object_sets {number}", _RESTORE)
-    yield from _unchecked(connection)
+            yield DatabaseProblem("has another number of objects than is recorded", f"object_sets {number}", _RESTORE)
+    yield from _check_unchecked(connection)
 
 
-def _unchecked(connection: Connection) -> Iterator[Problem]:
+def _check_unchecked(connection: Connection) -> Iterator[DatabaseProblem]:
     """Unchecked findings that do not exist, and parts for the views that are not those of the newest scan."""
-    findings = _ids_of(connection, FINDINGS)
+    findings = _read_ids(connection, FINDINGS)
     # Rows of findings may be pruned before the next prune removes them from the tombstones.
     reported = (
         select(UNCHECKED.c.scan, UNCHECKED.c.findings, SCANS.c.unchecked).join(SCANS).where(SCANS.c.pruned_at.is_(None))
     )
     for scan, data, recorded in connection.execute(reported):
-        left = unpacked(bytes(data))
-        if missing := _missing(left, findings):
-            yield Problem(f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE)
+        left = unpack_row_ids(bytes(data))
+        if missing := _describe_missing(left, findings):
+            yield DatabaseProblem(
+                f"refers to findings {missing}, which do not exist", f"unchecked, scan {scan}", _RESTORE
+            )
         if left.count != recorded:
-            yield Problem("has another number of findings than is recorded", f"unchecked, scan {scan}", _RESTORE)
+            yield DatabaseProblem(
+                "has another number of findings than is recorded", f"unchecked, scan {scan}", _RESTORE
+            )
     newest = select(SCANS.c.cluster, func.max(SCANS.c.revision).label("revision")).group_by(SCANS.c.cluster).subquery()
     of_newest = and_(SCANS.c.cluster == newest.c.cluster, SCANS.c.revision == newest.c.revision)
     of_scan = UNCHECKED.c.scan == SCANS.c.number
     joined = SCANS.join(newest, of_newest).outerjoin(UNCHECKED, of_scan)
     for cluster, data in connection.execute(select(SCANS.c.cluster, UNCHECKED.c.findings).select_from(joined)).all():
-        if parts_of(connection, cluster) != dict(unpacked(data and bytes(data)).words()):
+        if read_unchecked_parts(connection, cluster) != dict(unpack_row_ids(data and bytes(data)).words()):
             what = "the findings that the newest scan left unchecked are others in the views"
-            yield Problem(what, f"unchecked_now, cluster {cluster}", _RESTORE)
+            yield DatabaseProblem(what, f"unchecked_now, cluster {cluster}", _RESTORE)
 
 
-def _sums(connection: Connection) -> Iterator[Problem]:
+def _check_sums(connection: Connection) -> Iterator[DatabaseProblem]:
     """Rows that differ from those that scans wrote."""
-    for each in SumCheck(connection).everything():
-        yield Problem(each.what, each.where, _RESTORE_OR_ACCEPT)
+    for each in SumCheck(connection).check_all():
+        yield DatabaseProblem(each.what, each.where, _RESTORE_OR_ACCEPT)
 
 
-def _waivers(connection: Connection) -> Iterator[Problem]:
+def _check_waivers(connection: Connection) -> Iterator[DatabaseProblem]:
     """Sets of waivers with bodies that do not exist."""
-    known = _ids_of(connection, WAIVERS)
+    known = _read_ids(connection, WAIVERS)
     for number, content in connection.execute(select(WAIVER_SETS.c.id, WAIVER_SETS.c.content)):
-        if missing := _missing(RowIdSet(waivers_in(content)), known):
-            yield Problem(f"refers to waivers {missing}, which do not exist", f"waiver_sets {number}", _RESTORE)
+        if missing := _describe_missing(RowIdSet(decode_waiver_ids(content)), known):
+            yield DatabaseProblem(f"refers to waivers {missing}, which do not exist", f"waiver_sets {number}", _RESTORE)
 
 
-def _uses(connection: Connection) -> Iterator[Problem]:
+def _check_uses(connection: Connection) -> Iterator[DatabaseProblem]:
     """Findings whose verdicts and checks are not recorded for the search. Those of deleted findings go with the next prune."""
     for cluster in connection.execute(select(CLUSTERS.c.id)).scalars().all():
-        missing = uses_of(FINDINGS, cluster).except_(uses_of(VERDICT_USES, cluster)).limit(SHOWN)
+        missing = select_uses(FINDINGS, cluster).except_(select_uses(VERDICT_USES, cluster)).limit(SHOWN)
         if verdicts := ", ".join(str(row.verdict) for row in connection.execute(missing)):
             what = f"findings have verdicts {verdicts}, which the search does not know for the cluster"
-            yield Problem(what, f"verdict_uses, cluster {cluster}", _REINDEX)
+            yield DatabaseProblem(what, f"verdict_uses, cluster {cluster}", _REINDEX)
 
 
-def _ids_of(connection: Connection, table: Table) -> RowIdSet:
+def _read_ids(connection: Connection, table: Table) -> RowIdSet:
     return RowIdSet(connection.execute(select(table.c.id).execution_options(yield_per=10_000)).scalars())
 
 
-def _missing(numbers: RowIdSet, stored: RowIdSet) -> str:
+def _describe_missing(numbers: RowIdSet, stored: RowIdSet) -> str:
     """Some of the numbers that are not stored, as text."""
     missing = difference(numbers, stored)
     return ", ".join(str(number) for number, _ in zip(missing, range(SHOWN), strict=False)) if missing.count else ""
 
 
-def _digests(connection: Connection) -> Iterator[Problem]:
+def _check_digests(connection: Connection) -> Iterator[DatabaseProblem]:
     """Shared rows whose digest is not that of their content."""
     for table in SHARED_TEXTS:
-        if wrong := [str(number) for number, _ in changed_texts(connection, table)]:
+        if wrong := [str(number) for number, _ in find_changed_texts(connection, table)]:
             what = "the content has changed since it was stored: its digest is another one"
-            yield Problem(what, f"{table.name} {', '.join(wrong[:SHOWN])}", _RESTORE)
+            yield DatabaseProblem(what, f"{table.name} {', '.join(wrong[:SHOWN])}", _RESTORE)
 
 
 def reject_damage(address: Address, error: Exception) -> None:
     """Raise StoreError with the first problem of a database; do nothing if the database has none, so that the error is a bug."""
-    with connection_to_check(address) as connection:
-        problem = next(iter(problems(connection)), None)
+    with open_to_check(address) as connection:
+        problem = next(iter(find_problems(connection)), None)
     if problem is not None:
         raise StoreError(
-            f"The database {address.shown} is damaged: {problem.where}: {problem.what}. {problem.remedy} "
+            f"The database {address.text} is damaged: {problem.where}: {problem.what}. {problem.remedy} "
             "`assay db check` lists every problem."
         ) from error

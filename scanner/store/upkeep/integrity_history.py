@@ -17,8 +17,18 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from scanner.posture.problem_ids import check_id
 from scanner.store.history.resolution import Resolution
-from scanner.store.rows.tables import ALONE, CHECK_NAMES, CLUSTERS, CONTINUED, FINDINGS, FIXES, OPEN, POPULATION, SCANS
-from scanner.store.upkeep.retention_plan import Needed
+from scanner.store.rows.tables import (
+    CHECK_NAMES,
+    CLUSTERS,
+    CONTINUED,
+    FINDINGS,
+    FIXES,
+    OPEN,
+    POPULATION,
+    SCANS,
+    SINGLE_SCAN_EVENTS,
+)
+from scanner.store.upkeep.retention_plan import NeededRevisions
 
 
 class IntervalProblem(Enum):
@@ -38,7 +48,7 @@ class _Revisions(NamedTuple):
     """The newest revision of a cluster, and the revisions of the scans with a report."""
 
     newest: int
-    reported: Needed
+    reported: NeededRevisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,74 +81,93 @@ class _Continuations:
     ended: set[_Place] = field(default_factory=set)
 
 
-def interval_problems(connection: Connection) -> Iterator[tuple[IntervalProblem, str]]:
+def find_interval_problems(connection: Connection) -> Iterator[tuple[IntervalProblem, str]]:
     """The problems, and the row of each: `findings 12`."""
     for cluster in connection.execute(select(CLUSTERS.c.id).order_by(CLUSTERS.c.id)).scalars().all():
-        revisions = _revisions(connection, cluster)
-        yield from _of_findings(connection, cluster, revisions)
-        yield from _of_population(connection, cluster, revisions)
+        revisions = _read_revisions(connection, cluster)
+        yield from _check_findings(connection, cluster, revisions)
+        yield from _check_population(connection, cluster, revisions)
 
 
-def _revisions(connection: Connection, cluster: int) -> _Revisions:
+def _read_revisions(connection: Connection, cluster: int) -> _Revisions:
     merged = select(SCANS.c.revision, SCANS.c.pruned_at).where(
         SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None)
     )
     rows = connection.execute(merged.order_by(SCANS.c.revision)).all()
     reported = [row.revision for row in rows if row.pruned_at is None]
-    return _Revisions(rows[-1].revision if rows else 0, Needed(reported))
+    return _Revisions(rows[-1].revision if rows else 0, NeededRevisions(reported))
 
 
-def _of_findings(connection: Connection, cluster: int, revisions: _Revisions) -> Iterator[tuple[IntervalProblem, str]]:
-    own = FINDINGS.c
-    columns = own.id, own.fingerprint, own.since, own.until, own.superseded, own.first, own.event, own.last_seen
-    wanted = select(*columns, own.continues).where(own.cluster == cluster, own.event.not_in(ALONE))
-    ordered = wanted.order_by(own.fingerprint, own.since, own.id).execution_options(yield_per=1000)
-    continuing = select(own.continues, own.since, own.id).where(own.cluster == cluster, own.continues.is_not(None))
+def _check_findings(
+    connection: Connection, cluster: int, revisions: _Revisions
+) -> Iterator[tuple[IntervalProblem, str]]:
+    finding = FINDINGS.c
+    columns = (
+        finding.id,
+        finding.fingerprint,
+        finding.since,
+        finding.until,
+        finding.superseded,
+        finding.first,
+        finding.event,
+        finding.last_seen,
+    )
+    wanted = select(*columns, finding.continues).where(
+        finding.cluster == cluster, finding.event.not_in(SINGLE_SCAN_EVENTS)
+    )
+    ordered = wanted.order_by(finding.fingerprint, finding.since, finding.id).execution_options(yield_per=1000)
+    continuing = select(finding.continues, finding.since, finding.id).where(
+        finding.cluster == cluster, finding.continues.is_not(None)
+    )
     rows_of = {(bytes(before), since): number for before, since, number in connection.execute(continuing)}
     continuations = _Continuations(frozenset(rows_of))
     with connection.execute(ordered) as rows:
         for _, group in groupby((_Interval(*row) for row in rows), key=attrgetter("fingerprint")):
-            for problem, interval in _of_finding(list(group), revisions, continuations):
+            for problem, interval in _check_finding(list(group), revisions, continuations):
                 yield problem, f"findings {interval.id}"
     for place, number in rows_of.items():
         # The report of the scan before needs the row that ends.
-        if place not in continuations.ended and revisions.reported.within(place[1] - 1, place[1]):
+        if place not in continuations.ended and revisions.reported.overlap(place[1] - 1, place[1]):
             yield IntervalProblem.CONTINUED, f"findings {number}"
 
 
-def _of_finding(
+def _check_finding(
     intervals: Sequence[_Interval], revisions: _Revisions, continuations: _Continuations
 ) -> Iterator[tuple[IntervalProblem, _Interval]]:
     """The problems of the rows of one finding, in their order."""
     reported = revisions.reported
     for each in intervals:
-        yield from ((problem, each) for problem in _of_times(each.since, each.until, revisions.newest))
+        yield from ((problem, each) for problem in _check_times(each.since, each.until, revisions.newest))
         if each.last_seen is not None and each.last_seen >= each.until:
             yield IntervalProblem.RESOLVED, each
         place = bytes(each.fingerprint), each.until
         if each.may_end_chain and place in continuations.continued:
             continuations.ended.add(place)
-    for chain in _chains(intervals):
+    for chain in _split_chains(intervals):
         yield from ((IntervalProblem.FIRST, each) for each in chain if not chain[0].first == each.first <= each.since)
     before = 0
     for each in intervals:
         # A row that changed continues the one before it.
-        if each.event == "changed" and before != each.since and reported.within(each.since - 1, each.since):
+        if each.event == "changed" and before != each.since and reported.overlap(each.since - 1, each.since):
             yield IntervalProblem.GAP, each
         before = each.until
     for earlier, later in pairwise(intervals):
         if earlier.until > later.since:
             yield IntervalProblem.OVERLAP, later
-    yield from _of_ends(intervals, reported, continuations.continued)
+    yield from _check_ends(intervals, reported, continuations.continued)
 
 
-def _of_ends(
-    intervals: Sequence[_Interval], reported: Needed, continued: frozenset[_Place]
+def _check_ends(
+    intervals: Sequence[_Interval], reported: NeededRevisions, continued: frozenset[_Place]
 ) -> Iterator[tuple[IntervalProblem, _Interval]]:
     """The problems of the ends of rows: the next row begins then, or that of another finding which continues this one."""
     last = intervals[-1]
     # Without a report of that scan, a prune may have deleted the next row, if another finding continued it.
-    if last.superseded is not None and not last.may_end_chain and reported.within(last.superseded, last.superseded + 1):
+    if (
+        last.superseded is not None
+        and not last.may_end_chain
+        and reported.overlap(last.superseded, last.superseded + 1)
+    ):
         yield IntervalProblem.LATEST, last
     for earlier, later in zip(intervals, (*intervals[1:], None), strict=True):
         follows = earlier.superseded
@@ -150,11 +179,11 @@ def _of_ends(
             continue
         if earlier.may_end_chain and (bytes(earlier.fingerprint), follows) in continued:
             continue
-        if reported.within(follows, follows + 1) and (later is not None or earlier.may_end_chain):
+        if reported.overlap(follows, follows + 1) and (later is not None or earlier.may_end_chain):
             yield IntervalProblem.CONTINUED if later is None else IntervalProblem.GAP, later or earlier
 
 
-def _chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
+def _split_chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
     """The rows between continuations. Where a prune deleted rows, a chain may have ended."""
     chain = [intervals[0]]
     for earlier, later in pairwise(intervals):
@@ -165,28 +194,28 @@ def _chains(intervals: Sequence[_Interval]) -> Iterator[list[_Interval]]:
     yield chain
 
 
-def _of_population(
+def _check_population(
     connection: Connection, cluster: int, revisions: _Revisions
 ) -> Iterator[tuple[IntervalProblem, str]]:
-    own = POPULATION.c
-    wanted = select(own.object, own.since, own.until).where(own.cluster == cluster)
-    ordered = wanted.order_by(own.object, own.since).execution_options(yield_per=1000)
+    interval = POPULATION.c
+    wanted = select(interval.object, interval.since, interval.until).where(interval.cluster == cluster)
+    ordered = wanted.order_by(interval.object, interval.since).execution_options(yield_per=1000)
     with connection.execute(ordered) as rows:
         before = -1, 0
         # An object in a list that is older than that of a scan which ended first can be there for one scan alone, once more.
         for object_id, since, until in rows:
             where, is_alone = f"population {object_id}", until == since + 1
             newest = max(revisions.newest, until) if is_alone and since <= revisions.newest else revisions.newest
-            yield from ((problem, where) for problem in _of_times(since, until, newest))
+            yield from ((problem, where) for problem in _check_times(since, until, newest))
             if before[0] == object_id and before[1] > since:
                 yield IntervalProblem.OVERLAP, where
             # An object that is gone and comes back is another object: the intervals of one have no hole.
-            if before[0] == object_id and revisions.reported.within(before[1], since) and not is_alone:
+            if before[0] == object_id and revisions.reported.overlap(before[1], since) and not is_alone:
                 yield IntervalProblem.GAP, where
             before = object_id, until
 
 
-def _of_times(since: int, until: int, newest: int) -> Iterator[IntervalProblem]:
+def _check_times(since: int, until: int, newest: int) -> Iterator[IntervalProblem]:
     if until <= since:
         yield IntervalProblem.ENDS
     if since > newest or (until != OPEN and until > newest):
@@ -226,26 +255,32 @@ _OF_ROWS: Final[dict[str, ColumnElement[bool]]] = {
 """What is wrong with a row of a finding if a condition holds."""
 
 
-def clock_problems(connection: Connection) -> Iterator[tuple[str, str]]:
+def find_clock_problems(connection: Connection) -> Iterator[tuple[str, str]]:
     """The problems, with some of the rows of each: `findings 3, 12`."""
     for what, wrong in _OF_ROWS.items():
-        of_row = select(_OWN.id).where(_OWN.event.not_in(ALONE), wrong).order_by(_OWN.id)
-        yield from _found(connection, what, "findings", of_row)
+        of_row = select(_OWN.id).where(_OWN.event.not_in(SINGLE_SCAN_EVENTS), wrong).order_by(_OWN.id)
+        yield from _report_rows(connection, what, "findings", of_row)
     problem, opened = _OWN.problem, _OWN.problem_opened
     # A problem with open rows of an older version has clocks that are not known of all of them.
     differing = func.min(opened) != func.max(opened), func.count() == func.count(opened)
     several = select(func.min(_OWN.id)).where(_OWN.until == OPEN, problem.is_not(None)).group_by(_OWN.cluster, problem)
     what = "open findings of one problem have several begins of its episode"
-    yield from _found(connection, what, "findings", several.having(and_(*differing)))
+    yield from _report_rows(connection, what, "findings", several.having(and_(*differing)))
     name = CHECK_NAMES.c.name
     ill_formed = or_(func.length(name) != _ID_LENGTH, func.substr(name, 1, 2) != "c-")
-    yield from _found(connection, "ids of checks have another form", "check_names", select(name).where(ill_formed))
+    yield from _report_rows(
+        connection, "ids of checks have another form", "check_names", select(name).where(ill_formed)
+    )
     for revision in (FIXES.c.revision, FIXES.c.opened):
         there = select(SCANS.c.number).where(SCANS.c.cluster == FIXES.c.cluster, SCANS.c.revision == revision)
         missing = select(revision).where(~there.exists())
-        yield from _found(connection, "fixes refer to revisions that do not exist", f"fixes.{revision.name}", missing)
+        yield from _report_rows(
+            connection, "fixes refer to revisions that do not exist", f"fixes.{revision.name}", missing
+        )
 
 
-def _found(connection: Connection, what: str, table: str, rows: Select[tuple[object]]) -> Iterator[tuple[str, str]]:
-    if found := connection.execute(rows.limit(SHOWN)).scalars().all():
-        yield what, f"{table} {', '.join(map(str, found))}"
+def _report_rows(
+    connection: Connection, what: str, table: str, rows: Select[tuple[object]]
+) -> Iterator[tuple[str, str]]:
+    if numbers := connection.execute(rows.limit(SHOWN)).scalars().all():
+        yield what, f"{table} {', '.join(map(str, numbers))}"

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Table, func, select, text
 
-from scanner.store.rows.search_entries import SOURCES, place_of
-from scanner.store.rows.search_index import NAME, Document, as_tsvector, documents, indexed_up_to
+from scanner.store.rows.search_entries import SOURCES, decode_place
+from scanner.store.rows.search_index import NAME, Document, read_documents, read_last_indexed, to_tsvector
 
 _SHOWN: Final = 5
 _DIFFER: Final = "rows have other words in the index of the search"
@@ -22,73 +22,73 @@ _BLOCK: Final = 1024
 _MASK: Final = (1 << 64) - 1
 
 
-class Difference(NamedTuple):
+class IndexDifference(NamedTuple):
     """A fault of the index, and its rows."""
 
     what: str
     where: str
 
 
-def search_problems(connection: Connection, sample: int | None) -> Iterator[Difference]:
+def find_index_differences(connection: Connection, sample: int | None) -> Iterator[IndexDifference]:
     """The differences between the index and the rows; of the newest `sample` rows of each table, or of all rows."""
     if connection.dialect.name == "sqlite":
-        yield from _unindexed(connection)
-        yield from _of_sqlite(connection) if sample is None else _sampled(connection, sample)
+        yield from _find_unindexed(connection)
+        yield from _compare_on_sqlite(connection) if sample is None else _check_sample(connection, sample)
         return
     for table in SOURCES:
-        wrong = [str(number) for number in _of_postgresql(connection, table, sample)]
+        wrong = [str(number) for number in _compare_on_postgresql(connection, table, sample)]
         if wrong:
-            yield Difference(_DIFFER, _shown(table, wrong))
-    yield from _orphans(connection)
+            yield IndexDifference(_DIFFER, _describe_rows(table, wrong))
+    yield from _find_orphans(connection)
 
 
-def _unindexed(connection: Connection) -> Iterator[Difference]:
+def _find_unindexed(connection: Connection) -> Iterator[IndexDifference]:
     for table in SOURCES:
         highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
-        last = indexed_up_to(connection, table)
+        last = read_last_indexed(connection, table)
         if highest > last:
-            yield Difference("rows are not in the index of the search", f"{table.name} {last + 1} to {highest}")
+            yield IndexDifference("rows are not in the index of the search", f"{table.name} {last + 1} to {highest}")
 
 
-def _sampled(connection: Connection, sample: int) -> Iterator[Difference]:
+def _check_sample(connection: Connection, sample: int) -> Iterator[IndexDifference]:
     """Look for the newest rows by their own entries."""
-    found = text(f"SELECT count(*) FROM {NAME} WHERE {NAME} MATCH :match AND rowid = :place")  # noqa: S608 - constants
+    lookup = text(f"SELECT count(*) FROM {NAME} WHERE {NAME} MATCH :match AND rowid = :place")  # noqa: S608 - constants
     for table, source in SOURCES.items():
         wrong: list[str] = []
-        for number, entries in chain.from_iterable(_newest(connection, table, sample)):
+        for number, entries in chain.from_iterable(_read_newest(connection, table, sample)):
             match = " AND ".join(f'"{entry}"' for entry in entries[:_SHOWN])
-            values = {"match": match, "place": source.place(number)}
-            if entries and not connection.execute(found, values).scalar():
+            values = {"match": match, "place": source.encode_place(number)}
+            if entries and not connection.execute(lookup, values).scalar():
                 wrong.append(str(number))
         if wrong:
-            yield Difference(_DIFFER, _shown(table, wrong))
+            yield IndexDifference(_DIFFER, _describe_rows(table, wrong))
 
 
-def _newest(connection: Connection, table: Table, sample: int | None) -> Iterator[list[Document]]:
+def _read_newest(connection: Connection, table: Table, sample: int | None) -> Iterator[list[Document]]:
     """The newest rows of a table, or all of them, in portions."""
     before = select(table.c.id).order_by(table.c.id.desc()).offset(sample or 0).limit(1)
     after = 0 if sample is None else connection.execute(before).scalar() or 0
-    return documents(connection, table, after)
+    return read_documents(connection, table, after)
 
 
-def _of_sqlite(connection: Connection) -> Iterator[Difference]:
+def _compare_on_sqlite(connection: Connection) -> Iterator[IndexDifference]:
     """Compare sums over blocks of ids: one number for each block stays in memory."""
     sums: defaultdict[tuple[int, int], int] = defaultdict(int)
     for table, source in SOURCES.items():
-        for number, entries in chain.from_iterable(_newest(connection, table, None)):
-            place = source.place(number)
+        for number, entries in chain.from_iterable(_read_newest(connection, table, None)):
+            place = source.encode_place(number)
             sums[source.number, number // _BLOCK] += sum(hash((entry, place)) & _MASK for entry in set(entries))
-    for entry, place in _stored(connection):
-        number, row = place_of(place)
+    for entry, place in _read_stored_entries(connection):
+        number, row = decode_place(place)
         sums[number, row // _BLOCK] -= hash((entry, place)) & _MASK
     tables = {source.number: table for table, source in SOURCES.items()}
     for (number, block), difference in sorted(sums.items()):
         if difference:
             where = f"{tables[number].name} {block * _BLOCK} to {(block + 1) * _BLOCK - 1}"
-            yield Difference(_DIFFER, where)
+            yield IndexDifference(_DIFFER, where)
 
 
-def _stored(connection: Connection) -> Iterator[tuple[str, int]]:
+def _read_stored_entries(connection: Connection) -> Iterator[tuple[str, int]]:
     """All entries in the index of SQLite. A temporary table of FTS5 reads them; the file of a reader stays read-only."""
     for statement in (
         "PRAGMA query_only = OFF",
@@ -101,29 +101,29 @@ def _stored(connection: Connection) -> Iterator[tuple[str, int]]:
     connection.exec_driver_sql("PRAGMA query_only = ON")
 
 
-def _of_postgresql(connection: Connection, table: Table, sample: int | None) -> Iterator[int]:
+def _compare_on_postgresql(connection: Connection, table: Table, sample: int | None) -> Iterator[int]:
     """The ids of rows whose entries are others in the table, or are not there."""
     source = SOURCES[table]
-    given = "unnest(CAST(:places AS bigint[]), CAST(:texts AS text[])) AS given (place, entries)"
+    expected = "unnest(CAST(:places AS bigint[]), CAST(:texts AS text[])) AS given (place, entries)"
     compared = text(
-        f"SELECT place FROM {given} LEFT JOIN {NAME} ON rowid = place"  # noqa: S608 - constants
+        f"SELECT place FROM {expected} LEFT JOIN {NAME} ON rowid = place"  # noqa: S608 - constants
         f" WHERE {NAME}.entries IS DISTINCT FROM CAST(given.entries AS tsvector) ORDER BY place"
     )
-    for portion in _newest(connection, table, sample):
-        rows = {source.place(number): as_tsvector(entries) for number, entries in portion if entries}
+    for portion in _read_newest(connection, table, sample):
+        rows = {source.encode_place(number): to_tsvector(entries) for number, entries in portion if entries}
         values = {"places": list(rows), "texts": list(rows.values())}
-        yield from (place_of(place)[1] for place in connection.execute(compared, values).scalars())
+        yield from (decode_place(place)[1] for place in connection.execute(compared, values).scalars())
 
 
-def _orphans(connection: Connection) -> Iterator[Difference]:
+def _find_orphans(connection: Connection) -> Iterator[IndexDifference]:
     """Rows of the table on PostgreSQL without the row that they are about."""
     for table, source in SOURCES.items():
         there = f"EXISTS (SELECT 1 FROM {table.name} WHERE id = rowid >> 3)"  # noqa: S608 - constants
         wanted = f"SELECT rowid >> 3 FROM {NAME} WHERE rowid & 7 = {source.number} AND NOT {there}"  # noqa: S608 - constants
         rows = connection.execute(text(f"{wanted} ORDER BY 1 LIMIT {_SHOWN}")).scalars()
         if gone := [str(row) for row in rows]:
-            yield Difference("the index of the search has rows that do not exist", _shown(table, gone))
+            yield IndexDifference("the index of the search has rows that do not exist", _describe_rows(table, gone))
 
 
-def _shown(table: Table, rows: list[str]) -> str:
+def _describe_rows(table: Table, rows: list[str]) -> str:
     return f"{table.name} {', '.join(rows[:_SHOWN])}"

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from scanner.errors import StoreError, UsageError
 from scanner.store.database.engine import (
-    engine_for,
-    engine_without_transactions_for,
+    make_autocommit_engine,
+    make_engine,
     merge_log,
     try_lock_texts,
     writing_shared,
@@ -19,13 +19,13 @@ from scanner.store.database.sqlite_file import copy_to, reject_cut_file
 from scanner.store.database.store_errors import as_store_error
 from scanner.store.rows import search_index
 from scanner.store.rows.search_index import rebuild_uses
-from scanner.store.rows.sizes import total_bytes
+from scanner.store.rows.sizes import read_total_bytes
 from scanner.store.rows.tables import METADATA
-from scanner.store.upkeep.retention import existing
-from scanner.store.upkeep.schema import check
+from scanner.store.upkeep.retention import find_database
+from scanner.store.upkeep.schema import check_schema
 
 
-class Vacuumed(NamedTuple):
+class VacuumResult(NamedTuple):
     """The bytes of a database before and after a vacuum."""
 
     before: int
@@ -37,29 +37,30 @@ def backup(url: str, copy: Path) -> None:
 
     Raises UsageError if the file exists or the database is none of SQLite, StoreError if the copy cannot be made.
     """
-    address = existing(url)
+    address = find_database(url)
     if address.path is None:
-        raise UsageError(f"The database {address.shown} is none of SQLite. Back it up with pg_dump.")
+        raise UsageError(f"The database {address.text} is none of SQLite. Back it up with pg_dump.")
     reject_cut_file(address)
     copy_to(address.path, copy)
 
 
-def vacuum(url: str) -> Vacuumed:
+def vacuum(url: str) -> VacuumResult:
     """Give the free space of a database back to the disk; PostgreSQL keeps it for later rows, and gets new statistics.
 
     Raises UsageError if the database is missing or empty, StoreError when it cannot be used.
     """
-    address = existing(url)
-    engine, alone = engine_for(address), engine_without_transactions_for(address)
+    address = find_database(url)
+    # A vacuum cannot be part of a transaction.
+    engine, alone = make_engine(address), make_autocommit_engine(address)
     try:
         with as_store_error(address):
-            check(engine, address)
-            before = _bytes(engine)
+            check_schema(engine, address)
+            before = _measure(engine)
             with alone.connect() as connection:
-                for statement in _statements(connection.dialect.name):
+                for statement in _list_statements(connection.dialect.name):
                     connection.execute(text(statement))
             merge_log(engine)
-            return Vacuumed(before, _bytes(engine))
+            return VacuumResult(before, _measure(engine))
     finally:
         engine.dispose()
         alone.dispose()
@@ -70,11 +71,11 @@ def reindex(url: str) -> None:
 
     Raises UsageError if the database is missing or empty, StoreError when it cannot be used, and while a scan begins or ends.
     """
-    address = existing(url)
-    engine = engine_for(address)
+    address = find_database(url)
+    engine = make_engine(address)
     try:
         with as_store_error(address):
-            check(engine, address)
+            check_schema(engine, address)
             with writing_shared(engine) as connection:
                 if not try_lock_texts(connection):
                     raise StoreError(
@@ -87,12 +88,12 @@ def reindex(url: str) -> None:
         engine.dispose()
 
 
-def _bytes(engine: Engine) -> int:
+def _measure(engine: Engine) -> int:
     with engine.connect() as connection:
-        return total_bytes(connection)
+        return read_total_bytes(connection)
 
 
-def _statements(dialect: str) -> list[str]:
+def _list_statements(dialect: str) -> list[str]:
     if dialect == "sqlite":
         return [search_index.OPTIMIZE, "VACUUM"]
     return [f"VACUUM (ANALYZE) {name}" for name in sorted((*METADATA.tables, search_index.NAME))]

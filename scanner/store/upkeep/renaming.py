@@ -15,18 +15,25 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from scanner.errors import UsageError
 from scanner.model.scans.scan import ScanState
-from scanner.store.catalog.clusters import StoredCluster, are_alike, change, given_key, stored_clusters
-from scanner.store.catalog.runs import labels_of, names_of_runs, rename_runs, running_runs
-from scanner.store.catalog.scans import abandoned
-from scanner.store.database.engine import engine_for, lock_bodies, merge_log, writing_shared
+from scanner.store.catalog.clusters import (
+    StoredCluster,
+    are_alike,
+    key_of_given_name,
+    match_clusters,
+    read_clusters,
+    update_cluster,
+)
+from scanner.store.catalog.runs import label_clusters, list_names_of_runs, list_open_runs, rename_runs
+from scanner.store.catalog.scans import find_abandoned_scans
+from scanner.store.database.engine import lock_bodies, make_engine, merge_log, writing_shared
 from scanner.store.database.store_errors import as_store_error
 from scanner.store.rows.tables import CLUSTERS, SCANS
-from scanner.store.upkeep.retention import existing
-from scanner.store.upkeep.schema import check
+from scanner.store.upkeep.retention import find_database
+from scanner.store.upkeep.schema import check_schema
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
+class RenameResult:
     """The result: the names of the history before and after, and the number of its scans. `changed` is False for the same name."""
 
     before: str
@@ -35,18 +42,18 @@ class Renamed:
     changed: bool
 
 
-def rename_cluster(url: str, old: str, new: str, now: datetime) -> Renamed:
+def rename_cluster(url: str, old: str, new: str, now: datetime) -> RenameResult:
     """Rename the history of the cluster with the name, the UID, the path or the identity `old`; `now` decides which scans still run.
 
     Raises UsageError for a name that cannot be given, an unknown cluster, the name of another history, and while the cluster is
     scanned; StoreError when the database cannot be used.
     """
     _reject_name(new)
-    address = existing(url)
-    engine = engine_for(address)
+    address = find_database(url)
+    engine = make_engine(address)
     try:
         with as_store_error(address):
-            check(engine, address)
+            check_schema(engine, address)
             with writing_shared(engine) as connection:
                 renamed = _rename(connection, old, new, now)
             merge_log(engine)
@@ -55,14 +62,14 @@ def rename_cluster(url: str, old: str, new: str, now: datetime) -> Renamed:
         engine.dispose()
 
 
-def _rename(connection: Connection, old: str, new: str, now: datetime) -> Renamed:
-    stored = stored_clusters(connection)
-    cluster = _named(stored, old)
-    wanted = cluster._replace(identity=given_key(new), name=new)
+def _rename(connection: Connection, old: str, new: str, now: datetime) -> RenameResult:
+    stored = read_clusters(connection)
+    cluster = _find_cluster(stored, old)
+    wanted = cluster._replace(identity=key_of_given_name(new), name=new)
     if wanted == cluster:
-        return Renamed(cluster.name, new, _scans(connection, cluster.id), changed=False)
+        return RenameResult(cluster.name, new, _count_scans(connection, cluster.id), changed=False)
     others = [row for row in stored if row.id != cluster.id]
-    free = _free(connection, cluster, others, new)
+    free = _find_free_histories(connection, cluster, others, new)
     numbers = [cluster.id, *(row.id for row in free)]
     # A merge is not waited for: the lock of all clusters is held here, and other scans could not begin.
     _reject_running(connection, (cluster, *free), now)
@@ -71,10 +78,10 @@ def _rename(connection: Connection, old: str, new: str, now: datetime) -> Rename
     _reject_running(connection, (cluster, *free), now)
     for row in free:
         _take_scans(connection, row, cluster)
-    taken = {row.name for row in others} | names_of_runs(connection, without=numbers)
-    change(connection, cluster, wanted)
+    taken = {row.name for row in others} | list_names_of_runs(connection, without=numbers)
+    update_cluster(connection, cluster, wanted)
     rename_runs(connection, cluster.id, cluster.name, new, alone=cluster.name not in taken)
-    return Renamed(cluster.name, new, _scans(connection, cluster.id), changed=True)
+    return RenameResult(cluster.name, new, _count_scans(connection, cluster.id), changed=True)
 
 
 def _reject_name(name: str) -> None:
@@ -86,10 +93,9 @@ def _reject_name(name: str) -> None:
         )
 
 
-def _named(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
+def _find_cluster(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
     """The cluster that a text names. Raises UsageError with the known clusters unless it is exactly one."""
-    rows = [row for row in stored if text in {row.name, row.identity, *row.marks.values()}]
-    chosen = [row for row in rows if row.identity == text] or rows
+    chosen = match_clusters(stored, text)
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
@@ -97,23 +103,23 @@ def _named(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
         raise UsageError(
             f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
         )
-    known = ", ".join(labels_of(stored).values()) or "no cluster"
+    known = ", ".join(label_clusters(stored).values()) or "no cluster"
     raise UsageError(f"There is no cluster {text!r} in this database: it has {known}.")
 
 
-def _free(
+def _find_free_histories(
     connection: Connection, cluster: StoredCluster, others: Sequence[StoredCluster], new: str
 ) -> list[StoredCluster]:
     """The histories with the new name that have no merged scan, and are none of another cluster. Raises UsageError for others."""
     named = [row for row in others if new in {row.name, row.identity, *row.marks.values()}]
     for row in named:
-        merged = _merged(connection, row.id)
-        if merged or not row.given or not are_alike(cluster, row):
-            raise UsageError(_of_another(row, new, merged))
+        merged = _count_merged_scans(connection, row.id)
+        if merged or not row.has_given_name or not are_alike(cluster, row):
+            raise UsageError(_describe_conflict(row, new, merged))
     return named
 
 
-def _of_another(other: StoredCluster, new: str, merged: int) -> str:
+def _describe_conflict(other: StoredCluster, new: str, merged: int) -> str:
     scans = f"with {merged:,} scan{'s' * (merged != 1)}" if merged else "without a finished scan"
     return (
         f"{new} is the name of another history, {other.identity}, {scans}; histories are not joined. Choose another name, or "
@@ -121,27 +127,31 @@ def _of_another(other: StoredCluster, new: str, merged: int) -> str:
     )
 
 
-def _merged(connection: Connection, cluster: int) -> int:
+def _count_merged_scans(connection: Connection, cluster: int) -> int:
     merged = select(func.count()).where(SCANS.c.cluster == cluster, SCANS.c.revision.is_not(None))
     return connection.execute(merged).scalar_one()
 
 
-def _scans(connection: Connection, cluster: int) -> int:
+def _count_scans(connection: Connection, cluster: int) -> int:
     return connection.execute(select(func.count()).where(SCANS.c.cluster == cluster)).scalar_one()
 
 
 def _reject_running(connection: Connection, clusters: Sequence[StoredCluster], now: datetime) -> None:
     """Raise UsageError while a process scans one of the clusters: its output and its notifications have the old name."""
-    dead = [scan.number for scan in abandoned(connection, now)]
+    dead = [scan.number for scan in find_abandoned_scans(connection, now)]
     for cluster in clusters:
-        own = SCANS.c
-        open_scans = own.cluster == cluster.id, own.state == ScanState.RUNNING.value, own.number.not_in(dead)
-        scan = connection.execute(select(own.id).where(*open_scans).limit(1)).scalar()
+        columns = SCANS.c
+        open_scans = (
+            columns.cluster == cluster.id,
+            columns.state == ScanState.RUNNING.value,
+            columns.number.not_in(dead),
+        )
+        scan = connection.execute(select(columns.id).where(*open_scans).limit(1)).scalar()
         if scan is not None:
             raise UsageError(
                 f"Scan {scan} of {cluster.name} is running: run the command again when the scan has ended, or end it."
             )
-        for details in running_runs(connection, cluster.identity, now):
+        for details in list_open_runs(connection, cluster.identity, now):
             raise UsageError(
                 f"Run {details.run.number} of {cluster.name} has not ended: run the command again when the run has ended."
             )

@@ -32,16 +32,15 @@ from sqlalchemy import (
 
 from scanner.model.outcome import GapKind
 from scanner.store.catalog.scans import mode_of
-from scanner.store.database.engine import among, lock_history, writing
+from scanner.store.database.engine import is_among, lock_history, writing
 from scanner.store.history.problem_clocks import is_last_in_problem
-from scanner.store.history.sightings import open_findings
-from scanner.store.rows.closing_sums import OF_FINDINGS, OF_POPULATION, Rewriting, forget_sums, hand_over
+from scanner.store.history.sightings import select_open_findings
+from scanner.store.rows.closing_sums import FINDING_PARTS, POPULATION_PARTS, SumUpdater, forget_sums, hand_over
 from scanner.store.rows.interning import chunks
-from scanner.store.rows.logical_rows import OF_TABLES, PARTS, REPORTS, SHARED
-from scanner.store.rows.row_ids import RowIdSet, intersection, unpacked
-from scanner.store.rows.shared_rows import Owners
+from scanner.store.rows.logical_rows import PARTS, PARTS_BY_TABLE, REPORTS, SHARED_TABLES
+from scanner.store.rows.row_ids import RowIdSet, intersection, unpack_row_ids
+from scanner.store.rows.shared_rows import RowOwners
 from scanner.store.rows.tables import (
-    ALONE,
     COVERAGE,
     FINDINGS,
     GAPS,
@@ -49,36 +48,46 @@ from scanner.store.rows.tables import (
     POPULATION,
     SCAN_PLACES,
     SCANS,
+    SINGLE_SCAN_EVENTS,
     TALLIES,
     UNCHECKED,
 )
-from scanner.store.upkeep.retention_plan import Needed, ScanRow, baselines, next_owners
+from scanner.store.upkeep.retention_plan import NeededRevisions, RetainedScan, find_next_owners, list_baselines
 
-OF_EVALUATION: Final = frozenset({"policies", "bindings", "rules"})
+EVALUATION_ROWS: Final = frozenset({"policies", "bindings", "rules"})
 """The shared rows that the last scan with an open finding keeps."""
 
 
-def scans_of(connection: Connection, cluster: int, dead: Collection[int] = ()) -> list[ScanRow]:
+def read_scans(connection: Connection, cluster: int, dead: Collection[int] = ()) -> list[RetainedScan]:
     """The scans of a cluster. Those with the numbers `dead` have failed, even if the database does not record it yet."""
-    own = SCANS.c
-    question = own.source, own.scope, own.requester
-    owners = (own[f"{name}_of"] for name in Owners._fields)
-    columns = own.number, own.revision, own.state, own.finished_at, own.base, own.pruned_at, own.preview, own.method
-    wanted = select(*columns, *question, *owners).where(own.cluster == cluster).order_by(own.number)
+    scan = SCANS.c
+    question = scan.source, scan.scope, scan.requester
+    owners = (scan[f"{name}_of"] for name in RowOwners._fields)
+    columns = (
+        scan.number,
+        scan.revision,
+        scan.state,
+        scan.finished_at,
+        scan.base,
+        scan.pruned_at,
+        scan.preview,
+        scan.method,
+    )
+    wanted = select(*columns, *question, *owners).where(scan.cluster == cluster).order_by(scan.number)
     modes: dict[str, tuple[object, ...]] = {}
-    rows: list[ScanRow] = []
+    rows: list[RetainedScan] = []
     for number, revision, state, finished_at, base, pruned_at, preview, method, *rest in connection.execute(wanted):
         if method not in modes:
             modes[method] = mode_of(method)
         rows.append(
-            ScanRow(
+            RetainedScan(
                 number,
                 revision,
                 "failed" if number in dead else state,
                 finished_at,
                 (*rest[: len(question)], modes[method]),
                 base,
-                Owners(*rest[len(question) :]),
+                RowOwners(*rest[len(question) :]),
                 pruned_at is not None,
                 preview,
             )
@@ -86,9 +95,9 @@ def scans_of(connection: Connection, cluster: int, dead: Collection[int] = ()) -
     return rows
 
 
-def last_seeing(connection: Connection, cluster: int, scans: Iterable[ScanRow]) -> frozenset[int]:
+def find_last_seeing_revisions(connection: Connection, cluster: int, scans: Iterable[RetainedScan]) -> frozenset[int]:
     """The revisions of the scans that were the last to see an open finding."""
-    unassigned = RowIdSet(connection.execute(open_findings(cluster)).scalars())
+    unassigned = RowIdSet(connection.execute(select_open_findings(cluster)).scalars())
     unchecked = select(UNCHECKED.c.scan, UNCHECKED.c.findings).join(SCANS).where(SCANS.c.cluster == cluster)
     blind = {scan: bytes(findings) for scan, findings in connection.execute(unchecked)}
     revisions: set[int] = set()
@@ -96,22 +105,22 @@ def last_seeing(connection: Connection, cluster: int, scans: Iterable[ScanRow]) 
     for revision, number in sorted(merged, reverse=True):
         if not unassigned.count:
             break
-        unseen = intersection(unassigned, unpacked(blind.get(number)))
+        unseen = intersection(unassigned, unpack_row_ids(blind.get(number)))
         if unseen.count < unassigned.count:
             revisions.add(revision)
         unassigned = unseen
     return frozenset(revisions)
 
 
-class Bodies:
+class BodyPruner:
     """Prunes scans of one cluster, over a connection that holds the locks of `engine.lock_bodies`."""
 
-    def __init__(self, connection: Connection, cluster: int, scans: Sequence[ScanRow]) -> None:
+    def __init__(self, connection: Connection, cluster: int, scans: Sequence[RetainedScan]) -> None:
         """Take all scans of the cluster."""
         self._connection = connection
         self._cluster = cluster
         self._scans = scans
-        seeing = last_seeing(connection, cluster, scans)
+        seeing = find_last_seeing_revisions(connection, cluster, scans)
         self._asked = frozenset(scan.number for scan in scans if scan.revision in seeing)
 
     def prune(self, numbers: Sequence[int], now: datetime) -> int:
@@ -119,32 +128,32 @@ class Bodies:
 
         Scans that were pruned before may be given again: what no open finding needs any more is deleted.
         """
-        deleted = sum(self._shared(rows, table, numbers) for rows, table in SHARED.items())
+        deleted = sum(self._delete_shared(rows, table, numbers) for rows, table in SHARED_TABLES.items())
         for portion in chunks(numbers):
-            deleted += self._own(portion)
+            deleted += self._delete_own(portion)
             forget_sums(self._connection, REPORTS, portion)
-            fresh = among(self._connection, SCANS.c.number, portion) & SCANS.c.pruned_at.is_(None)
+            fresh = is_among(self._connection, SCANS.c.number, portion) & SCANS.c.pruned_at.is_(None)
             emptied = {"pruned_at": now, "matched": "", "opinion": ""}
             self._connection.execute(update(SCANS).where(fresh).values(**emptied))
         self._trim_unchecked(numbers)
         return deleted
 
-    def _own(self, numbers: Sequence[int]) -> int:
+    def _delete_own(self, numbers: Sequence[int]) -> int:
         """Delete the rows that scans have alone."""
         deleted = self._delete(COVERAGE, numbers) + self._delete(SCAN_PLACES, numbers)
-        asked = [number for number in numbers if number in self._asked]
+        seen_last = [number for number in numbers if number in self._asked]
         others = [number for number in numbers if number not in self._asked]
         deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)
-        deleted += self._delete_some(GAPS, asked, GAPS.c.kind != GapKind.DOCUMENT.value)
-        return deleted + self._delete_some(TALLIES, asked, ~TALLIES.c.requester)
+        deleted += self._delete_some(GAPS, seen_last, GAPS.c.kind != GapKind.DOCUMENT.value)
+        return deleted + self._delete_some(TALLIES, seen_last, ~TALLIES.c.requester)
 
-    def _shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
+    def _delete_shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
         """Delete the rows of a table, or give them to the oldest scan that stays and shares them."""
-        keeping = self._asked if rows in OF_EVALUATION else frozenset[int]()
+        keeping = self._asked if rows in EVALUATION_ROWS else frozenset[int]()
         going = frozenset(numbers) - keeping
         gone = going | (frozenset(scan.number for scan in self._scans if scan.pruned) - keeping)
         column = SCANS.c[f"{rows}_of"]
-        for owner, successor in next_owners(self._scans, rows, going, gone).items():
+        for owner, successor in find_next_owners(self._scans, rows, going, gone).items():
             self._connection.execute(update(table).where(table.c.scan == owner).values(scan=successor))
             hand_over(self._connection, PARTS[table.name], owner, successor)
             sharing = (SCANS.c.cluster == self._cluster) & (column == owner)
@@ -153,7 +162,7 @@ class Bodies:
         deleted = 0
         for portion in chunks(sorted(going)):
             deleted += self._delete(table, portion)
-            of_portion = among(self._connection, SCANS.c.number, portion)
+            of_portion = is_among(self._connection, SCANS.c.number, portion)
             self._connection.execute(update(SCANS).where(of_portion, column != 0).values({column: 0}))
         return deleted
 
@@ -161,42 +170,44 @@ class Bodies:
         """Delete the rows of scans, and their sums."""
         if not numbers:
             return 0
-        for part in OF_TABLES[table.name]:
+        for part in PARTS_BY_TABLE[table.name]:
             forget_sums(self._connection, part, numbers)
-        return self._connection.execute(delete(table).where(among(self._connection, table.c.scan, numbers))).rowcount
+        return self._connection.execute(delete(table).where(is_among(self._connection, table.c.scan, numbers))).rowcount
 
     def _delete_some(self, table: Table, numbers: Sequence[int], condition: ColumnElement[bool]) -> int:
         """Delete the rows of scans that fit a condition."""
         if not numbers:
             return 0
-        chosen = among(self._connection, table.c.scan, numbers)
-        with Rewriting(self._connection).of(OF_TABLES[table.name], chosen):
+        chosen = is_among(self._connection, table.c.scan, numbers)
+        with SumUpdater(self._connection).updating(PARTS_BY_TABLE[table.name], chosen):
             return self._connection.execute(delete(table).where(chosen, condition)).rowcount
 
     def _trim_unchecked(self, numbers: Sequence[int]) -> None:
         """Of the findings that a pruned scan left unchecked, keep those that are still open: others have a time of their own."""
         still_open: RowIdSet | None = None
-        own = UNCHECKED.c
+        unchecked = UNCHECKED.c
         for portion in chunks(numbers):
-            wanted = select(own.scan, own.findings).where(among(self._connection, own.scan, portion))
+            wanted = select(unchecked.scan, unchecked.findings).where(
+                is_among(self._connection, unchecked.scan, portion)
+            )
             for scan, data in self._connection.execute(wanted).all():
                 if still_open is None:
-                    still_open = RowIdSet(self._connection.execute(open_findings(self._cluster)).scalars())
-                before = unpacked(bytes(data))
+                    still_open = RowIdSet(self._connection.execute(select_open_findings(self._cluster)).scalars())
+                before = unpack_row_ids(bytes(data))
                 left = intersection(still_open, before)
                 if left.count == before.count:
                     continue
-                self._connection.execute(delete(UNCHECKED).where(own.scan == scan))
+                self._connection.execute(delete(UNCHECKED).where(unchecked.scan == scan))
                 if left.count:
-                    self._connection.execute(insert(UNCHECKED).values(scan=scan, findings=left.packed()))
+                    self._connection.execute(insert(UNCHECKED).values(scan=scan, findings=left.pack()))
 
 
-def rows_of(connection: Connection, numbers: Sequence[int]) -> dict[str, int]:
+def count_rows(connection: Connection, numbers: Sequence[int]) -> dict[str, int]:
     """The number of rows that scans have in each table, without those that are shared with a scan that stays."""
     counts: dict[str, int] = {}
     for table in (COVERAGE, GAPS, TALLIES):
         for portion in chunks(numbers):
-            counted = select(func.count()).select_from(table).where(among(connection, table.c.scan, portion))
+            counted = select(func.count()).select_from(table).where(is_among(connection, table.c.scan, portion))
             counts[table.name] = counts.get(table.name, 0) + connection.execute(counted).scalar_one()
     return counts
 
@@ -214,7 +225,7 @@ PORTION: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Unneeded:
+class UnneededRows:
     """Rows without a report: ids of `findings` to delete, ids of those that lose their evidence, and keys of `population`."""
 
     findings: RowIdSet = field(default_factory=RowIdSet)
@@ -228,131 +239,148 @@ class Unneeded:
         return self.findings.count + len(self.objects)
 
 
-def unneeded(connection: Connection, cluster: int, scans: Sequence[ScanRow], going: Iterable[int] = ()) -> Unneeded:
+def find_unneeded(
+    connection: Connection, cluster: int, scans: Sequence[RetainedScan], going: Iterable[int] = ()
+) -> UnneededRows:
     """The rows of a cluster that no report needs if the scans with the numbers `going` are pruned, too."""
     gone = frozenset(going)
     reported = sorted(
         scan.revision for scan in scans if scan.revision is not None and not scan.pruned and scan.number not in gone
     )
-    found = Unneeded()
-    compared = sorted({*reported, *baselines(scans, gone)})
-    _findings(connection, cluster, Needed(reported), Needed(compared), found)
+    unneeded = UnneededRows()
+    compared = sorted({*reported, *list_baselines(scans, gone)})
+    _find_findings(connection, cluster, NeededRevisions(reported), NeededRevisions(compared), unneeded)
     # A report shows the workload of a resolved object as of the revision before, and an open finding that of its last scan.
-    asked = {*reported, *(revision - 1 for revision in reported), *last_seeing(connection, cluster, scans)}
-    _population(connection, cluster, Needed(sorted(asked)), found)
-    return found
+    shown = {
+        *reported,
+        *(revision - 1 for revision in reported),
+        *find_last_seeing_revisions(connection, cluster, scans),
+    }
+    _find_intervals(connection, cluster, NeededRevisions(sorted(shown)), unneeded)
+    return unneeded
 
 
-def _findings(connection: Connection, cluster: int, reported: Needed, compared: Needed, found: Unneeded) -> None:
-    own = FINDINGS.c
+def _find_findings(
+    connection: Connection, cluster: int, reported: NeededRevisions, compared: NeededRevisions, unneeded: UnneededRows
+) -> None:
+    finding = FINDINGS.c
     later = FINDINGS.alias("later").c
     latest = select(later.problem).where(
         later.cluster == cluster, later.superseded.is_(None), later.problem.is_not(None)
     )
     # An object with another workload takes its finding to another problem: then no latest row has the clock of the first one.
-    alone = and_(own.event.not_in(ALONE), own.problem.is_not(None), own.problem.not_in(latest)).label("alone")
+    alone = and_(
+        finding.event.not_in(SINGLE_SCAN_EVENTS), finding.problem.is_not(None), finding.problem.not_in(latest)
+    ).label("alone")
     columns = (
-        own.id,
-        own.since,
-        own.until,
-        own.superseded,
-        own.last_seen,
-        own.continues,
-        own.evidence,
-        own.excerpt,
+        finding.id,
+        finding.since,
+        finding.until,
+        finding.superseded,
+        finding.last_seen,
+        finding.continues,
+        finding.evidence,
+        finding.excerpt,
         alone,
         is_last_in_problem().label("last"),
     )
-    ended = select(*columns).where(own.cluster == cluster, own.until != OPEN).execution_options(yield_per=1000)
+    ended = select(*columns).where(finding.cluster == cluster, finding.until != OPEN).execution_options(yield_per=1000)
     with connection.execute(ended) as rows:
         for number, since, until, superseded, last_seen, continues, evidence, excerpt, keeps_clock, last in rows:
             # The report of the scan that resolved a finding shows the finding.
-            if reported.within(since, until if last_seen is None else until + 1):
+            if reported.overlap(since, until if last_seen is None else until + 1):
                 continue
             # A comparison of two scans gives the reason of a resolution between them, and follows what was continued.
-            asked = (last_seen is not None and reported.within(until, superseded or until)) or (
-                continues is not None and reported.within(0, since)
+            explains = (last_seen is not None and reported.overlap(until, superseded or until)) or (
+                continues is not None and reported.overlap(0, since)
             )
-            needed = keeps_clock or asked or last or compared.within(since, until)
+            needed = keeps_clock or explains or last or compared.overlap(since, until)
             if superseded is not None and not needed:
-                found.findings.add(number)
+                unneeded.findings.add(number)
             elif evidence is not None or excerpt is not None:
-                found.evidence.add(number)
+                unneeded.evidence.add(number)
 
 
-def _population(connection: Connection, cluster: int, asked: Needed, found: Unneeded) -> None:
-    own = POPULATION.c
-    ended = select(own.object, own.since, own.until).where(own.cluster == cluster, own.until != OPEN)
-    ordered = ended.order_by(own.object, own.since).execution_options(yield_per=1000)
-    with connection.execute(ordered) as rows, connection.execute(_of_findings(cluster)) as of_findings:
-        needed = ((row.object, row.since) for row in of_findings if row.id not in found.findings)
+def _find_intervals(connection: Connection, cluster: int, shown: NeededRevisions, unneeded: UnneededRows) -> None:
+    interval = POPULATION.c
+    ended = select(interval.object, interval.since, interval.until).where(
+        interval.cluster == cluster, interval.until != OPEN
+    )
+    ordered = ended.order_by(interval.object, interval.since).execution_options(yield_per=1000)
+    with connection.execute(ordered) as rows, connection.execute(_select_needed_intervals(cluster)) as of_findings:
+        needed = ((row.object, row.since) for row in of_findings if row.id not in unneeded.findings)
         following = next(needed, None)
         for object_id, since, until in rows:
             while following is not None and following < (object_id, since):
                 following = next(needed, None)
-            if following != (object_id, since) and not asked.within(since, until):
-                found.objects.append(object_id)
-                found.since.append(since)
+            if following != (object_id, since) and not shown.overlap(since, until):
+                unneeded.objects.append(object_id)
+                unneeded.since.append(since)
 
 
-def _of_findings(cluster: int) -> Select[tuple[int, int, int]]:
+def _select_needed_intervals(cluster: int) -> Select[tuple[int, int, int]]:
     """The intervals that name the workloads of findings while they stay: ids of findings and keys of intervals.
 
     They are the intervals as the last scans with ended findings saw the objects, and the last ones of objects that were gone while
     their findings were open, because no scan checked them.
     """
-    own, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
+    finding, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
     as_last_seen = and_(
-        *(own.last_seen.is_not(None), is_last_in_problem()),
-        *(interval.since < own.until, interval.until > own.last_seen),
+        *(finding.last_seen.is_not(None), is_last_in_problem()),
+        *(interval.since < finding.until, interval.until > finding.last_seen),
     )
     goes_on = exists().where(later.object == interval.object, later.since == interval.until)
-    gone_before = and_(own.event.not_in(ALONE), interval.until > own.since, interval.until < own.until, ~goes_on)
-    wanted = select(own.id, interval.object, interval.since).join_from(
-        FINDINGS, POPULATION, and_(interval.object == own.object, or_(as_last_seen, gone_before))
+    gone_before = and_(
+        finding.event.not_in(SINGLE_SCAN_EVENTS),
+        interval.until > finding.since,
+        interval.until < finding.until,
+        ~goes_on,
     )
-    ordered = wanted.where(own.cluster == cluster).order_by(interval.object, interval.since)
+    wanted = select(finding.id, interval.object, interval.since).join_from(
+        FINDINGS, POPULATION, and_(interval.object == finding.object, or_(as_last_seen, gone_before))
+    )
+    ordered = wanted.where(finding.cluster == cluster).order_by(interval.object, interval.since)
     return ordered.execution_options(yield_per=1000)
 
 
 def delete_unneeded(engine: Engine, cluster: int) -> int:
     """Delete the rows of a cluster that no report needs, in portions; return their number. Safe to interrupt and to repeat."""
     with engine.connect() as connection:
-        found = unneeded(connection, cluster, scans_of(connection, cluster))
-    for portion in _portions(found.findings):
+        unneeded = find_unneeded(connection, cluster, read_scans(connection, cluster))
+    for portion in _split_portions(unneeded.findings):
         with writing(engine) as connection:
             lock_history(connection, cluster)
-            sums = Rewriting(connection)
+            sums = SumUpdater(connection)
             for numbers in chunks(portion):
-                chosen = among(connection, FINDINGS.c.id, numbers)
-                with sums.of(OF_FINDINGS, chosen):
+                chosen = is_among(connection, FINDINGS.c.id, numbers)
+                with sums.updating(FINDING_PARTS, chosen):
                     connection.execute(delete(FINDINGS).where(chosen))
-    for portion in _portions(found.evidence):
+    for portion in _split_portions(unneeded.evidence):
         with writing(engine) as connection:
             lock_history(connection, cluster)
-            sums = Rewriting(connection)
+            sums = SumUpdater(connection)
             for numbers in chunks(portion):
-                chosen = among(connection, FINDINGS.c.id, numbers)
-                with sums.of(OF_FINDINGS, chosen):
+                chosen = is_among(connection, FINDINGS.c.id, numbers)
+                with sums.updating(FINDING_PARTS, chosen):
                     emptied = update(FINDINGS).where(chosen, FINDINGS.c.until != OPEN)
                     connection.execute(emptied.values(evidence=None, excerpt=None))
     one = delete(POPULATION).where(
         POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
     )
-    for start in range(0, len(found.objects), PORTION):
-        own, since = found.objects[start : start + PORTION], found.since[start : start + PORTION]
+    for start in range(0, len(unneeded.objects), PORTION):
+        objects_of_portion, since = unneeded.objects[start : start + PORTION], unneeded.since[start : start + PORTION]
         with writing(engine) as connection:
             lock_history(connection, cluster)
-            keys = [{"of_object": each, "begin": begin} for each, begin in zip(own, since, strict=True)]
-            sums = Rewriting(connection)
+            keys = [{"of_object": each, "begin": begin} for each, begin in zip(objects_of_portion, since, strict=True)]
+            sums = SumUpdater(connection)
             for some in chunks(keys):
                 objects = sorted({key["of_object"] for key in some})
-                with sums.of(OF_POPULATION, among(connection, POPULATION.c.object, objects)):
+                with sums.updating(POPULATION_PARTS, is_among(connection, POPULATION.c.object, objects)):
                     connection.execute(one, some)
-    return found.rows
+    return unneeded.rows
 
 
-def _portions(numbers: Iterable[int]) -> Iterator[list[int]]:
+def _split_portions(numbers: Iterable[int]) -> Iterator[list[int]]:
     portion: list[int] = []
     for number in numbers:
         portion.append(number)

@@ -20,7 +20,7 @@ from scanner.errors import NoScans, SchemaMismatch
 from scanner.store.database.address import Address
 from scanner.store.database.engine import writing_shared
 from scanner.store.database.sqlite_file import back_up, reject_cut_file
-from scanner.store.rows.tables import HEAD, MARK, METADATA, WAIVED_CHECKS, migrations
+from scanner.store.rows.tables import HEAD, MARK, METADATA, WAIVED_CHECKS, find_migrations
 
 _VERSIONS = "alembic_version"
 _MARKED_SINCE = "0009"
@@ -33,7 +33,7 @@ State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)
-class Upgraded:
+class UpgradeResult:
     """The result of an upgrade, which is true if the database changed. `migrated` is False for a new database.
 
     `backup` is the copy of the file that was made first, if any.
@@ -48,74 +48,71 @@ class Upgraded:
         return self.changed
 
 
-def prepare(engine: Engine, address: Address) -> None:
+def prepare_schema(engine: Engine, address: Address) -> None:
     """Create the schema in an empty database. Raises StoreError for a database that this version cannot use, or that is cut short."""
     reject_cut_file(address)
     with engine.connect() as connection:
-        state = _state(connection)
-    match state:
-        case "current":
-            return
-        case "fresh":
-            migrate(engine, address)
-        case "older":
-            raise _older(address)
-        case "newer":
-            raise _newer(address)
-        case "foreign":
-            raise _foreign(address)
+        state = _read_state(connection)
+    if state == "fresh":
+        migrate(engine, address)
+    else:
+        _reject_unusable(state, address)
 
 
-def check(engine: Engine, address: Address) -> None:
+def check_schema(engine: Engine, address: Address) -> None:
     """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it, or if it is cut short."""
     reject_cut_file(address)
     with engine.connect() as connection:
-        state = _state(connection)
+        state = _read_state(connection)
+    if state == "fresh":
+        raise NoScans(f"The database {address.text} has no scans. Run: assay scan.")
+    _reject_unusable(state, address)
+
+
+def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], address: Address) -> None:
     match state:
         case "current":
             return
-        case "fresh":
-            raise NoScans(f"The database {address.shown} has no scans. Run: assay scan.")
         case "older":
-            raise _older(address)
+            raise _older_error(address)
         case "newer":
-            raise _newer(address)
+            raise _newer_error(address)
         case "foreign":
-            raise _foreign(address)
+            raise _foreign_error(address)
         case _ as never:
             assert_never(never)
 
 
-def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgraded:
+def migrate(engine: Engine, address: Address, *, backup: bool = False) -> UpgradeResult:
     """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError."""
     reject_cut_file(address)
     with writing_shared(engine) as connection:
-        match _state(connection):
+        match _read_state(connection):
             case "current":
-                return Upgraded(changed=False)
+                return UpgradeResult(changed=False)
             case "newer":
-                raise _newer(address)
+                raise _newer_error(address)
             case "foreign":
-                raise _foreign(address)
+                raise _foreign_error(address)
             case "fresh" if connection.dialect.name == "sqlite":
-                _create(connection)
-                return Upgraded(changed=True)
+                _create_schema(connection)
+                return UpgradeResult(changed=True)
             case "fresh":
                 run_migrations(connection)
-                return Upgraded(changed=True)
+                return UpgradeResult(changed=True)
             case "older":
                 # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
                 copy = back_up(address.path, HEAD) if backup and address.path else None
                 run_migrations(connection)
-                return Upgraded(changed=True, migrated=True, backup=copy)
+                return UpgradeResult(changed=True, migrated=True, backup=copy)
 
 
-def _state(connection: Connection) -> State:
+def _read_state(connection: Connection) -> State:
     tables = set(inspect(connection).get_table_names())
     if not tables:
         return "fresh"
-    versions = _versions(connection) if _VERSIONS in tables else []
-    revisions = _revisions()
+    versions = _read_versions(connection) if _VERSIONS in tables else []
+    revisions = _list_revisions()
     if MARK.name not in tables and not (
         _UNMARKED <= tables and set(versions) <= {version for version in revisions if version < _MARKED_SINCE}
     ):
@@ -131,39 +128,39 @@ def _state(connection: Connection) -> State:
             return "foreign"
 
 
-def _versions(connection: Connection) -> list[str]:
+def _read_versions(connection: Connection) -> list[str]:
     return [str(version) for version in connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalars()]  # noqa: S608 - a constant
 
 
-def _revisions() -> frozenset[str]:
-    return frozenset(path.name.partition("_")[0] for path in (migrations() / "versions").glob("[0-9]*.py"))
+def _list_revisions() -> frozenset[str]:
+    return frozenset(path.name.partition("_")[0] for path in (find_migrations() / "versions").glob("[0-9]*.py"))
 
 
-def _create(connection: Connection) -> None:
+def _create_schema(connection: Connection) -> None:
     """Create the schema of the last migration directly; a test compares the two.
 
     For SQLite alone: the tables lack some definitions for PostgreSQL, where databases are rarely created.
     """
-    for statement in _definitions():
+    for statement in _list_definitions():
         connection.exec_driver_sql(statement)
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
 @cache
-def _definitions() -> tuple[str, ...]:
+def _list_definitions() -> tuple[str, ...]:
     """The statements that create tables, indexes, views and the index of a search in SQLite. Compiling them takes longer than executing them."""
     # Most runs create no database, and need no queries of views.
     from sqlalchemy.dialects.sqlite import dialect
 
-    from scanner.store.rows.search_index import definitions
-    from scanner.store.upkeep.views import view_definitions
+    from scanner.store.rows.search_index import list_definitions
+    from scanner.store.upkeep.views import list_view_definitions
 
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     versions = f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL, {key})"
-    return (*_table_definitions(dialect()), *definitions(), *view_definitions(dialect()), versions)
+    return (*_list_table_definitions(dialect()), *list_definitions(), *list_view_definitions(dialect()), versions)
 
 
-def _table_definitions(dialect: Dialect) -> Iterator[str]:
+def _list_table_definitions(dialect: Dialect) -> Iterator[str]:
     for table in METADATA.sorted_tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
@@ -181,13 +178,13 @@ def run_migrations(connection: Connection) -> None:
 
     from scanner.store.catalog import waivers
     from scanner.store.rows import search_index
-    from scanner.store.upkeep.views import views_after
+    from scanner.store.upkeep.views import creating_views
 
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(migrations()).replace("%", "%%"))
+    config.set_main_option("script_location", str(find_migrations()).replace("%", "%%"))
     indexed = search_index.exists(connection)
     waived = inspect(connection).has_table(WAIVED_CHECKS.name)
-    with views_after(connection):
+    with creating_views(connection):
         command.upgrade(config, "head")
     if not indexed:
         search_index.index_all(connection)
@@ -195,25 +192,25 @@ def run_migrations(connection: Connection) -> None:
         waivers.write_all_waived_checks(connection)
 
 
-def _older(address: Address) -> SchemaMismatch:
+def _older_error(address: Address) -> SchemaMismatch:
     first = "To upgrade it" if address.path else "Back it up with pg_dump, then"
     return SchemaMismatch(
-        f"The database {address.shown} was created by an older version of Assay. {first} run: assay db upgrade.",
+        f"The database {address.text} was created by an older version of Assay. {first} run: assay db upgrade.",
         "older",
     )
 
 
-def _newer(address: Address) -> SchemaMismatch:
+def _newer_error(address: Address) -> SchemaMismatch:
     return SchemaMismatch(
-        f"The database {address.shown} was created by a newer version of Assay, and this version cannot read it. "
+        f"The database {address.text} was created by a newer version of Assay, and this version cannot read it. "
         "Install that version, or name another database with --db; `assay db upgrade` cannot downgrade.",
         "newer",
     )
 
 
-def _foreign(address: Address) -> SchemaMismatch:
+def _foreign_error(address: Address) -> SchemaMismatch:
     return SchemaMismatch(
-        f"The database {address.shown} has tables of another program, and Assay does not change it. "
+        f"The database {address.text} has tables of another program, and Assay does not change it. "
         "Name another database with --db: it must be empty or Assay's.",
         "foreign",
     )

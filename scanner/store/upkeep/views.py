@@ -35,7 +35,7 @@ from sqlalchemy.sql.selectable import NamedFromClause
 from scanner.posture.problem_rows import WEAKEST
 from scanner.store.history.problem_clocks import FIRST, OPENED, is_last_in_problem
 from scanner.store.read.findings import MOVED, PROBLEM, SHORT
-from scanner.store.read.open_problems import ACTIONS, strictness
+from scanner.store.read.open_problems import ACTIONS, rank_actions
 from scanner.store.rows.stored_texts import ESCAPE, NAME, NAMESPACE
 from scanner.store.rows.tables import (
     CAUSES,
@@ -59,9 +59,9 @@ from scanner.store.rows.tables import (
 
 
 @contextmanager
-def views_after(connection: Connection) -> Iterator[None]:
+def creating_views(connection: Connection) -> Iterator[None]:
     """Let the block migrate the database to the newest schema, then create its views. All happens in one transaction."""
-    rights = list(_rights(connection))
+    rights = list(_read_rights(connection))
     if connection.dialect.name == "sqlite":
         drop_views(connection)
     yield
@@ -73,11 +73,11 @@ def views_after(connection: Connection) -> Iterator[None]:
 
 def create_views(connection: Connection) -> None:
     """Create the views; PostgreSQL replaces older ones, which may lack columns at the end."""
-    for statement in view_definitions(connection.dialect):
+    for statement in list_view_definitions(connection.dialect):
         connection.exec_driver_sql(statement)
 
 
-def view_definitions(dialect: Dialect) -> Iterator[str]:
+def list_view_definitions(dialect: Dialect) -> Iterator[str]:
     """The statements that create the views."""
     create = "CREATE VIEW" if dialect.name == "sqlite" else "CREATE OR REPLACE VIEW"
     for name, query in VIEWS.items():
@@ -91,7 +91,7 @@ def drop_views(connection: Connection) -> None:
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
 
 
-def _rights(connection: Connection) -> Iterator[tuple[str, str, str]]:
+def _read_rights(connection: Connection) -> Iterator[tuple[str, str, str]]:
     """The rights to read the views in PostgreSQL: the view, the user, and the end of a GRANT."""
     if connection.dialect.name != "postgresql":
         return
@@ -107,7 +107,7 @@ def _rights(connection: Connection) -> Iterator[tuple[str, str, str]]:
 # SQL that SQLite and PostgreSQL write differently: both give the same text.
 
 
-class Word(FunctionElement[str]):
+class SqlText(FunctionElement[str]):
     """A text of some arguments, with the SQL of each database; `{0}` stands for the first argument."""
 
     inherit_cache = True
@@ -115,13 +115,13 @@ class Word(FunctionElement[str]):
     sql: ClassVar[Mapping[str, str]]
 
 
-@compiles(Word)
-def _compile(word: Word, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(SqlText)
+def _compile_text(word: SqlText, compiler: SQLCompiler, **options: Any) -> str:
     arguments = [compiler.process(argument, **options) for argument in word.clauses]
     return word.sql[compiler.dialect.name].format(*arguments)
 
 
-class Moment(Word):
+class UtcText(SqlText):
     """A time in UTC, without fractions of a second: `2026-03-31T06:05:00Z`."""
 
     inherit_cache = True
@@ -131,14 +131,14 @@ class Moment(Word):
     }
 
 
-class Digits(Word):
+class HexDigits(SqlText):
     """Bytes in hexadecimal digits, in small letters."""
 
     inherit_cache = True
     sql: ClassVar = {"sqlite": "lower(hex({0}))", "postgresql": "encode({0}, 'hex')"}
 
 
-class ProblemId(Word):
+class ProblemId(SqlText):
     """The id of a problem, by its number: see `posture.problem_ids.problem_id`."""
 
     inherit_cache = True
@@ -148,7 +148,7 @@ class ProblemId(Word):
     }
 
 
-class Character(Word):
+class CharacterText(SqlText):
     """The character with a number."""
 
     inherit_cache = True
@@ -175,7 +175,7 @@ def _fact(condition: _Sql) -> _Sql:
     return case((condition, 1), else_=0)
 
 
-def _contains(text: _Sql, part: str | Character) -> _Sql:
+def _contains(text: _Sql, part: str | CharacterText) -> _Sql:
     return func.replace(text, part, "") != text
 
 
@@ -183,9 +183,9 @@ def _action(strictness: _Sql) -> _Sql:
     return case(*((strictness == place, action) for place, action in enumerate(ACTIONS, 1)), else_="")
 
 
-def _filled(template: _Sql) -> _Sql:
-    """The text of a template about the object of a finding: see `stored_texts.filled`."""
-    name, namespace, escape = (Character(ord(mark)) for mark in (NAME, NAMESPACE, ESCAPE))
+def _fill_template(template: _Sql) -> _Sql:
+    """The text of a template about the object of a finding: see `stored_texts.fill_template`."""
+    name, namespace, escape = (CharacterText(ord(mark)) for mark in (NAME, NAMESPACE, ESCAPE))
     replaced = func.replace(func.replace(template, name, OBJECTS.c.name), namespace, OBJECTS.c.namespace)
     # The mark itself is the last: before, the first of two would be taken for the one before another mark.
     unescaped = template
@@ -195,7 +195,7 @@ def _filled(template: _Sql) -> _Sql:
 
 
 def _finding_id(fingerprint: _Sql) -> _Sql:
-    return func.substr(Digits(fingerprint), 1, SHORT)
+    return func.substr(HexDigits(fingerprint), 1, SHORT)
 
 
 def _problem_id(problem: _Sql, fingerprint: _Sql) -> _Sql:
@@ -203,9 +203,9 @@ def _problem_id(problem: _Sql, fingerprint: _Sql) -> _Sql:
     return case((problem.is_not(None), ProblemId(problem)), else_=_finding_id(fingerprint))
 
 
-def _known_workload(column: str, own: _Sql) -> _Sql:
+def _known_workload(column: str, part_of_object: _Sql) -> _Sql:
     """A part of the workload of an object, which may be the object itself; null if no interval of the object is stored."""
-    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], own))
+    return case((POPULATION.c.object.is_(None), null()), else_=func.coalesce(WORKLOADS.c[column], part_of_object))
 
 
 _OWN_WORKLOAD: Final[Mapping[str, _Sql]] = {
@@ -216,7 +216,7 @@ _OWN_WORKLOAD: Final[Mapping[str, _Sql]] = {
 }
 
 
-def _with_content(findings: FromClause) -> FromClause:
+def _join_content(findings: FromClause) -> FromClause:
     """Rows of findings, joined to everything to which they refer, and to the newest interval of their objects."""
     interval = POPULATION.alias("later")
     newest = select(func.max(interval.c.since)).where(interval.c.object == findings.c.object)
@@ -234,31 +234,32 @@ def _with_content(findings: FromClause) -> FromClause:
     )
 
 
-def _at(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClause, _Sql]:
+def _join_scan(name: str, cluster: _Sql, revision: _Sql) -> tuple[NamedFromClause, _Sql]:
     """The scan of a revision, by the name of an alias, and the condition to join it. Tombstones have the times of their scans."""
     scan = SCANS.alias(name)
     return scan, and_(scan.c.cluster == cluster, scan.c.revision == revision)
 
 
-def _unchecked() -> _Sql:
+def _is_unchecked() -> _Sql:
     """The condition that the newest scan left an open finding unchecked."""
-    own, part = FINDINGS.c, UNCHECKED_NOW.c
-    of_finding = part.cluster == own.cluster, part.part == own.id.bitwise_rshift(5)
-    bit = part.bits.bitwise_rshift(own.id.bitwise_and(31)).bitwise_and(1)
+    finding, part = FINDINGS.c, UNCHECKED_NOW.c
+    of_finding = part.cluster == finding.cluster, part.part == finding.id.bitwise_rshift(5)
+    # 32 findings in a part: see `UNCHECKED_NOW`.
+    bit = part.bits.bitwise_rshift(finding.id.bitwise_and(31)).bitwise_and(1)
     return exists().where(*of_finding, bit == 1)
 
 
-def _findings_open() -> Select[Any]:
-    own, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
-    first, of_first = _at("first_scan", own.cluster, own.first)
-    opened, of_opened = _at("opening_scan", own.cluster, own.opened)
-    begins = own.since == _NEWEST.c.revision
+def _select_open_findings() -> Select[Any]:
+    finding, check, verdict = FINDINGS.c, CHECKS.c, VERDICTS.c
+    first, of_first = _join_scan("first_scan", finding.cluster, finding.first)
+    opened, of_opened = _join_scan("opening_scan", finding.cluster, finding.opened)
+    begins = finding.since == _NEWEST.c.revision
     columns = {
-        "finding": _finding_id(own.fingerprint),
-        "problem": _problem_id(own.problem, own.fingerprint),
-        "status": case((and_(begins, own.event.in_(("new", "reopened"))), own.event), else_="open"),
-        "first_seen": Moment(first.c.finished_at),
-        "opened_at": Moment(opened.c.finished_at),
+        "finding": _finding_id(finding.fingerprint),
+        "problem": _problem_id(finding.problem, finding.fingerprint),
+        "status": case((and_(begins, finding.event.in_(("new", "reopened"))), finding.event), else_="open"),
+        "first_seen": UtcText(first.c.finished_at),
+        "opened_at": UtcText(opened.c.finished_at),
         "language": check.language,
         "policy": check.policy,
         "binding": check.binding,
@@ -268,9 +269,9 @@ def _findings_open() -> Select[Any]:
         "check_index": check.index,
         "expression": check.expression,
         "outcome": verdict.outcome,
-        "message": case((verdict.outcome == "wouldChange", null()), else_=_filled(verdict.message)),
+        "message": case((verdict.outcome == "wouldChange", null()), else_=_fill_template(verdict.message)),
         "operation": verdict.operation,
-        "action": _action(strictness(verdict.actions)),
+        "action": _action(rank_actions(verdict.actions)),
         "actions": verdict.actions,
         "denies": _fact(verdict.denies),
         "excepted_by": verdict.excepted_by,
@@ -281,132 +282,132 @@ def _findings_open() -> Select[Any]:
         "uid": OBJECTS.c.uid,
         **{f"workload_{name}": _known_workload(name, column) for name, column in _OWN_WORKLOAD.items()},
         "cause": CAUSES.c.kind,
-        "checked": _fact(~_unchecked()),
+        "checked": _fact(~_is_unchecked()),
     }
-    joined = _with_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
-    joined = joined.outerjoin(CAUSES, CAUSES.c.id == own.cause)
-    return _labelled(_CLUSTER, columns).select_from(joined).where(own.until == OPEN)
+    joined = _join_content(FINDINGS).join(first, of_first).outerjoin(opened, of_opened)
+    joined = joined.outerjoin(CAUSES, CAUSES.c.id == finding.cause)
+    return _select_labelled(_CLUSTER, columns).select_from(joined).where(finding.until == OPEN)
 
 
-def _latest() -> FromClause:
+def _select_latest() -> FromClause:
     """The latest row of each finding in a problem with the clocks of its problem: `last` is the greatest end of a finding of the problem."""
-    own = FINDINGS.c
+    finding = FINDINGS.c
     names = "cluster", "fingerprint", "until", "check", "kind", "object", "verdict", "problem", "resolution", "moved_to"
-    columns = [own[name] for name in names]
-    last = func.max(own.until).over(partition_by=(own.cluster, PROBLEM))
-    first = func.min(FIRST).over(partition_by=(own.cluster, PROBLEM))
+    columns = [finding[name] for name in names]
+    last = func.max(finding.until).over(partition_by=(finding.cluster, PROBLEM))
+    first = func.min(FIRST).over(partition_by=(finding.cluster, PROBLEM))
     counted = last.label("last"), first.label("first"), OPENED.label("opened")
     rows = select(PROBLEM.label("number"), *columns, *counted).where(is_last_in_problem())
     return rows.subquery("latest")
 
 
-def _decisive() -> FromClause:
+def _select_deciding() -> FromClause:
     """The problems: one row for each, made of its open findings, or of those that ended last."""
-    latest = _latest()
-    own, check, verdict = latest.c, CHECKS.c, VERDICTS.c
-    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=own.resolution))
+    latest = _select_latest()
+    row, check, verdict = latest.c, CHECKS.c, VERDICTS.c
+    resolution = func.min(case({reason: place for place, reason in enumerate(WEAKEST)}, value=row.resolution))
     columns = {
         "newest": func.max(_NEWEST.c.revision),
-        "problem": func.min(_problem_id(own.problem, own.fingerprint)),
-        "until": func.max(own.until),
-        "first": func.min(own.first),
-        "opened": func.min(own.opened),
+        "problem": func.min(_problem_id(row.problem, row.fingerprint)),
+        "until": func.max(row.until),
+        "first": func.min(row.first),
+        "opened": func.min(row.opened),
         "findings": func.count(),
         "excepted": func.sum(_fact(verdict.excepted_by != "")),
         "resolution": case(dict(enumerate(WEAKEST)), value=resolution),
-        "moved_to": func.min(case((own.resolution == MOVED, own.moved_to))),
+        "moved_to": func.min(case((row.resolution == MOVED, row.moved_to))),
         "language": func.min(check.language),
         "policy": func.min(check.policy),
         "check_kind": func.min(check.kind),
         "check_index": func.min(check.index),
         "expression": func.min(check.expression),
-        "action": _action(func.max(strictness(verdict.actions))),
+        "action": _action(func.max(rank_actions(verdict.actions))),
         "denies": func.max(_fact(verdict.denies)),
         **{
             f"workload_{name}": func.coalesce(func.min(_known_workload(name, column)), func.min(column))
             for name, column in _OWN_WORKLOAD.items()
         },
     }
-    grouped = _labelled(_CLUSTER, columns).select_from(_with_content(latest)).where(own.until == own.last)
-    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, own.number).subquery("problems")
+    grouped = _select_labelled(_CLUSTER, columns).select_from(_join_content(latest)).where(row.until == row.last)
+    return grouped.group_by(CLUSTERS.c.id, CLUSTERS.c.name, row.number).subquery("problems")
 
 
-def _problems() -> Select[Any]:
-    problems = _decisive()
-    own = problems.c
-    first, of_first = _at("first_scan", own.cluster_id, own.first)
-    opened, of_opened = _at("opening_scan", own.cluster_id, own.opened)
-    resolved, of_resolved = _at("last_scan", own.cluster_id, own.until)
-    is_open = own.until == OPEN
-    appeared = case((own.first == own.newest, "new"), else_="reopened")
+def _select_problems() -> Select[Any]:
+    problems = _select_deciding()
+    problem = problems.c
+    first, of_first = _join_scan("first_scan", problem.cluster_id, problem.first)
+    opened, of_opened = _join_scan("opening_scan", problem.cluster_id, problem.opened)
+    resolved, of_resolved = _join_scan("last_scan", problem.cluster_id, problem.until)
+    is_open = problem.until == OPEN
+    appeared = case((problem.first == problem.newest, "new"), else_="reopened")
     columns = {
-        "problem": own.problem,
-        "status": case((~is_open, "resolved"), (own.opened == own.newest, appeared), else_="open"),
-        "first_seen": Moment(first.c.finished_at),
-        "opened_at": Moment(opened.c.finished_at),
-        "resolved_at": Moment(resolved.c.finished_at),
-        "resolution": own.resolution,
-        "findings": case((is_open, own.findings), else_=0),
-        "excepted": case((is_open, own.excepted), else_=0),
-        "action": own.action,
-        "denies": own.denies,
-        **{name: own[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
-        **{f"workload_{name}": own[f"workload_{name}"] for name in _OWN_WORKLOAD},
-        "moved_to": case((own.moved_to.is_not(None), ProblemId(own.moved_to))),
+        "problem": problem.problem,
+        "status": case((~is_open, "resolved"), (problem.opened == problem.newest, appeared), else_="open"),
+        "first_seen": UtcText(first.c.finished_at),
+        "opened_at": UtcText(opened.c.finished_at),
+        "resolved_at": UtcText(resolved.c.finished_at),
+        "resolution": problem.resolution,
+        "findings": case((is_open, problem.findings), else_=0),
+        "excepted": case((is_open, problem.excepted), else_=0),
+        "action": problem.action,
+        "denies": problem.denies,
+        **{name: problem[name] for name in ("language", "policy", "check_kind", "check_index", "expression")},
+        **{f"workload_{name}": problem[f"workload_{name}"] for name in _OWN_WORKLOAD},
+        "moved_to": case((problem.moved_to.is_not(None), ProblemId(problem.moved_to))),
     }
     joined = problems.join(first, of_first).join(opened, of_opened).outerjoin(resolved, of_resolved)
-    return _labelled((own.cluster, own.cluster_id), columns).select_from(joined)
+    return _select_labelled((problem.cluster, problem.cluster_id), columns).select_from(joined)
 
 
 _SCAN: Final[Mapping[str, _Sql]] = {
     "scan": SCANS.c.id,
-    "finished_at": Moment(SCANS.c.finished_at),
+    "finished_at": UtcText(SCANS.c.finished_at),
     "newest": _fact(SCANS.c.revision == _NEWEST.c.revision),
 }
 """The scan of a row: `newest` is 1 for the newest scan in the history of its cluster."""
 
 
-def _of_scans() -> FromClause:
+def _join_scans() -> FromClause:
     return SCANS.join(CLUSTERS, CLUSTERS.c.id == SCANS.c.cluster).join(_NEWEST, _NEWEST.c.cluster == SCANS.c.cluster)
 
 
-def _scans() -> Select[Any]:
-    own = SCANS.c
+def _select_scans() -> Select[Any]:
+    scan = SCANS.c
     counts = ("findings", "new", "reopened", "resolved", "unchecked")
     columns = {
-        "scan": own.id,
-        "state": own.state,
-        "started_at": Moment(own.started_at),
+        "scan": scan.id,
+        "state": scan.state,
+        "started_at": UtcText(scan.started_at),
         "finished_at": _SCAN["finished_at"],
         "newest": _SCAN["newest"],
-        **{name: own[name] for name in counts},
-        "source": own.source,
-        "server_version": own.server_version,
-        "tool_version": own.tool_version,
-        "pruned": _fact(own.pruned_at.is_not(None)),
-        "pruned_at": Moment(own.pruned_at),
+        **{name: scan[name] for name in counts},
+        "source": scan.source,
+        "server_version": scan.server_version,
+        "tool_version": scan.tool_version,
+        "pruned": _fact(scan.pruned_at.is_not(None)),
+        "pruned_at": UtcText(scan.pruned_at),
     }
-    return _labelled(_CLUSTER, columns).select_from(_of_scans())
+    return _select_labelled(_CLUSTER, columns).select_from(_join_scans())
 
 
-def _coverage() -> Select[Any]:
-    own = COVERAGE.c
+def _select_coverage() -> Select[Any]:
+    coverage = COVERAGE.c
     names = ("api_version", "kind", "state", "objects", "evaluated", "pages", "bytes", "seconds", "note")
-    joined = _of_scans().join(COVERAGE, own.scan == SCANS.c.number)
-    columns = {**_SCAN, **{name: own[name] for name in names}}
-    return _labelled(_CLUSTER, columns).select_from(joined).where(SCANS.c.pruned_at.is_(None))
+    joined = _join_scans().join(COVERAGE, coverage.scan == SCANS.c.number)
+    columns = {**_SCAN, **{name: coverage[name] for name in names}}
+    return _select_labelled(_CLUSTER, columns).select_from(joined).where(SCANS.c.pruned_at.is_(None))
 
 
-def _policy_health() -> Select[Any]:
-    own = HEALTH.c
+def _select_policy_health() -> Select[Any]:
+    health = HEALTH.c
     owner = case((SCANS.c.health_of == 0, SCANS.c.number), else_=SCANS.c.health_of)
-    joined = _of_scans().join(HEALTH, own.scan == owner)
-    columns = {**_SCAN, **{name: own[name] for name in ("kind", "language", "policy", "binding", "detail")}}
+    joined = _join_scans().join(HEALTH, health.scan == owner)
+    columns = {**_SCAN, **{name: health[name] for name in ("kind", "language", "policy", "binding", "detail")}}
     finished = SCANS.c.pruned_at.is_(None), SCANS.c.finished_at.is_not(None)
-    return _labelled(_CLUSTER, columns).select_from(joined).where(*finished)
+    return _select_labelled(_CLUSTER, columns).select_from(joined).where(*finished)
 
 
-def _daily() -> Select[Any]:
+def _select_daily() -> Select[Any]:
     key = DAILY_KEYS.c
     columns = {
         "day": DAYS.c.day,
@@ -421,19 +422,19 @@ def _daily() -> Select[Any]:
         .join(DAILY, DAILY.c.day == DAYS.c.number)
         .join(DAILY_KEYS, key.id == DAILY.c.key)
     )
-    return _labelled(_CLUSTER, columns).select_from(joined)
+    return _select_labelled(_CLUSTER, columns).select_from(joined)
 
 
-def _labelled(cluster: Sequence[_Sql], columns: Mapping[str, _Sql]) -> Select[Any]:
+def _select_labelled(cluster: Sequence[_Sql], columns: Mapping[str, _Sql]) -> Select[Any]:
     return select(*cluster, *(column.label(name) for name, column in columns.items()))
 
 
 VIEWS: Final[Mapping[str, Select[Any]]] = {
-    "v_findings_open": _findings_open(),
-    "v_problems": _problems(),
-    "v_scans": _scans(),
-    "v_coverage": _coverage(),
-    "v_policy_health": _policy_health(),
-    "v_daily": _daily(),
+    "v_findings_open": _select_open_findings(),
+    "v_problems": _select_problems(),
+    "v_scans": _select_scans(),
+    "v_coverage": _select_coverage(),
+    "v_policy_health": _select_policy_health(),
+    "v_daily": _select_daily(),
 }
 """The queries of the views, by name."""

@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from scanner.web.access.guard import guarded
+    from scanner.web.access.guard import guard_app
     from scanner.web.access.settings import AccessSettings
 
-__all__ = ["AccessSettings", "guarded"]
+__all__ = ["AccessSettings", "guard_app"]
 
-_HOMES: Final = {"AccessSettings": "scanner.web.access.settings", "guarded": "scanner.web.access.guard"}
+_HOMES: Final = {"AccessSettings": "scanner.web.access.settings", "guard_app": "scanner.web.access.guard"}
 
 
 def __getattr__(name: str) -> object:

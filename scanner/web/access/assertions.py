@@ -31,33 +31,33 @@ _UNREADABLE: Final = (JoseError, ValueError, RecursionError)
 _NAMES: Final = ("email", "preferred_username", "sub")
 
 
-async def verified(text: str, keys: Keys, *, issuer: str, audience: str, nonce: str | None = None) -> JsonObject:
+async def verify(text: str, keys: Keys, *, issuer: str, audience: str, nonce: str | None = None) -> JsonObject:
     """The claims of a token that is valid now. Raises Refused, and ProviderUnavailable without keys.
 
     With a `nonce`, the token is an ID token that must have it.
     """
     known = await keys.current()
     try:
-        claims = _decoded(text, known)
+        claims = _decode(text, known)
     except InvalidKeyIdError as error:
         newer = await keys.newer(known)
         if newer is None:
             raise Refused("the token is signed by an unknown key") from error
-        claims = _refusing(text, newer)
+        claims = _decode_or_refuse(text, newer)
     except _UNREADABLE as error:
-        raise _refused(error) from error
+        raise _make_refusal(error) from error
     _check(claims, issuer, audience, nonce)
     return claims
 
 
-def _refusing(text: str, keys: KeySet) -> JsonObject:
+def _decode_or_refuse(text: str, keys: KeySet) -> JsonObject:
     try:
-        return _decoded(text, keys)
+        return _decode(text, keys)
     except _UNREADABLE as error:
-        raise _refused(error) from error
+        raise _make_refusal(error) from error
 
 
-def _decoded(text: str, keys: KeySet) -> JsonObject:
+def _decode(text: str, keys: KeySet) -> JsonObject:
     claims: JsonObject = jwt.decode(text, keys, registry=_REGISTRY).claims
     return claims
 
@@ -68,7 +68,7 @@ def _check(claims: JsonObject, issuer: str, audience: str, nonce: str | None) ->
     try:
         registry.validate(dict(claims))
     except JoseError as error:
-        raise _refused(error) from error
+        raise _make_refusal(error) from error
     if nonce is not None:
         _check_id_token(claims, audience, nonce)
 
@@ -84,7 +84,7 @@ def _check_id_token(claims: JsonObject, audience: str, nonce: str) -> None:
         raise Refused("the ID token is for another client")
 
 
-def _refused(error: Exception) -> Refused:
+def _make_refusal(error: Exception) -> Refused:
     """The reason of the library, by its code: its other words may quote the token."""
     match error:
         case ClaimError():

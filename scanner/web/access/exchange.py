@@ -11,7 +11,7 @@ import httpx2
 import orjson
 
 from scanner.model.json import Json
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 from scanner.web.access.refused import ProviderUnavailable
 
 TIMEOUT: Final = 10.0
@@ -37,7 +37,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         request.headers["Accept-Encoding"] = _AS_IT_IS
         try:
             async with asyncio.timeout(self._seconds):
-                answer = await (await self._by(_proxy_for(request))).handle_async_request(request)
+                answer = await (await self._choose_transport(_proxy_for(request))).handle_async_request(request)
                 try:
                     body = await _body(answer)
                 finally:
@@ -46,7 +46,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ReadTimeout(f"no whole answer in {self._seconds:g} seconds") from error
         return httpx2.Response(answer.status_code, headers=answer.headers, content=body, request=request)
 
-    async def _by(self, proxy: str) -> httpx2.AsyncHTTPTransport:
+    async def _choose_transport(self, proxy: str) -> httpx2.AsyncHTTPTransport:
         """The transport by a proxy, or without one."""
         if proxy != self._proxy:
             await self._inner.aclose()
@@ -84,7 +84,7 @@ async def document_at(url: str, *, token: str = "") -> Json:
             answer.raise_for_status()
             document: Json = orjson.loads(answer.content)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise ProviderUnavailable(f"{without_password(url)} does not answer as it must: {_reason(error)}") from error
+        raise ProviderUnavailable(f"{remove_password(url)} does not answer as it must: {_reason(error)}") from error
     return document
 
 
@@ -107,7 +107,8 @@ class Shared(Generic[AnswerT]):
         self._asked: asyncio.Future[AnswerT] | None = None
 
     async def answer(self) -> AnswerT:
-        """The answer of the question that is asked now. A question that has its answer is asked again."""
+        """The answer of the call that runs now. Without one, a new call begins."""
         if self._asked is None or self._asked.done():
             self._asked = asyncio.ensure_future(self._ask())
+        # A client that goes away ends its own wait, not the question of the others.
         return await asyncio.shield(self._asked)

@@ -2,7 +2,7 @@
 
 The order: probes pass; other methods than GET and HEAD are refused; then a token, an assertion and a session count, in this order, and
 credentials that are presented and wrong are refused, also beside right ones. The application finds the name of the user in
-`scope["state"]["user"]`, empty if nobody must be authenticated, in `scope["state"]["session"]` whether there is a session to end, and in
+`scope["state"]["user"]`, empty if readers need no authentication, in `scope["state"]["session"]` whether there is a session to end, and in
 `scope["state"]["signs_in"]` whether there are sessions at all.
 """
 
@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scanner.model.access_token import AccessToken
-from scanner.web.access.assertions import name_of, subject_of, verified
+from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.hosts import is_known
 from scanner.web.access.keys import Keys, keys_at
 from scanner.web.access.refused import ProviderUnavailable, Refused
@@ -26,7 +26,7 @@ from scanner.web.access.settings import AccessSettings
 from scanner.web.access.sign_in import LOGIN, PATHS, SignIn
 from scanner.web.access.tokens import PREFIX, Tokens
 from scanner.web.requests.limits import OPEN_PATHS
-from scanner.web.requests.notice import Notice, response
+from scanner.web.requests.notice import ShortAnswer, response
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _AUTHORIZATION: Final = "authorization"
@@ -43,7 +43,7 @@ class User:
     by: By
 
 
-def guarded(app: ASGIApp, settings: AccessSettings) -> ASGIApp:
+def guard_app(app: ASGIApp, settings: AccessSettings) -> ASGIApp:
     """The application for those who may read."""
     return Guard(app, settings)
 
@@ -76,7 +76,7 @@ class Guard:
         """The answer of the guard; None if the application answers."""
         path = request.scope["path"]
         if self._sign_in is not None and path in PATHS:
-            return self._stranger(request) or await self._sign_in.answer(request)
+            return self._refuse_stranger(request) or await self._sign_in.answer(request)
         if request.method not in _READS:
             return response(request.scope, NOT_ALLOWED)
         if path in OPEN_PATHS:
@@ -90,7 +90,7 @@ class Guard:
             request.scope["state"]["refused"] = str(error)
             return response(request.scope, KEYS_UNAVAILABLE)
         if user is None or user.by == "session":
-            return self._stranger(request) or self._browser(request, user)
+            return self._refuse_stranger(request) or self._admit_browser(request, user)
         _admit(request, user)
         return None
 
@@ -104,16 +104,17 @@ class Guard:
         return User(session.user, session.subject, "session") if session else None
 
     def _token(self, request: Request) -> AccessToken | None:
-        given = request.headers.getlist(_AUTHORIZATION)
-        if not self._tokens or not given:
+        """The token of a request; None without one. Raises Refused for an unknown or expired one."""
+        headers = request.headers.getlist(_AUTHORIZATION)
+        if not self._tokens or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused("the request has two Authorization headers")
-        scheme, _, text = given[0].partition(" ")
+        scheme, _, text = headers[0].partition(" ")
         text = text.strip()
         if scheme.lower() != _BEARER or (self._assertion_header == _AUTHORIZATION and not text.startswith(PREFIX)):
             return None
-        return self._tokens.checked(text)
+        return self._tokens.check_token(text)
 
     @property
     def _assertion_header(self) -> str:
@@ -121,31 +122,31 @@ class Guard:
 
     async def _assertion(self, request: Request) -> User | None:
         settings = self._settings.assertion
-        given = request.headers.getlist(settings.header) if settings else []
-        if settings is None or self._keys is None or not given:
+        headers = request.headers.getlist(settings.header) if settings else []
+        if settings is None or self._keys is None or not headers:
             return None
-        if len(given) > 1:
+        if len(headers) > 1:
             raise Refused(f"the request has two headers {settings.header}")
-        scheme, _, rest = given[0].partition(" ")
-        text = rest.strip() if scheme.lower() == _BEARER else given[0].strip()
-        claims = await verified(text, self._keys, issuer=settings.issuer, audience=settings.audience)
+        scheme, _, rest = headers[0].partition(" ")
+        text = rest.strip() if scheme.lower() == _BEARER else headers[0].strip()
+        claims = await verify(text, self._keys, issuer=settings.issuer, audience=settings.audience)
         return User(name_of(claims), subject_of(claims), "assertion")
 
-    def _stranger(self, request: Request) -> Response | None:
+    def _refuse_stranger(self, request: Request) -> Response | None:
         """The refusal of a request that names another server; requests with a token or an assertion may do so."""
         if is_known(request, self._settings.hosts):
             return None
         request.scope["state"]["refused"] = "unknown host"
         return response(request.scope, UNKNOWN_HOST)
 
-    def _browser(self, request: Request, user: User | None) -> Response | None:
+    def _admit_browser(self, request: Request, user: User | None) -> Response | None:
         if user is not None:
             request.scope["state"]["session"] = True
             _admit(request, user)
             return None
-        return self._without_credentials(request) if self._settings.authenticates else None
+        return self._refuse_or_redirect(request) if self._settings.authenticates else None
 
-    def _without_credentials(self, request: Request) -> Response:
+    def _refuse_or_redirect(self, request: Request) -> Response:
         """Send a browser to sign in, and refuse others."""
         request.scope["state"]["refused"] = "no credentials"
         if self._sign_in is None:
@@ -160,25 +161,25 @@ def _admit(request: Request, user: User) -> None:
     request.scope["state"].update(user=user.name, subject=user.subject, by=user.by)
 
 
-NOT_ALLOWED: Final = Notice(405, "This server can only be read", ("Use GET or HEAD.",), {"Allow": "GET, HEAD"})
-UNKNOWN_HOST: Final = Notice(
+NOT_ALLOWED: Final = ShortAnswer(405, "This server can only be read", ("Use GET or HEAD.",), {"Allow": "GET, HEAD"})
+UNKNOWN_HOST: Final = ShortAnswer(
     421,
     "This server has another name",
     ("The address in your request is none of this server.", "Those who run it set its address with --public-url."),
 )
-REFUSED: Final = Notice(
+REFUSED: Final = ShortAnswer(
     401,
     "You are not signed in",
     ("Send a valid token in the header `Authorization: Bearer`.",),
     {"WWW-Authenticate": "Bearer"},
 )
-REFUSED_WITHOUT_PROXY: Final = Notice(
+REFUSED_WITHOUT_PROXY: Final = ShortAnswer(
     401,
     "You are not signed in",
     ("This server accepts requests that its proxy has signed, and no others. Use the address of the proxy.",),
     {"WWW-Authenticate": "Bearer"},
 )
-KEYS_UNAVAILABLE: Final = Notice(
+KEYS_UNAVAILABLE: Final = ShortAnswer(
     503,
     "Sign-in does not work now",
     ("The keys of the proxy cannot be read. The log has the reason.",),

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from scanner.web.requests.listen import Address, host_of
+from scanner.web.requests.listen import ListenAddress, host_of
 
 _CROSS: Final = frozenset({"cross-site", "same-site"})
 
@@ -20,7 +20,7 @@ def is_known(request: Request, hosts: frozenset[str] | None) -> bool:
     if hosts is None:
         return True
     host = host_of(request.headers.get("host", ""))
-    return host in hosts or Address(host, 0).is_loopback
+    return host in hosts or ListenAddress(host, 0).is_loopback
 
 
 def comes_from_own_page(request: Request) -> bool:

@@ -1,6 +1,6 @@
 """The public keys of a provider or a proxy: a JSON Web Key Set (RFC 7517), kept and read again when its keys change.
 
-A token that names an unknown key makes the set be read again, but not more than twice a minute: anybody can send such tokens.
+A token that names an unknown key makes the set be read again, but not more than twice a minute: every client can send such tokens.
 """
 
 from __future__ import annotations

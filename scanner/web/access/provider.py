@@ -17,11 +17,11 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
-from scanner.model.urls import origin_of, without_password
-from scanner.web.access.assertions import name_of, subject_of, verified
+from scanner.model.urls import origin_of, remove_password
+from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
-from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
+from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, describe_code
 from scanner.web.access.sessions import Pending
 from scanner.web.access.settings import EVERYONE, OidcSettings
 
@@ -53,7 +53,7 @@ class Provider:
 
     async def begin(self, target: str) -> tuple[str, Pending]:
         """The address at which a user signs in, and what the answer must fit. Raises ProviderUnavailable."""
-        endpoints = await self._discovered()
+        endpoints = await self._get_endpoints()
         pending = Pending(token_urlsafe(32), token_urlsafe(32), token_urlsafe(48), target)
         async with self._client(endpoints) as client:
             url, _ = client.create_authorization_url(
@@ -68,14 +68,14 @@ class Provider:
         """
         if issuer and issuer != self._settings.issuer:
             raise Refused("the answer comes from another provider")
-        endpoints = await self._discovered()
-        answer = await self._exchanged(endpoints, code, pending)
+        endpoints = await self._get_endpoints()
+        answer = await self._exchange_code(endpoints, code, pending)
         claims = await self._claims(answer, pending)
         if not await self._is_member(endpoints, answer, claims):
-            raise NotAllowed(self._secrets.masked(name_of(claims)))
-        return self._secrets.masked(name_of(claims)), self._secrets.masked(subject_of(claims))
+            raise NotAllowed(self._secrets.mask(name_of(claims)))
+        return self._secrets.mask(name_of(claims)), self._secrets.mask(subject_of(claims))
 
-    async def _exchanged(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
+    async def _exchange_code(self, endpoints: Endpoints, code: str, pending: Pending) -> JsonObject:
         try:
             async with self._client(endpoints) as client:
                 answer: JsonObject = await client.fetch_token(
@@ -86,7 +86,7 @@ class Provider:
                     code_verifier=pending.verifier,
                 )
         except OAuthError as error:
-            raise Refused(f"the provider refuses the code: {code_shown(str(error.error))}") from error
+            raise Refused(f"the provider refuses the code: {describe_code(str(error.error))}") from error
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             raise ProviderUnavailable(
                 f"{origin_of(endpoints.token)} does not answer as it must: {type(error).__name__}"
@@ -97,7 +97,7 @@ class Provider:
         token = answer.get("id_token")
         if not isinstance(token, str) or self._keys is None:
             raise Refused("the provider has sent no ID token")
-        return await verified(
+        return await verify(
             token, self._keys, issuer=self._settings.issuer, audience=self._settings.client_id, nonce=pending.nonce
         )
 
@@ -129,7 +129,7 @@ class Provider:
             transport=LimitedTransport(),
         )
 
-    async def _discovered(self) -> Endpoints:
+    async def _get_endpoints(self) -> Endpoints:
         return self._endpoints or await self._discovery.answer()
 
     async def _discover(self) -> Endpoints:
@@ -143,9 +143,9 @@ def endpoints_of(document: Json, issuer: str) -> Endpoints:
     """The endpoints in the document of discovery. Raises ProviderUnavailable for a document of another issuer or without them."""
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         named = document.get("issuer") if isinstance(document, dict) else None
-        shown = repr(without_password(named)[:_LONGEST]) if isinstance(named, str) else "nothing"
+        shown = repr(remove_password(named)[:_LONGEST]) if isinstance(named, str) else "nothing"
         raise ProviderUnavailable(
-            f"the provider at {without_password(issuer)} names itself {shown}: set --oidc-issuer to that name"
+            f"the provider at {remove_password(issuer)} names itself {shown}: set --oidc-issuer to that name"
         )
     methods = document.get("token_endpoint_auth_methods_supported")
     return Endpoints(
@@ -162,7 +162,7 @@ def _endpoint(document: JsonObject, name: str, issuer: str) -> str:
     url = document.get(name)
     if not isinstance(url, str) or urlsplit(url).scheme not in {"https", urlsplit(issuer).scheme}:
         raise ProviderUnavailable(
-            f"the provider at {without_password(issuer)} names no {name} that begins with https://"
+            f"the provider at {remove_password(issuer)} names no {name} that begins with https://"
         )
     return url
 

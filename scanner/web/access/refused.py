@@ -21,7 +21,7 @@ _CODES: Final = frozenset(
 """The errors of RFC 6749, RFC 6750 and OpenID Connect Core 1.0."""
 
 
-def code_shown(code: str) -> str:
+def describe_code(code: str) -> str:
     """The error code of a provider for the log. Another text than a known code may repeat the secret of the client."""
     return code if code in _CODES else "an unknown error"
 

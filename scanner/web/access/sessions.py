@@ -29,7 +29,7 @@ SignedInBy: TypeAlias = Literal["oidc", "token"]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A user who has signed in. `proof` is the digest of the token, if the user signed in with one; `end` seconds since 1970."""
 
     id: str
@@ -68,6 +68,7 @@ class Sessions:
         self._sessions = _serializer(key, f"session {salt}")
         self._pending = _serializer(key, f"sign-in {salt}")
         self._ended: dict[str, float] = {}
+        """The ends of sessions by id, in this process alone: other processes accept a copy of the cookie until its end."""
 
     def begin(self, response: Response, user: str, subject: str, by: SignedInBy, proof: str = "") -> None:
         """Give the browser a new session."""
@@ -75,15 +76,15 @@ class Sessions:
         value = self._sessions.dumps([token_urlsafe(16), user, subject, by, proof, end])
         self._set(response, self._prefix, _text(value), self._seconds)
 
-    def of(self, request: Request) -> Session | None:
+    def find(self, request: Request) -> BrowserSession | None:
         """The session of a request; None without a valid one."""
         try:
-            session = Session(*self._sessions.loads(request.cookies.get(self._prefix, "")[:_LONGEST]))
+            session = BrowserSession(*self._sessions.loads(request.cookies.get(self._prefix, "")[:_LONGEST]))
         except (BadData, TypeError, ValueError):
             return None
         return session if session.end > self._clock() and session.id not in self._ended else None
 
-    def end(self, response: Response, session: Session) -> None:
+    def end(self, response: Response, session: BrowserSession) -> None:
         """End a session, also for copies of its cookie."""
         now = self._clock()
         self._ended = {number: end for number, end in self._ended.items() if end > now} | {session.id: session.end}
@@ -98,7 +99,7 @@ class Sessions:
         value = self._pending.dumps([pending.state, pending.nonce, pending.verifier, pending.target])
         self._set(response, self._name(pending.state), _text(value), PENDING_SECONDS)
 
-    def pending(self, request: Request, state: str) -> Pending | None:
+    def find_pending(self, request: Request, state: str) -> Pending | None:
         """The sign-in that this browser has begun with a state; None if it has not, or too long ago."""
         try:
             value = request.cookies.get(self._name(state), "")[:_LONGEST]

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from scanner.model.access_token import AccessToken
-from scanner.model.urls import without_password
+from scanner.model.urls import remove_password
 
 EVERYONE: Final = "*"
 """As a group: every user whom the provider authenticates."""
@@ -85,8 +85,8 @@ class AccessSettings:
     def methods(self) -> Iterator[str]:
         """The ways to be authenticated, in words."""
         if self.oidc:
-            yield f"OIDC of {without_password(self.oidc.issuer)}"
+            yield f"OIDC of {remove_password(self.oidc.issuer)}"
         if self.tokens:
             yield f"{len(self.tokens)} token{'' if len(self.tokens) == 1 else 's'}"
         if self.assertion:
-            yield f"assertions of {without_password(self.assertion.issuer)} in {self.assertion.header}"
+            yield f"assertions of {remove_password(self.assertion.issuer)} in {self.assertion.header}"

@@ -13,12 +13,12 @@ from starlette.responses import RedirectResponse, Response
 
 from scanner.web.access.hosts import comes_from_own_page
 from scanner.web.access.provider import Provider
-from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, code_shown
-from scanner.web.access.sessions import Session, Sessions
+from scanner.web.access.refused import NotAllowed, ProviderUnavailable, Refused, describe_code
+from scanner.web.access.sessions import BrowserSession, Sessions
 from scanner.web.access.settings import AccessSettings
 from scanner.web.access.tokens import Tokens
 from scanner.web.requests.limits import Limits
-from scanner.web.requests.notice import Form, Notice, response
+from scanner.web.requests.notice import AnswerForm, ShortAnswer, response
 
 LOGIN: Final = "/login"
 CALLBACK: Final = "/callback"
@@ -42,9 +42,9 @@ class SignIn:
         self._tokens = tokens
         self._provider = Provider(settings.oidc, settings.public_url + CALLBACK) if settings.oidc else None
 
-    def session(self, request: Request) -> Session | None:
+    def session(self, request: Request) -> BrowserSession | None:
         """The session of a request; one that a token began ends with the token."""
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is None:
             return None
         match session.by:
@@ -59,14 +59,14 @@ class SignIn:
         """Answer one of the paths."""
         method, path = request.method, request.scope["path"]
         if method not in _READS and method != "POST":
-            return response(request.scope, _only("GET, HEAD, POST"))
+            return response(request.scope, _allow_only("GET, HEAD, POST"))
         if method == "POST":
-            return await self._posted(request, path)
+            return await self._post(request, path)
         if path == LOGIN:
             return await self._login(request)
         return await self._callback(request) if path == CALLBACK else self._account(request)
 
-    async def _posted(self, request: Request, path: str) -> Response:
+    async def _post(self, request: Request, path: str) -> Response:
         if not comes_from_own_page(request):
             request.scope["state"]["refused"] = "the form of another site"
             return response(request.scope, OTHER_SITE)
@@ -74,7 +74,7 @@ class SignIn:
             return self._logout(request)
         if path == LOGIN and self._provider is None:
             return await self._login_with_token(request)
-        return response(request.scope, _only("GET, HEAD"))
+        return response(request.scope, _allow_only("GET, HEAD"))
 
     async def _login(self, request: Request) -> Response:
         target = target_of(request.query_params.get("next", ""))
@@ -83,25 +83,25 @@ class SignIn:
         try:
             url, pending = await self._provider.begin(target)
         except ProviderUnavailable as error:
-            return _failed(request, error, UNAVAILABLE)
+            return _refuse(request, error, UNAVAILABLE)
         answer = RedirectResponse(url, 303, _NO_STORE)
         self._sessions.remember(request, answer, pending)
         return answer
 
     async def _callback(self, request: Request) -> Response:
-        """The answer to a user whom the provider sends back. The session is a new one, whatever the browser had before."""
+        """The answer to a user whom the provider sends back. The session is always a new one, also if the browser has one."""
         query = request.query_params
-        pending = self._sessions.pending(request, query.get("state", "")) if self._provider else None
+        pending = self._sessions.find_pending(request, query.get("state", "")) if self._provider else None
         if self._provider is None or pending is None:
-            return _failed(request, Refused("no sign-in with this state has begun in this browser"), NOT_BEGUN)
+            return _refuse(request, Refused("no sign-in with this state has begun in this browser"), NOT_BEGUN)
         try:
             user, subject = await self._provider.finish(_code(query), query.get("iss", ""), pending)
         except NotAllowed as error:
-            answer = _failed(request, error, NOT_A_MEMBER)
+            answer = _refuse(request, error, NOT_A_MEMBER)
         except Refused as error:
-            answer = _failed(request, error, FAILED)
+            answer = _refuse(request, error, FAILED)
         except ProviderUnavailable as error:
-            answer = _failed(request, error, UNAVAILABLE)
+            answer = _refuse(request, error, UNAVAILABLE)
         else:
             answer = RedirectResponse(pending.target, 303, _NO_STORE)
             self._sessions.begin(answer, user, subject, "oidc")
@@ -113,9 +113,9 @@ class SignIn:
         form = await _form(request)
         target = target_of(form.get("next", ""))
         try:
-            token = self._tokens.checked(form.get("token", "").strip())
+            token = self._tokens.check_token(form.get("token", "").strip())
         except Refused as error:
-            return _failed(
+            return _refuse(
                 request, error, token_form(target, "The token is not valid. Ask those who run this server.", 401)
             )
         answer = RedirectResponse(target, 303, _NO_STORE)
@@ -131,12 +131,13 @@ class SignIn:
         request.scope["state"].update(user=session.user, subject=session.subject, by="session")
         text = f"You are signed in as {session.user}."
         return response(
-            request.scope, Notice(200, "Account", (text,), link=("/", "All clusters"), form=Form(LOGOUT, "Sign out"))
+            request.scope,
+            ShortAnswer(200, "Account", (text,), link=("/", "All clusters"), form=AnswerForm(LOGOUT, "Sign out")),
         )
 
     def _logout(self, request: Request) -> Response:
         answer = RedirectResponse(LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})
-        session = self._sessions.of(request)
+        session = self._sessions.find(request)
         if session is not None:
             request.scope["state"].update(user=session.user, subject=session.subject, by="session")
             self._sessions.end(answer, session)
@@ -146,7 +147,7 @@ class SignIn:
 def _code(query: QueryParams) -> str:
     """The code with which the provider sends a user back. Raises Refused if the provider reports an error instead."""
     if "code" not in query:
-        raise Refused(f"the provider answers {code_shown(query['error']) if 'error' in query else 'without a code'}")
+        raise Refused(f"the provider answers {describe_code(query['error']) if 'error' in query else 'without a code'}")
     return query["code"]
 
 
@@ -156,9 +157,11 @@ def target_of(text: str) -> str:
     return text if fits else "/"
 
 
-def token_form(target: str, text: str = "Paste a token of this server.", status: int = 200) -> Notice:
+def token_form(target: str, text: str = "Paste a token of this server.", status: int = 200) -> ShortAnswer:
     """The page that asks for a token."""
-    return Notice(status, "Sign in", (text,), form=Form(LOGIN, "Sign in", "Token", "token", {"next": target}))
+    return ShortAnswer(
+        status, "Sign in", (text,), form=AnswerForm(LOGIN, "Sign in", "Token", "token", {"next": target})
+    )
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -172,28 +175,28 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-def _failed(request: Request, error: Exception, notice: Notice) -> Response:
+def _refuse(request: Request, error: Exception, notice: ShortAnswer) -> Response:
     request.scope["state"]["refused"] = str(error)
     return response(request.scope, notice)
 
 
-def _only(methods: str) -> Notice:
-    return Notice(405, "This address cannot be used so", (f"Use {methods}.",), {"Allow": methods})
+def _allow_only(methods: str) -> ShortAnswer:
+    return ShortAnswer(405, "This address cannot be used so", (f"Use {methods}.",), {"Allow": methods})
 
 
 _AGAIN: Final = (LOGIN, "Sign in again")
-SIGNED_OUT: Final = Notice(
+SIGNED_OUT: Final = ShortAnswer(
     200, "You are signed out", ("Your session with the provider, if you have one, continues.",), link=(LOGIN, "Sign in")
 )
-OTHER_SITE: Final = Notice(403, "The form comes from another site", ("Use the pages of this server.",))
-NOT_BEGUN: Final = Notice(
+OTHER_SITE: Final = ShortAnswer(403, "The form comes from another site", ("Use the pages of this server.",))
+NOT_BEGUN: Final = ShortAnswer(
     400,
     "This sign-in has not begun here, or too long ago",
     ("Sign in within ten minutes, in the browser in which you began, and accept its cookies.",),
     link=_AGAIN,
 )
-FAILED: Final = Notice(403, "You could not be signed in", ("The log of this server has the reason.",), link=_AGAIN)
-NOT_A_MEMBER: Final = Notice(
+FAILED: Final = ShortAnswer(403, "You could not be signed in", ("The log of this server has the reason.",), link=_AGAIN)
+NOT_A_MEMBER: Final = ShortAnswer(
     403,
     "You may not read these pages",
     (
@@ -201,7 +204,7 @@ NOT_A_MEMBER: Final = Notice(
         "Those who run this server name the groups with --oidc-group.",
     ),
 )
-UNAVAILABLE: Final = Notice(
+UNAVAILABLE: Final = ShortAnswer(
     503,
     "Sign-in does not work now",
     ("The provider does not answer as it must. The log has the reason.",),

@@ -1,6 +1,6 @@
 """Bearer tokens (RFC 6750): 256 random bits, of which the configuration has the SHA-256.
 
-A fast hash is enough: nobody can try the values of 256 random bits, unlike those of a password.
+A fast hash is enough: unlike passwords, the values of 256 random bits are too many to try.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Tokens:
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
-    def checked(self, text: str) -> AccessToken:
+    def check_token(self, text: str) -> AccessToken:
         """The token that a client presents. Raises Refused for an unknown and for an expired one."""
-        return self._of_digest(digest_of(text))
+        return self._find(digest_of(text))
 
     def has(self, digest: str) -> bool:
         """Return whether there is a token with a digest, and it is valid."""
         try:
-            return bool(self._of_digest(digest))
+            return bool(self._find(digest))
         except Refused:
             return False
 
-    def _of_digest(self, digest: str) -> AccessToken:
+    def _find(self, digest: str) -> AccessToken:
         # All tokens are compared, each in constant time: how long this takes says nothing about them.
         matches = [token for token in self._tokens if compare_digest(token.digest.encode(), digest.encode())]
         if not matches:

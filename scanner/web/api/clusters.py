@@ -12,18 +12,18 @@ from scanner.posture.run_register import ClusterState
 from scanner.report.runs.json import scan_json
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.scans import ListedScan
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor
-from scanner.web.api.endpoints import Answer, Endpoint, Page
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, Query
 from scanner.web.api.schemas import ListedScanJson, NewestScanJson
 from scanner.web.requests.refusals import BadRequest
 from scanner.web.views.fleet_rows import states_of
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 _HIGHEST: Final = 2**31 - 1
 
 
-class Cluster(Answer, frozen=True, kw_only=True):
+class Cluster(ApiAnswer, frozen=True, kw_only=True):
     """A cluster with a complete or incomplete scan."""
 
     key: Annotated[str, Meta(description="The part of a path that names the cluster, for ever.")]
@@ -37,67 +37,67 @@ class Cluster(Answer, frozen=True, kw_only=True):
     ]
 
 
-class Clusters(Page, frozen=True, kw_only=True):
+class Clusters(ListPage, frozen=True, kw_only=True):
     """The clusters, the oldest first."""
 
     clusters: list[Cluster]
 
 
-class Scans(Page, frozen=True, kw_only=True):
+class Scans(ListPage, frozen=True, kw_only=True):
     """The scans of a cluster in any state, the newest first."""
 
     cluster: Annotated[str, Meta(description="The name of the cluster.")]
     scans: list[ListedScanJson]
 
 
-def clusters(asked: Asked[ListQuery]) -> Clusters:
+def clusters(request: ApiRequest[ListQuery]) -> Clusters:
     """A page of the clusters."""
-    every = asked.library.clusters()
-    after = _number(asked)
+    every = request.library.clusters()
+    after = _number(request)
     later = [cluster for cluster in every if cluster.id > after]
-    shown, more = later[: asked.query.limit], len(later) > asked.query.limit
-    with asked.library.reading() as reader:
-        newest = reader.newest_of_clusters()
-    states = _states(asked.library)
+    shown, more = later[: request.query.limit], len(later) > request.query.limit
+    with request.library.use_reader() as reader:
+        newest = reader.find_newest_scan_of_clusters()
+    states = _states(request.library)
     return Clusters(
         total=len(every),
         next=Cursor("", (shown[-1].id,)).text() if more else None,
-        clusters=[_cluster(asked, cluster, newest.get(cluster.id), states) for cluster in shown],
+        clusters=[_cluster(request, cluster, newest.get(cluster.id), states) for cluster in shown],
     )
 
 
-def cluster(asked: Asked[Query]) -> Cluster:
+def cluster(request: ApiRequest[Query]) -> Cluster:
     """One cluster."""
-    with asked.library.reading() as reader:
-        newest = reader.newest_of_cluster(asked.cluster.id)
-    return _cluster(asked, asked.cluster, newest, _states(asked.library))
+    with request.library.use_reader() as reader:
+        newest = reader.find_newest_scan(request.cluster.id)
+    return _cluster(request, request.cluster, newest, _states(request.library))
 
 
-def scans(asked: Asked[ListQuery]) -> Scans:
+def scans(request: ApiRequest[ListQuery]) -> Scans:
     """A page of the scans of a cluster."""
-    before = _number(asked) if asked.cursor else None
-    with asked.library.reading() as reader:
-        page = reader.scans_of_cluster(asked.cluster.id, before=before, limit=asked.query.limit + 1)
-    shown = page.scans[: asked.query.limit]
+    before = _number(request) if request.cursor else None
+    with request.library.use_reader() as reader:
+        page = reader.read_scan_page(request.cluster.id, before=before, limit=request.query.limit + 1)
+    shown = page.scans[: request.query.limit]
     return Scans(
-        cluster=asked.cluster.name,
+        cluster=request.cluster.name,
         total=page.total,
         next=Cursor("", (shown[-1].number,)).text() if len(page.scans) > len(shown) else None,
         scans=[_scan(each) for each in shown],
     )
 
 
-def _number(asked: Asked[ListQuery]) -> int:
+def _number(request: ApiRequest[ListQuery]) -> int:
     """The number after which a page begins; 0 for the first page."""
-    if asked.cursor is None:
+    if request.cursor is None:
         return 0
-    [number] = asked.cursor.numbers(1)
-    if asked.cursor.scan or not 0 <= number <= _HIGHEST:
+    [number] = request.cursor.numbers(1)
+    if request.cursor.scan or not 0 <= number <= _HIGHEST:
         raise BadRequest(NOT_HERE)
     return number
 
 
-def _states(library: Library) -> Mapping[int, list[ClusterState]]:
+def _states(library: ScanLibrary) -> Mapping[int, list[ClusterState]]:
     """The states of all clusters, by their ids."""
     now, expectations = library.clock(), library.expectations
     return {
@@ -107,13 +107,13 @@ def _states(library: Library) -> Mapping[int, list[ClusterState]]:
 
 
 def _cluster(
-    asked: Asked[ListQuery] | Asked[Query],
+    request: ApiRequest[ListQuery] | ApiRequest[Query],
     stored: StoredCluster,
     newest: Scan | None,
     states: Mapping[int, list[ClusterState]],
 ) -> Cluster:
     return Cluster(
-        key=asked.library.key(stored),
+        key=request.library.key(stored),
         name=stored.name,
         newest_scan=None if newest is None else scan_json(newest),
         states=states.get(stored.id, []),

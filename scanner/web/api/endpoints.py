@@ -12,29 +12,29 @@ from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan
 from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan
 from scanner.web.api.queries import Query, ScanListQuery, path_of, query_of
-from scanner.web.pages.answers import RenderedPages, page_answer, rendered
+from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 # Answers about a scan, and pages of its lists.
 
 ItemT = TypeVar("ItemT")
 
 
-class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
+class ApiAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """An answer."""
 
 
-class Page(Answer, frozen=True, kw_only=True):
+class ListPage(ApiAnswer, frozen=True, kw_only=True):
     """A page of a list."""
 
     total: Annotated[int, Meta(ge=0, description="The number of items on all pages.")]
     next: Annotated[str | None, Meta(description="The value of `after` for the next page; null on the last page.")]
 
 
-class ScanAnswer(Answer, frozen=True, kw_only=True):
+class ScanAnswer(ApiAnswer, frozen=True, kw_only=True):
     """An answer about a scan."""
 
     scan: Annotated[str, Meta(description="The id of the scan.")]
@@ -42,7 +42,7 @@ class ScanAnswer(Answer, frozen=True, kw_only=True):
     finished_at: Annotated[str | None, Meta(description="End of the scan. RFC 3339, UTC.")]
 
 
-class ScanPage(ScanAnswer, frozen=True, kw_only=True):
+class ScanListPage(ScanAnswer, frozen=True, kw_only=True):
     """A page of a list of a scan."""
 
     total: Annotated[int, Meta(ge=0, description="The number of items on all pages.")]
@@ -63,13 +63,13 @@ def head_of(scan: Scan) -> Head:
     return {"scan": scan.id, "cluster": scan.cluster.name, "finished_at": head["finishedAt"]}
 
 
-def page_of(asked: Asked[ScanListQuery], items: Sequence[ItemT]) -> tuple[Sequence[ItemT], str | None]:
+def page_of(request: ApiRequest[ScanListQuery], items: Sequence[ItemT]) -> tuple[Sequence[ItemT], str | None]:
     """The items of a page of a list that never changes, by their places, and `next`. Raises BadRequest."""
-    first = 0 if asked.cursor is None else asked.cursor.numbers(1)[0] + 1
+    first = 0 if request.cursor is None else request.cursor.numbers(1)[0] + 1
     if not 0 <= first <= len(items):
         raise BadRequest(NOT_HERE)
-    end = first + asked.query.limit
-    return items[first:end], Cursor(asked.scan.id, (end - 1,)).text() if end < len(items) else None
+    end = first + request.query.limit
+    return items[first:end], Cursor(request.scan.id, (end - 1,)).text() if end < len(items) else None
 
 
 QueryT = TypeVar("QueryT", bound=Query)
@@ -90,22 +90,24 @@ class Endpoint(Generic[QueryT]):
     path: str
     summary: str
     query: type[QueryT]
-    answer: type[Answer] | Component
-    make: Callable[[Asked[QueryT]], Answer | bytes]
-    key: Callable[[Asked[QueryT]], Hashable] | None = None
+    answer: type[ApiAnswer] | Component
+    make: Callable[[ApiRequest[QueryT]], ApiAnswer | bytes]
+    key: Callable[[ApiRequest[QueryT]], Hashable] | None = None
 
-    def respond(self, request: Request, library: Library, kept: RenderedPages) -> Response:
+    def respond(self, request: Request, library: ScanLibrary, pages: RenderedPages) -> Response:
         """The answer to a request. Raises WebError."""
         query = query_of(request, self.query)
-        asked = Asked(library, query, path_of(request), str(request.scope.get("root_path", "")))
+        api_request = ApiRequest(library, query, path_of(request), str(request.scope.get("root_path", "")))
         if self.key is None:
-            return page_answer(request, rendered(self._body(asked)), "application/json")
-        key = self.name, query, tuple(asked.path.items()), self.key(asked)
-        page = kept.page(key, lambda: self._body(asked))
-        return page_answer(request, page, "application/json", lasting=self.key is of_scan and asked.names_scan)
+            return page_answer(request, render_bytes(self._body(api_request)), "application/json")
+        key = self.name, query, tuple(api_request.path.items()), self.key(api_request)
+        page = pages.page(key, lambda: self._body(api_request))
+        return page_answer(
+            request, page, "application/json", lasting=self.key is key_of_scan and api_request.names_scan
+        )
 
-    def _body(self, asked: Asked[QueryT]) -> bytes:
-        made = self.make(asked)
+    def _body(self, request: ApiRequest[QueryT]) -> bytes:
+        made = self.make(request)
         return made if isinstance(made, bytes) else dump(plain(made))
 
 

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from scanner.model.population import CountedObject, PlaceOfPage
 from scanner.report.text.json_text import workload_json
-from scanner.web.api.asked import Asked, Cursor, of_scan
-from scanner.web.api.endpoints import Answer, Endpoint, ScanPage, head_of
+from scanner.web.api.api_request import ApiRequest, Cursor, key_of_scan
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanListPage, head_of
 from scanner.web.api.queries import ScanListQuery, Text
 from scanner.web.api.schemas import WorkloadJson
 
@@ -21,7 +21,7 @@ class PopulationQuery(ScanListQuery, frozen=True, kw_only=True):
     kind: Annotated[Text, Meta(description="A kind, such as Pod.")] = ""
 
 
-class ExaminedObject(Answer, frozen=True, kw_only=True):
+class ExaminedObject(ApiAnswer, frozen=True, kw_only=True):
     """An object that the scan examined. One without findings whose `evaluated` is not 0 passed all these checks."""
 
     api_version: Annotated[str, Meta(description="Such as apps/v1.")]
@@ -38,23 +38,23 @@ class ExaminedObject(Answer, frozen=True, kw_only=True):
     findings: Annotated[int, Meta(ge=0, description="Number of its open findings.")]
 
 
-class Population(ScanPage, frozen=True, kw_only=True):
+class Population(ScanListPage, frozen=True, kw_only=True):
     """Objects by kind, namespace and name. A scan of an older version has none."""
 
     objects: list[ExaminedObject]
 
 
-def population(asked: Asked[PopulationQuery]) -> Population:
+def population(request: ApiRequest[PopulationQuery]) -> Population:
     """A page of the population."""
-    view, query = asked.view, asked.query
-    after = None if asked.cursor is None else PlaceOfPage(*asked.cursor.numbers(len(PlaceOfPage._fields)))
-    with asked.library.reading() as reader:
-        page = reader.population_page(asked.scan.id, kind=query.kind, after=after, limit=query.limit)
-    findings = view.problems.findings_of({each.object.id for each in page.objects})
+    view, query = request.view, request.query
+    after = None if request.cursor is None else PlaceOfPage(*request.cursor.numbers(len(PlaceOfPage._fields)))
+    with request.library.use_reader() as reader:
+        page = reader.read_population_page(request.scan.id, kind=query.kind, after=after, limit=query.limit)
+    findings = view.problems.count_by_object({each.object.id for each in page.objects})
     return Population(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         total=page.total,
-        next=Cursor(asked.scan.id, page.next).text() if page.next else None,
+        next=Cursor(request.scan.id, page.next).text() if page.next else None,
         objects=[_object(each, findings[each.object.id]) for each in page.objects],
     )
 
@@ -83,6 +83,6 @@ ENDPOINTS: Final = (
         PopulationQuery,
         Population,
         population,
-        of_scan,
+        key_of_scan,
     ),
 )

@@ -8,30 +8,30 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from scanner.posture.problem_rows import joined
+from scanner.posture.problem_rows import join_findings
 from scanner.report.lists.problem_columns import PROBLEMS
 from scanner.report.text.times import iso
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_scan, of_scan_and_newest
-from scanner.web.api.endpoints import Answer, Endpoint, ScanAnswer, ScanPage, head_of
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan, key_of_scan_and_newest
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanAnswer, ScanListPage, head_of
 from scanner.web.api.queries import ProblemQuery, ScanQuery
 from scanner.web.api.schemas import Item, ProblemJson
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.finding_choice import FindingChoice, chosen_problems
+from scanner.web.views.finding_choice import FindingChoice, choose_problems
 from scanner.web.views.problem_list import ListedProblem, ListedProblems
 from scanner.web.views.scan_view import ScanView
-from scanner.web.views.timeline import Moment, timeline_of
+from scanner.web.views.timeline import ProblemMoment, timeline_of
 
 _ROWS: Final = 5_000
 """The findings of the problems of one page: a page of larger problems is shorter than its limit."""
 
 
-class Problems(ScanPage, frozen=True, kw_only=True):
+class Problems(ScanListPage, frozen=True, kw_only=True):
     """Problems in the order of the list. A page of problems with very many findings may be shorter than its limit."""
 
     problems: list[ProblemJson]
 
 
-class ProblemEvent(Answer, frozen=True, kw_only=True):
+class ProblemEvent(ApiAnswer, frozen=True, kw_only=True):
     """The changes of the findings of a problem by one scan."""
 
     at: Annotated[str, Meta(description="End of the scan. RFC 3339, UTC.")]
@@ -51,31 +51,31 @@ class ProblemWithHistory(ScanAnswer, frozen=True, kw_only=True):
     history: Annotated[list[ProblemEvent], Meta(description="The newest event first.")]
 
 
-def problems(asked: Asked[ProblemQuery]) -> Problems:
+def problems(request: ApiRequest[ProblemQuery]) -> Problems:
     """A page of problems."""
-    view, query = asked.view, asked.query
-    chosen = chosen_problems(asked.library, asked.cluster, view, query.filter)
-    found = FindingChoice(view, query.filter, query.id).problems(chosen.problems)
-    first = 0 if asked.cursor is None else place_of(found, *asked.cursor.numbers(2)) + 1
-    shown = _portion(found[first : first + query.limit])
-    more = first + len(shown) < len(found)
+    view, query = request.view, request.query
+    chosen = choose_problems(request.library, request.cluster, view, query.filter)
+    chosen_problems = FindingChoice(view, query.filter, query.id).problems(chosen.problems)
+    first = 0 if request.cursor is None else place_of(chosen_problems, *request.cursor.numbers(2)) + 1
+    shown = _portion(chosen_problems[first : first + query.limit])
+    more = first + len(shown) < len(chosen_problems)
     return Problems(
-        **head_of(asked.scan),
-        total=len(found),
-        next=Cursor(asked.scan.id, (shown[-1].number, int(shown[-1].is_preview))).text() if more else None,
-        problems=_with_texts(view, shown),
+        **head_of(request.scan),
+        total=len(chosen_problems),
+        next=Cursor(request.scan.id, (shown[-1].number, int(shown[-1].is_preview))).text() if more else None,
+        problems=_read_texts(view, shown),
     )
 
 
-def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
+def problem(request: ApiRequest[ScanQuery]) -> ProblemWithHistory:
     """One problem."""
-    name = asked.path["problem"]
-    listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
-    with asked.library.reading() as reader:
-        explained = reader.problem(name, asked.cluster.id)
+    name = request.path["problem"]
+    listed = request.view.problems.problem(int(name.removeprefix("p-"), 16))
+    with request.library.use_reader() as reader:
+        explained = reader.find_problem(name, request.cluster.id)
     return ProblemWithHistory(
-        **head_of(asked.scan),
-        problem=_with_texts(asked.view, [listed])[0] if listed else None,
+        **head_of(request.scan),
+        problem=_read_texts(request.view, [listed])[0] if listed else None,
         open=explained.open,
         resolved=explained.resolved,
         history=list(map(_event, timeline_of(explained))),
@@ -84,7 +84,7 @@ def problem(asked: Asked[ScanQuery]) -> ProblemWithHistory:
 
 def place_of(problems: ListedProblems, number: int, preview: int) -> int:
     """The place of a problem in a list. Raises BadRequest if it is not there."""
-    place = problems.place(number, is_preview=preview == 1) if preview in (0, 1) else None
+    place = problems.find_place(number, is_preview=preview == 1) if preview in (0, 1) else None
     if place is None:
         raise BadRequest(NOT_HERE)
     return place
@@ -96,16 +96,16 @@ def _portion(problems: Sequence[ListedProblem]) -> Sequence[ListedProblem]:
     return problems[: max(1, sum(rows <= _ROWS for rows in sums))]
 
 
-def _with_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
+def _read_texts(view: ScanView, problems: Sequence[ListedProblem]) -> list[Item]:
     document = view.document
-    by_row = dict(view.record.of_rows([row for each in problems for row in each.rows]))
+    by_row = dict(view.record.findings_of_rows([row for each in problems for row in each.rows]))
     # The report joins the findings of a problem in the order of their rows.
     read = ([by_row[row] for row in sorted(each.rows) if row in by_row] for each in problems)
-    shown = (joined(findings, document.triage.waiver) for findings in read if findings)
+    shown = (join_findings(findings, document.triage.waiver) for findings in read if findings)
     return [PROBLEMS.json(each, document) for each in shown]
 
 
-def _event(moment: Moment) -> ProblemEvent:
+def _event(moment: ProblemMoment) -> ProblemEvent:
     return ProblemEvent(
         at=iso(moment.at),
         kind=moment.kind,
@@ -124,7 +124,7 @@ ENDPOINTS: Final = (
         ProblemQuery,
         Problems,
         problems,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "getProblem",
@@ -133,6 +133,6 @@ ENDPOINTS: Final = (
         ScanQuery,
         ProblemWithHistory,
         problem,
-        of_scan_and_newest,
+        key_of_scan_and_newest,
     ),
 )

@@ -18,7 +18,7 @@ from scanner.model.json import JsonObject, as_list, as_object
 from scanner.model.nearest import did_you_mean
 from scanner.report.lists.filters import ListFilter
 from scanner.web.pages.findings import FIELDS, LONGEST, list_filter
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import BadRequest, NotThere, TooLong
 
 MOST: Final = 1_000
@@ -44,9 +44,9 @@ class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
     """The parameters of an endpoint: none."""
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> ScanMoment:
         """The scan that the request names."""
-        return Moment()
+        return ScanMoment()
 
     @property
     def cursor(self) -> str:
@@ -81,9 +81,9 @@ class ScanQuery(Query, frozen=True, kw_only=True):
     ] = ""
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> ScanMoment:
         """The scan that the request names."""
-        return Moment(self.scan, self.at)
+        return ScanMoment(self.scan, self.at)
 
 
 class ScanListQuery(ScanQuery, frozen=True, kw_only=True):
@@ -185,7 +185,7 @@ def query_of(request: Request, kind: type[QueryT]) -> QueryT:
     if len(request.scope.get("query_string", b"")) > LONGEST_QUERY:
         raise TooLong(f"The query of an address has at most {LONGEST_QUERY:,} bytes.")
     known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    given: dict[str, str | list[str]] = {}
+    values_by_name: dict[str, str | list[str]] = {}
     for name in request.query_params:
         if name not in known:
             raise BadRequest(f"There is no parameter {name[:_SHOWN]!r}.{_parameters(name, known)}")
@@ -195,11 +195,11 @@ def query_of(request: Request, kind: type[QueryT]) -> QueryT:
         is_list = isinstance(known[name].default, tuple)
         if len(values) > 1 and not is_list:
             raise BadRequest(f"{name}: give one value.")
-        given[name] = values if is_list else values[0]
-    if given.get("scan") and given.get("at"):
+        values_by_name[name] = values if is_list else values[0]
+    if values_by_name.get("scan") and values_by_name.get("at"):
         raise BadRequest("Give scan or at: each names a scan.")
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values_by_name, kind, strict=False)
     except msgspec.ValidationError as error:
         raise BadRequest(_message(str(error), kind)) from error
 

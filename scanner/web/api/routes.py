@@ -17,12 +17,12 @@ from starlette.routing import Route
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.report.text.json_text import dump
 from scanner.web.api import clusters, findings, population, problems, runs, sections, trend
-from scanner.web.api.endpoints import ROOT, Answer, Endpoint
+from scanner.web.api.endpoints import ROOT, ApiAnswer, Endpoint
 from scanner.web.api.queries import PATH_PARTS, Query, fields_of
 from scanner.web.api.schemas import REF, components
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.requests.refusals import NotThere
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 ENDPOINTS: Final[tuple[Endpoint[Any], ...]] = (
     *clusters.ENDPOINTS,
@@ -50,14 +50,14 @@ _ERRORS: Final[Mapping[str, str]] = {
 }
 
 
-class ErrorFacts(Answer, frozen=True, kw_only=True):
+class ErrorFacts(ApiAnswer, frozen=True, kw_only=True):
     """The fault of a request."""
 
     status: int
     message: str
 
 
-class Error(Answer, frozen=True, kw_only=True):
+class Error(ApiAnswer, frozen=True, kw_only=True):
     """The answer to a request that cannot be answered."""
 
     error: ErrorFacts
@@ -140,13 +140,13 @@ def _error(text: str) -> JsonObject:
 def _schemas() -> JsonObject:
     """The records of answers, and the parts of other documents that they refer to."""
     records = [endpoint.answer for endpoint in ENDPOINTS if not isinstance(endpoint.answer, str)]
-    _, own = msgspec.json.schema_components([*records, Error], ref_template=REF + "{name}")
-    every = {**components(), **own}
+    _, records_by_name = msgspec.json.schema_components([*records, Error], ref_template=REF + "{name}")
+    every = {**components(), **records_by_name}
     used: set[str] = set()
-    found = {*own, *(endpoint.answer for endpoint in ENDPOINTS if isinstance(endpoint.answer, str))}
-    while found:
-        used |= found
-        found = {name for each in found for name in _references(every[each])} - used
+    names = {*records_by_name, *(endpoint.answer for endpoint in ENDPOINTS if isinstance(endpoint.answer, str))}
+    while names:
+        used |= names
+        names = {name for each in names for name in _references(every[each])} - used
     return {name: every[name] for name in sorted(used)}
 
 
@@ -165,30 +165,30 @@ _KEPT: Final = 8_000_000
 """The bytes of all kept answers."""
 
 
-def api_routes(library: Library) -> list[Route]:
+def api_routes(library: ScanLibrary) -> list[Route]:
     """A route for each endpoint of the table, one for the OpenAPI document, and one that refuses every other path."""
-    kept = RenderedPages(_KEPT)
+    pages = RenderedPages(_KEPT)
     return [
-        Route(OPENAPI, partial(_openapi, kept=kept)),
-        *(_route(endpoint, library, kept) for endpoint in ENDPOINTS),
-        Route("/api", _nothing),
-        Route("/api/{path:path}", _nothing),
+        Route(OPENAPI, partial(_openapi, pages=pages)),
+        *(_route(endpoint, library, pages) for endpoint in ENDPOINTS),
+        Route("/api", _refuse_unknown),
+        Route("/api/{path:path}", _refuse_unknown),
     ]
 
 
-def _route(endpoint: Endpoint[Any], library: Library, kept: RenderedPages) -> Route:
+def _route(endpoint: Endpoint[Any], library: ScanLibrary, pages: RenderedPages) -> Route:
     def answer(request: Request) -> Response:
-        return endpoint.respond(request, library, kept)
+        return endpoint.respond(request, library, pages)
 
     return Route(f"{ROOT}{endpoint.path}", answer, name=endpoint.name)
 
 
-def _openapi(request: Request, kept: RenderedPages) -> Response:
+def _openapi(request: Request, pages: RenderedPages) -> Response:
     root = str(request.scope.get("root_path", ""))
-    return page_answer(request, kept.page(root, lambda: dump(document(root))), "application/json")
+    return page_answer(request, pages.page(root, lambda: dump(document(root))), "application/json")
 
 
-def _nothing(request: Request) -> Response:
+def _refuse_unknown(request: Request) -> Response:
     """Refuse a path that no endpoint has. Raises NotThere."""
     root = request.scope.get("root_path", "")
     raise NotThere(f"The API has nothing at this path. {root}{OPENAPI} lists the endpoints.")

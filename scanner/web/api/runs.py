@@ -10,8 +10,8 @@ from msgspec import Meta
 from scanner.posture.run_register import run_entry
 from scanner.report.runs.document import sheet_of
 from scanner.report.runs.json import entry_json, sheet_lines
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor
-from scanner.web.api.endpoints import Endpoint, Page
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor
+from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import Date, ListQuery, Query
 from scanner.web.api.schemas import RunJson
 from scanner.web.requests.refusals import BadRequest
@@ -30,34 +30,34 @@ class RunQuery(ListQuery, frozen=True, kw_only=True):
     ] = ""
 
 
-class Runs(Page, frozen=True, kw_only=True):
+class Runs(ListPage, frozen=True, kw_only=True):
     """Runs as recorded, the newest first: `expected` is null, because no schedule is compared."""
 
     runs: list[RunJson]
 
 
-def runs(asked: Asked[RunQuery]) -> Runs:
+def runs(request: ApiRequest[RunQuery]) -> Runs:
     """A page of runs."""
-    query = asked.query
-    cluster = asked.library.cluster(query.cluster).identity if query.cluster else None
-    since, before = _beginning(query.since), _before(asked.cursor)
-    with asked.library.reading() as reader:
-        found = reader.runs(query.limit + 1, cluster=cluster, since=since, before=before)
-        total = reader.number_of_runs(cluster=cluster, since=since)
-    shown = found[: query.limit]
+    query = request.query
+    cluster = request.library.cluster(query.cluster).identity if query.cluster else None
+    since, before = _parse_beginning(query.since), _before(request.cursor)
+    with request.library.use_reader() as reader:
+        newest = reader.list_runs(query.limit + 1, cluster=cluster, since=since, before=before)
+        total = reader.count_runs(cluster=cluster, since=since)
+    shown = newest[: query.limit]
     return Runs(
         total=total,
-        next=Cursor("", (shown[-1].run.number,)).text() if len(found) > len(shown) else None,
+        next=Cursor("", (shown[-1].run.number,)).text() if len(newest) > len(shown) else None,
         runs=[entry_json(run_entry(each)) for each in shown],
     )
 
 
-def run(asked: Asked[Query]) -> bytes:
+def run(request: ApiRequest[Query]) -> bytes:
     """The completeness sheet of a run."""
-    with asked.library.reading() as reader:
-        details = reader.run(int(asked.path["run"]))
+    with request.library.use_reader() as reader:
+        details = reader.find_run(int(request.path["run"]))
         scan = details.run.scan
-        record = reader.record(scan) if scan and not details.still_runs else None
+        record = reader.read_scan(scan) if scan and not details.still_runs else None
         counts = reader.object_counts(scan)
     return "\n".join((*sheet_lines(sheet_of(details, record, counts)), "")).encode()
 
@@ -71,7 +71,7 @@ def _before(cursor: Cursor | None) -> int | None:
     return number
 
 
-def _beginning(since: str) -> datetime | None:
+def _parse_beginning(since: str) -> datetime | None:
     """The beginning of a date, or a time. Raises BadRequest for no date of the calendar."""
     if not since:
         return None

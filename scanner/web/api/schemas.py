@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 from msgspec import Meta
 
 from scanner.model.json import Json, JsonObject, as_object, texts
-from scanner.report.formats.json import camel, plain
+from scanner.report.formats.json import plain
 from scanner.report.lists.problem_columns import PROBLEMS
+from scanner.report.text.json_text import camel
 
 REF: Final = "#/components/schemas/"
 _DEFINITIONS: Final = "#/$defs/"
@@ -73,7 +74,7 @@ def components() -> JsonObject:
     parts = {name: _part(_document(document), path) for name, (document, path) in _PARTS.items()}
     days = {"TrendDay": _trend_day()}
     scans = {"NewestScan": parts["ScanOfRun"], "ListedScan": _listed_scan(parts["ScanOfRun"])}
-    own = {
+    further = {
         "ListedFinding": _listed_finding(),
         "Problem": PROBLEMS.schema(),
         "Summary": _summary(report),
@@ -81,7 +82,7 @@ def components() -> JsonObject:
         **scans,
         **days,
     }
-    return {name: _referring(schema) for name, schema in sorted({**named, **own}.items())}
+    return {name: _refer(schema) for name, schema in sorted({**named, **further}.items())}
 
 
 def _listed_finding() -> JsonObject:
@@ -152,16 +153,16 @@ def _part(document: JsonObject, path: str) -> JsonObject:
     return {name: value for name, value in as_object(part).items() if not name.startswith("$") or name == "$ref"}
 
 
-def _referring(schema: Json) -> Json:
+def _refer(schema: Json) -> Json:
     """A schema whose references are those of the OpenAPI document."""
     if isinstance(schema, list):
-        return [_referring(each) for each in schema]
+        return [_refer(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     return {
         name: REF + _title(value.removeprefix(_DEFINITIONS))
         if name == "$ref" and isinstance(value, str)
-        else _referring(value)
+        else _refer(value)
         for name, value in schema.items()
     }
 

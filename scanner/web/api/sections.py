@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from scanner.report.formats.json import camel, section
-from scanner.report.text.json_text import dump, head_json
-from scanner.web.api.asked import Asked, of_scan
-from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanPage, head_of, page_of
+from scanner.report.formats.json import section
+from scanner.report.text.json_text import camel, dump, head_json
+from scanner.web.api.api_request import ApiRequest, key_of_scan
+from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanListPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
 from scanner.web.api.schemas import (
     SUMMARY,
@@ -44,35 +44,35 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
     ]
 
 
-class Gaps(ScanPage, frozen=True, kw_only=True):
+class Gaps(ScanListPage, frozen=True, kw_only=True):
     """The items that could not be scanned."""
 
     gaps: list[GapJson]
 
 
-class Policies(ScanPage, frozen=True, kw_only=True):
+class Policies(ScanListPage, frozen=True, kw_only=True):
     """The policies of a scan and their results, by name."""
 
     policies: list[PolicyJson]
 
 
-class Namespaces(ScanPage, frozen=True, kw_only=True):
+class Namespaces(ScanListPage, frozen=True, kw_only=True):
     """The namespaces of a scan and their results, by name; cluster-scoped objects under the empty name."""
 
     namespaces: list[NamespaceJson]
 
 
-def summary(asked: Asked[ScanQuery]) -> bytes:
+def summary(request: ApiRequest[ScanQuery]) -> bytes:
     """The sections of the report about a whole scan."""
-    document = asked.view.document
-    return dump({**head_json(asked.scan), **{camel(name): section(document, name) for name in SUMMARY}})
+    document = request.view.document
+    return dump({**head_json(request.scan), **{camel(name): section(document, name) for name in SUMMARY}})
 
 
-def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
+def coverage(request: ApiRequest[ScanQuery]) -> ScanCoverage:
     """The coverage of a scan."""
-    document = asked.view.document
+    document = request.view.document
     return ScanCoverage(
-        **head_of(asked.scan),
+        **head_of(request.scan),
         complete=document.complete,
         coverage=item(document.coverage),
         kinds_without_policy=[item(each) for each in document.kinds_without_policy],
@@ -81,27 +81,27 @@ def coverage(asked: Asked[ScanQuery]) -> ScanCoverage:
     )
 
 
-def gaps(asked: Asked[ScanListQuery]) -> Gaps:
+def gaps(request: ApiRequest[ScanListQuery]) -> Gaps:
     """A page of the gaps."""
-    every = asked.view.document.gaps
-    shown, following = page_of(asked, every)
-    return Gaps(**head_of(asked.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
+    every = request.view.document.gaps
+    shown, following = page_of(request, every)
+    return Gaps(**head_of(request.scan), total=len(every), next=following, gaps=[item(each) for each in shown])
 
 
-def policies(asked: Asked[PolicyQuery]) -> Policies:
+def policies(request: ApiRequest[PolicyQuery]) -> Policies:
     """A page of the policies."""
-    name = asked.query.policy
-    chosen = [each for each in asked.view.document.policies if not name or each.name == name]
-    shown, following = page_of(asked, chosen)
-    return Policies(**head_of(asked.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
+    name = request.query.policy
+    chosen = [each for each in request.view.document.policies if not name or each.name == name]
+    shown, following = page_of(request, chosen)
+    return Policies(**head_of(request.scan), total=len(chosen), next=following, policies=[item(each) for each in shown])
 
 
-def namespaces(asked: Asked[ScanListQuery]) -> Namespaces:
+def namespaces(request: ApiRequest[ScanListQuery]) -> Namespaces:
     """A page of the namespaces."""
-    every = asked.view.document.namespaces
-    shown, following = page_of(asked, every)
+    every = request.view.document.namespaces
+    shown, following = page_of(request, every)
     return Namespaces(
-        **head_of(asked.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
+        **head_of(request.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
     )
 
 
@@ -114,7 +114,7 @@ ENDPOINTS: Final = (
         ScanQuery,
         "Summary",
         summary,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "getCoverage",
@@ -123,7 +123,7 @@ ENDPOINTS: Final = (
         ScanQuery,
         ScanCoverage,
         coverage,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listGaps",
@@ -132,7 +132,7 @@ ENDPOINTS: Final = (
         ScanListQuery,
         Gaps,
         gaps,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listPolicies",
@@ -141,7 +141,7 @@ ENDPOINTS: Final = (
         PolicyQuery,
         Policies,
         policies,
-        of_scan,
+        key_of_scan,
     ),
     Endpoint(
         "listNamespaces",
@@ -150,6 +150,6 @@ ENDPOINTS: Final = (
         ScanListQuery,
         Namespaces,
         namespaces,
-        of_scan,
+        key_of_scan,
     ),
 )

@@ -15,8 +15,8 @@ from scanner.model.scans.scan import OutcomeName
 from scanner.posture.history.daily import Day
 from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader
-from scanner.web.api.asked import NOT_HERE, Asked, Cursor, of_newest
-from scanner.web.api.endpoints import Endpoint, Page
+from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_newest
+from scanner.web.api.endpoints import Endpoint, ListPage
 from scanner.web.api.queries import ListQuery, PolicyPattern
 from scanner.web.api.schemas import FixJson, Item, TrendDayJson
 from scanner.web.requests.refusals import BadRequest
@@ -36,7 +36,7 @@ class TrendQuery(ListQuery, frozen=True, kw_only=True):
     ] = False
 
 
-class Trend(Page, frozen=True, kw_only=True):
+class Trend(ListPage, frozen=True, kw_only=True):
     """Days with a complete scan of the whole cluster, the oldest first."""
 
     cluster: Annotated[str, Meta(description="The name of the cluster.")]
@@ -46,23 +46,23 @@ class Trend(Page, frozen=True, kw_only=True):
     days: list[TrendDayJson]
 
 
-def trend(asked: Asked[TrendQuery]) -> Trend:
+def trend(request: ApiRequest[TrendQuery]) -> Trend:
     """A page of a trend."""
-    query, cluster = asked.query, asked.cluster.id
-    since = asked.today - timedelta(days=query.days - 1)
-    begin, chosen = _begin(asked.cursor, since), partial(_is_chosen, query.policy)
-    with asked.library.reading() as reader:
-        recorded = reader.trend_of_days(cluster, begin, chosen, until=asked.today)
-        tallies = _tallies(reader, asked, begin) if query.tallies else None
-        total = len(reader.days(cluster, since, asked.today))
-        fixes = reader.times_to_fix(cluster, since, asked.today)
+    query, cluster = request.query, request.cluster.id
+    since = request.today - timedelta(days=query.days - 1)
+    begin, chosen = _begin(request.cursor, since), partial(_is_chosen, query.policy)
+    with request.library.use_reader() as reader:
+        recorded = reader.trend_of_days(cluster, begin, chosen, until=request.today)
+        tallies = _tallies(reader, request, begin) if query.tallies else None
+        total = len(reader.days(cluster, since, request.today))
+        fixes = reader.times_to_fix(cluster, since, request.today)
     days = recorded.days[: query.limit if tallies is None else len(tallies)]
     return Trend(
         total=total,
         next=Cursor("", (days[-1].day.toordinal(),)).text() if len(days) < len(recorded.days) else None,
-        cluster=asked.cluster.name,
+        cluster=request.cluster.name,
         since=since.isoformat(),
-        until=asked.today.isoformat(),
+        until=request.today.isoformat(),
         fixes=[fix_json(each) for each in fixes if chosen(each.policy)],
         days=[
             _day(day, recorded.outcomes.get(day.day, {}), None if tallies is None else tallies[place])
@@ -96,20 +96,20 @@ def _day(day: Day, outcomes: Mapping[tuple[str, bool], int], tallies: Sequence[I
     return {**day_json(day), **sums, **({} if tallies is None else {"tallies": tallies})}
 
 
-def _tallies(reader: SqlReader, asked: Asked[TrendQuery], begin: date) -> list[list[Item]]:
+def _tallies(reader: SqlReader, request: ApiRequest[TrendQuery], begin: date) -> list[list[Item]]:
     """The tallies of the first days of a page."""
-    query, cluster = asked.query, asked.cluster.id
-    found: list[list[Item]] = []
+    query, cluster = request.query, request.cluster.id
+    tallies_of_days: list[list[Item]] = []
     number = 0
     chosen = partial(_is_chosen, query.policy) if query.policy else None
-    with reader.trend(cluster, begin, chosen, until=asked.today) as recorded:
+    with reader.trend(cluster, begin, chosen, until=request.today) as recorded:
         keys = list(map(key_json, recorded.keys))
         for tallies in islice(recorded.tallies, query.limit):
-            found.append([{**keys[place], "count": count} for place, count in tallies])
+            tallies_of_days.append([{**keys[place], "count": count} for place, count in tallies])
             number += len(tallies)
             if number >= _TALLIES:
                 break
-    return found
+    return tallies_of_days
 
 
 ENDPOINTS: Final = (
@@ -120,6 +120,6 @@ ENDPOINTS: Final = (
         TrendQuery,
         Trend,
         trend,
-        of_newest,
+        key_of_newest,
     ),
 )

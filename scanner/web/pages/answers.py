@@ -1,4 +1,4 @@
-"""Answers to requests: pages with entity tags, and what is wrong as a page or as JSON."""
+"""Answers to requests: pages with entity tags, and errors as a page or as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from scanner.web.pages.shell import Shell, render
 from scanner.web.requests.parameters import has_accounts
 from scanner.web.requests.refusals import WebError
-from scanner.web.views.kept import Kept
+from scanner.web.views.kept import KeptValues
 
 # Rendered pages in memory: a page about a finished scan never changes, so the pages that are read often are made
 # once.
@@ -41,21 +41,21 @@ class RenderedPages:
     """The latest pages by key."""
 
     def __init__(self, most: int = MOST) -> None:
-        self._packed: Final[Kept[Rendered]] = Kept(LRUCache(most, getsizeof=lambda page: len(page.body)))
+        self._packed: Final[KeptValues[Rendered]] = KeptValues(LRUCache(most, getsizeof=lambda page: len(page.body)))
 
     def page(self, key: Hashable, render: Callable[[], str | bytes]) -> Rendered:
         """The page with a key, rendered if it is not kept."""
-        packed = self._packed.value(key, lambda: _packed(rendered(render())))
+        packed = self._packed.value(key, lambda: _pack(render_bytes(render())))
         return Rendered(zlib.decompress(packed.body), packed.etag)
 
 
-def rendered(content: str | bytes) -> Rendered:
+def render_bytes(content: str | bytes) -> Rendered:
     """A page with its entity tag."""
     body = content.encode() if isinstance(content, str) else content
     return Rendered(body, f'"{sha256(body).hexdigest()[:32]}"')
 
 
-def _packed(page: Rendered) -> Rendered:
+def _pack(page: Rendered) -> Rendered:
     return Rendered(zlib.compress(page.body, _LEVEL), page.etag)
 
 

@@ -13,12 +13,12 @@ from scanner.model.policy import PolicyKey
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, render, today
-from scanner.web.requests.addresses import Moment, cluster_key, moment_of
+from scanner.web.requests.addresses import ScanMoment, cluster_key, moment_of
 from scanner.web.requests.parameters import query_of, root_of, text_of
 from scanner.web.views.fleet_counts import FleetCounts
 from scanner.web.views.fleet_policies import sort_key
-from scanner.web.views.library import Library
-from scanner.web.views.scan_counts import NONE, CountedPolicy, Numbers, ScanCounts
+from scanner.web.views.library import ScanLibrary
+from scanner.web.views.scan_counts import NONE, CountedPolicy, CountedScan, Numbers
 
 ROWS: Final = 500
 """The policies that differ that the page shows."""
@@ -33,9 +33,9 @@ class Side:
 
     cluster: StoredCluster
     key: str
-    moment: Moment
+    moment: ScanMoment
     report: str
-    counts: ScanCounts
+    counts: CountedScan
 
 
 class PolicyPair(NamedTuple):
@@ -48,7 +48,7 @@ class PolicyPair(NamedTuple):
     @property
     def difference(self) -> str:
         """The difference in words, empty if there is none besides numbers."""
-        bound = [bool(policy and policy.bound) for policy in (self.left, self.right)]
+        bound = [bool(policy and policy.bindings_in_force) for policy in (self.left, self.right)]
         if bound == [True, False]:
             return "bound on the left only"
         if bound == [False, True]:
@@ -71,11 +71,13 @@ def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Ite
         yield "another spec"
     if left.actions != right.actions:
         yield f"actions {' and '.join(left.actions) or 'none'}, and {' and '.join(right.actions) or 'none'}"
-    if {(each.name, each.digest) for each in left.bound} != {(each.name, each.digest) for each in right.bound}:
+    if {(each.name, each.digest) for each in left.bindings_in_force} != {
+        (each.name, each.digest) for each in right.bindings_in_force
+    }:
         yield "other bindings"
 
 
-def pairs_of(left: ScanCounts, right: ScanCounts) -> list[PolicyPair]:
+def pairs_of(left: CountedScan, right: CountedScan) -> list[PolicyPair]:
     """The policies of both scans, by name: those that differ first."""
     keys = sorted({*left.policies, *right.policies}, key=sort_key)
     pairs = [PolicyPair(key, left.policies.get(key), right.policies.get(key)) for key in keys]
@@ -86,7 +88,7 @@ def pairs_of(left: ScanCounts, right: ScanCounts) -> list[PolicyPair]:
 class CompareClusters:
     """Answers requests for the comparison of two clusters."""
 
-    library: Library
+    library: ScanLibrary
     counts: FleetCounts
     rendered: RenderedPages
 
@@ -104,10 +106,10 @@ class CompareClusters:
             return None
         key, _, moment = text.partition("/")
         cluster = self.library.cluster(key)
-        wanted = moment_of(moment or text_of(request, f"{name}_at"))
-        counts = self.counts.one(self.library.scan(cluster, wanted).id)
-        own = cluster_key(cluster)
-        return Side(cluster, own, wanted, f"{cluster_path(request, cluster)}/{wanted.path}", counts)
+        scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
+        counts = self.counts.count(self.library.scan(cluster, scan_moment).id)
+        own_key = cluster_key(cluster)
+        return Side(cluster, own_key, scan_moment, f"{cluster_path(request, cluster)}/{scan_moment.path}", counts)
 
     def _page(self, request: Request, sides: list[Side], clusters: tuple[tuple[str, str], ...]) -> str:
         pairs = pairs_of(*(side.counts for side in sides)) if len(sides) == 2 else []  # noqa: PLR2004 - left and right
@@ -116,18 +118,18 @@ class CompareClusters:
             "Two clusters compared",
             fleet_shell(self.library, request, "clusters"),
             sides=sides,
-            chosen={name: _chosen(request, name) for name in ("left", "right")},
+            chosen={name: _read_choice(request, name) for name in ("left", "right")},
             clusters=sorted(clusters, key=lambda pair: (pair[1], pair[0]))[:_CLUSTERS],
             pairs=pairs[:ROWS],
             differing=sum(bool(pair.difference) for pair in pairs),
             total=len(pairs),
-            same_set=_same_set(sides),
+            same_set=_compare_sets(sides),
             findings_of=findings_link,
             policy_link=lambda key: f"{root_of(request)}/policies{path_of(*key)}",
         )
 
 
-def _same_set(sides: list[Side]) -> str:
+def _compare_sets(sides: list[Side]) -> str:
     """Return whether the policy sets are equal, in words; empty without two sides."""
     digests = [side.counts.scan.policy_set_digest for side in sides]
     if len(digests) < 2:  # noqa: PLR2004 - left and right
@@ -137,8 +139,8 @@ def _same_set(sides: list[Side]) -> str:
     return "equal" if len(set(digests)) == 1 else "different"
 
 
-def _chosen(request: Request, name: str) -> tuple[str, str]:
+def _read_choice(request: Request, name: str) -> tuple[str, str]:
     """The values of the fields: the key of a cluster, and the moment as a user writes it."""
     key, _, moment = text_of(request, name, _LONGEST).partition("/")
-    own = moment_of(moment or text_of(request, f"{name}_at"))
-    return key, own.at or own.scan
+    scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
+    return key, scan_moment.at or scan_moment.scan

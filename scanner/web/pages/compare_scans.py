@@ -15,21 +15,21 @@ from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
-from scanner.posture.severity import Severity, describe, described
+from scanner.posture.severity import Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waiving import WaiverChanges, waiver_changes
 from scanner.report.diff.words import (
     DIFF_CAUSES,
     RULE_TITLES,
     change_words,
     circumstances,
+    count_findings,
+    count_problems,
     counts_line,
     cut_lines,
-    finding_counts,
     gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
-    problem_counts,
     rule_change,
     rule_lines,
     rules_sentence,
@@ -42,11 +42,11 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
-from scanner.web.requests.addresses import LATEST, Moment, moment_of
+from scanner.web.requests.addresses import LATEST, ScanMoment, moment_of
 from scanner.web.requests.parameters import query_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.kept import Kept, recent
-from scanner.web.views.library import Library
+from scanner.web.views.kept import KeptValues, keep_recent
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import triage_of
 
 # The difference of two scans of one cluster, with what a page shows of it.
@@ -61,7 +61,7 @@ LINES: Final = 200
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ScanComparison:
     """A difference with the severities of policies as the later scan used them, and the waivers of both days."""
 
     diff: ScanDiff
@@ -70,7 +70,7 @@ class Comparison:
 
     def problems(self, kind: CauseKind, most: int) -> list[DifferingProblem]:
         """The first problems of a cause, new ones first."""
-        return list(self.diff.listed(kind, most))
+        return list(self.diff.list_problems(kind, most))
 
 
 class ShownRule(NamedTuple):
@@ -83,11 +83,11 @@ class ShownRule(NamedTuple):
     more: int
 
 
-def comparison_of(reader: SqlReader, settings: Settings, before: str, now: str) -> Comparison:
+def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) -> ScanComparison:
     """Compare two scans of a cluster by their full ids, the earlier one first. Raises BadRequest for scans that have no difference."""
     try:
-        diff = reader.diff(before, now)
-        records = reader.record(before), reader.record(now)
+        diff = reader.compare_scans(before, now)
+        records = reader.read_scan(before), reader.read_scan(now)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     waived = [triage_of(reader, settings, record).waived for record in records]
@@ -95,17 +95,17 @@ def comparison_of(reader: SqlReader, settings: Settings, before: str, now: str) 
     severities = {policy.key: describe(policy, settings.descriptions).severity for policy in used}
 
     def severity(policy: PolicyKey) -> Severity:
-        return severities.get(policy) or described(policy, {}, settings.descriptions).severity
+        return severities.get(policy) or describe_by_annotations(policy, {}, settings.descriptions).severity
 
-    return Comparison(diff, severity, waiver_changes(*records, *waived))
+    return ScanComparison(diff, severity, waiver_changes(*records, *waived))
 
 
-def shown_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
+def list_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
     """The rules that differ, with the lines of their texts."""
-    return map(_shown_rule, diff.rules[:most])
+    return map(_make_rule, diff.rules[:most])
 
 
-def _shown_rule(difference: RuleDifference) -> ShownRule:
+def _make_rule(difference: RuleDifference) -> ShownRule:
     lines, more = cut_lines(rule_lines(difference), LINES)
     return ShownRule(rule_change(difference).value, RULE_TITLES[difference.kind], difference.name, lines, more)
 
@@ -114,9 +114,9 @@ _TEMPLATE: Final = "web/compare.html"
 _WORDS: Final = {
     "change_words": change_words,
     "counts_line": counts_line,
-    "finding_counts": finding_counts,
+    "finding_counts": count_findings,
     "message_lines": message_lines,
-    "problem_counts": problem_counts,
+    "problem_counts": count_problems,
     "state_words": state_words,
     "workload_words": workload_words,
     "causes": DIFF_CAUSES,
@@ -144,16 +144,16 @@ _Chosen: TypeAlias = _Pair | _NoPair
 class ComparePages:
     """Answers requests for the difference of two scans of a cluster. The `pairs` of scans are remembered for some seconds."""
 
-    library: Library
+    library: ScanLibrary
     rendered: RenderedPages
-    pairs: Kept[_Chosen] = field(default_factory=recent)
+    pairs: KeptValues[_Chosen] = field(default_factory=keep_recent)
 
     def compare(self, request: Request) -> Response:
         """The page: by default of the two newest comparable scans."""
         cluster = self.library.cluster(request.path_params["cluster"])
         before, after = text_of(request, "before"), text_of(request, "after")
         kind = _kind(text_of(request, "cause"))
-        chosen = self.pairs.value((cluster.id, before, after), lambda: self._chosen(cluster, before, after))
+        chosen = self.pairs.value((cluster.id, before, after), lambda: self._choose(cluster, before, after))
         key = "compare", cluster, chosen, kind, query_of(request), today(self.library)
         return page_answer(request, self.rendered.page(key, lambda: self._answer(request, cluster, chosen, kind)))
 
@@ -162,43 +162,43 @@ class ComparePages:
             case _Pair():
                 return self._page(request, cluster, chosen, kind)
             case _NoPair(why):
-                return self._without(request, cluster, why)
+                return self._render_without(request, cluster, why)
             case _ as never:
                 assert_never(never)
 
-    def _chosen(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
+    def _choose(self, cluster: StoredCluster, before: str, after: str) -> _Chosen:
         """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
-            return self._found(lambda reader: reader.newest_scans_to_compare(cluster))
+            return self._find_pair(lambda reader: reader.find_newest_scans_to_compare(cluster))
         later = self.library.scan(cluster, moment_of(after))
         if not before:
-            return self._found(lambda reader: (reader.earlier_scan_to_compare(later.id), later.id))
+            return self._find_pair(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
         earlier = self.library.scan(cluster, moment_of(before))
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
-        with self.library.reading() as reader:
-            return _Pair(*reader.earlier_first(earlier.id, later.id))
+        with self.library.use_reader() as reader:
+            return _Pair(*reader.order_scans(earlier.id, later.id))
 
-    def _found(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
-        with self.library.reading() as reader:
+    def _find_pair(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
+        with self.library.use_reader() as reader:
             try:
                 return _Pair(*find(reader))
             except UsageError as error:
                 return _NoPair(str(error))
 
     def _page(self, request: Request, cluster: StoredCluster, pair: _Pair, kind: CauseKind | None) -> str:
-        with self.library.reading() as reader:
-            comparison = comparison_of(reader, self.library.settings, *pair)
-            return self._rendered(request, cluster, comparison, kind)
+        with self.library.use_reader() as reader:
+            comparison = compare_scans(reader, self.library.settings, *pair)
+            return self._render(request, cluster, comparison, kind)
 
-    def _rendered(
-        self, request: Request, cluster: StoredCluster, comparison: Comparison, kind: CauseKind | None
+    def _render(
+        self, request: Request, cluster: StoredCluster, comparison: ScanComparison, kind: CauseKind | None
     ) -> str:
         diff = comparison.diff
         path = cluster_path(request, cluster)
         shown = diff.causes if kind is None else (kind,)
         most = PROBLEMS if kind is None else MOST_PROBLEMS
-        rules = list(shown_rules(diff)) if kind is None else []
+        rules = list(list_rules(diff)) if kind is None else []
         both = {"before": diff.before.id, "after": diff.now.id}
         return render(
             _TEMPLATE,
@@ -221,18 +221,18 @@ class ComparePages:
             circumstances=list(circumstances(diff)),
             rules=rules,
             rules_unshown=max(0, len(diff.rules) - RULES),
-            report_of=lambda scan: f"{path}/{Moment(scan=scan.id).path}",
+            report_of=lambda scan: f"{path}/{ScanMoment(scan=scan.id).path}",
             cause_link=lambda cause: query_link(f"{path}/compare", {**both, "cause": cause.value}),
             whole=query_link(f"{path}/compare", both),
             **_WORDS,
         )
 
-    def _without(self, request: Request, cluster: StoredCluster, why: str) -> str:
+    def _render_without(self, request: Request, cluster: StoredCluster, why: str) -> str:
         """The page without a difference: the form, and the reason."""
-        wanted = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
+        form_values = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
         shell = cluster_shell(self.library, request, cluster)
         title = f"Comparison of {cluster.name}"
-        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=wanted, why_not=why, diff=None, only=None)
+        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=form_values, why_not=why, diff=None, only=None)
 
 
 @dataclass(frozen=True, slots=True)

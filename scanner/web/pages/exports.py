@@ -29,15 +29,15 @@ _IN_MEMORY: Final = 1 << 16
 
 def export(view: ScanView, file: str, request: Request) -> Response:
     """The report in a format, by the file name of the download. Raises NotThere, BadRequest and Busy."""
-    name = next((name for name, own in EXPORTS.items() if own == file), None)
+    name = next((name for name, export_file in EXPORTS.items() if export_file == file), None)
     if name is None:
         raise NotThere(f"There is no download {file[:80]!r}. The files are: {', '.join(EXPORTS.values())}.")
     form = FORMATS[name]
     write = partial(_write, form, view.document)
-    return sent(write, form.media_type, f"assay-{view.scan_id}.{form.ending}", head=request.method == "HEAD")
+    return send_download(write, form.media_type, f"assay-{view.scan_id}.{form.ending}", head=request.method == "HEAD")
 
 
-def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
+def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head: bool) -> Response:
     """The output of a function as a download. It is complete before its first byte is sent: an error is an answer of its own.
 
     With `head`, only the headers are sent. Raises Busy and BadRequest.
@@ -47,9 +47,9 @@ def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head:
         return Response(media_type=media_type, headers=headers)
     if not _EXPORTING.acquire(blocking=False):
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
-    give_up()
+    give_up()  # an export takes long: pages do not wait for its turn
     try:
-        made = _made(write)
+        made = _make_file(write)
     except UsageError as error:
         raise BadRequest(str(error)) from error
     finally:
@@ -57,7 +57,7 @@ def sent(write: Callable[[BinaryIO], None], media_type: str, file: str, *, head:
     return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
 
 
-def _made(write: Callable[[BinaryIO], None]) -> BinaryIO:
+def _make_file(write: Callable[[BinaryIO], None]) -> BinaryIO:
     file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - closed when it was sent
     try:
         write(file)

@@ -16,14 +16,14 @@ from scanner.posture.severity import Severity
 from scanner.report.document.sentences import namespace_title
 from scanner.report.formats import csv
 from scanner.report.html.finding_list import summary_of
-from scanner.report.html.finding_rows import in_folder
+from scanner.report.html.finding_rows import move_into_folder
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
-from scanner.web.pages.asked_page import AskedPage
-from scanner.web.pages.exports import sent
+from scanner.web.pages.exports import send_download
+from scanner.web.pages.page_request import PageRequest
 from scanner.web.requests.refusals import BadRequest, NotThere
-from scanner.web.views.finding_choice import FindingChoice, chosen_problems, stream
+from scanner.web.views.finding_choice import FindingChoice, choose_problems, stream
 from scanner.web.views.problem_list import ListedProblems
 from scanner.web.views.timeline import timeline_of
 
@@ -60,58 +60,58 @@ def _values(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: parameters.get(name, "").strip() for name in FIELDS}
 
 
-def findings_page(asked: AskedPage) -> str:
+def findings_page(page: PageRequest) -> str:
     """The list. Its pages follow each other by the number of the last problem: they do not depend on how many rows came before."""
-    parameters = asked.request.query_params
-    wanted = filter_of(parameters)
-    found = chosen_problems(asked.library, asked.cluster, asked.view, wanted).problems
-    first = _first_after(found, parameters.get("after", ""))
-    shown = found[first : first + ROWS]
-    kept = {name: parameters[name] for name in FIELDS if parameters.get(name)}
-    view = asked.view
-    return asked.site.page(
+    parameters = page.request.query_params
+    chosen_filter = filter_of(parameters)
+    problems = choose_problems(page.library, page.cluster, page.view, chosen_filter).problems
+    first = _find_first(problems, parameters.get("after", ""))
+    shown = problems[first : first + ROWS]
+    filters = {name: parameters[name] for name in FIELDS if parameters.get(name)}
+    view = page.view
+    return page.site.page(
         "findings.html",
         "web/findings.html",
         "Findings",
-        summary=summary_of(asked.site),
+        summary=summary_of(page.site),
         wanted=_values(parameters),
-        options=_options(asked, _values(parameters)),
-        rows=Markup("\n".join(view.rows(asked.site, shown))),  # noqa: S704 - made by templates
-        shown=_shown(first, len(shown), len(found), filtered=bool(kept)),
-        before=_link(kept, found[first - ROWS - 1].key if first > ROWS else None) if first else None,
-        after=_link(kept, shown[-1].key) if first + ROWS < len(found) else None,
+        options=_options(page, _values(parameters)),
+        rows=Markup("\n".join(view.rows(page.site, shown))),  # noqa: S704 - made by templates
+        shown=_describe_rows(first, len(shown), len(problems), filtered=bool(filters)),
+        before=_link(filters, problems[first - ROWS - 1].key if first > ROWS else None) if first else None,
+        after=_link(filters, shown[-1].key) if first + ROWS < len(problems) else None,
         downloads=(
-            ("CSV", f"download/findings.csv?{urlencode(kept)}"),
-            ("JSON", f"download/findings.json?{urlencode(kept)}"),
+            ("CSV", f"download/findings.csv?{urlencode(filters)}"),
+            ("JSON", f"download/findings.json?{urlencode(filters)}"),
         ),
     )
 
 
-def _first_after(found: ListedProblems, after: str) -> int:
+def _find_first(problems: ListedProblems, after: str) -> int:
     """The place behind the problem with a key. Raises BadRequest for a key that is none of the list's."""
     if not after:
         return 0
     key = _KEY.fullmatch(after)
-    place = found.place(int(key["number"]), is_preview=bool(key["preview"])) if key else None
+    place = problems.find_place(int(key["number"]), is_preview=bool(key["preview"])) if key else None
     if place is None:
         raise BadRequest("after: the list has no such problem. Begin with its first page.")
     return place + 1
 
 
-def _link(kept: Mapping[str, str], after: str | None) -> str:
-    query = urlencode({**kept, **({"after": after} if after is not None else {})})
+def _link(filters: Mapping[str, str], after: str | None) -> str:
+    query = urlencode({**filters, **({"after": after} if after is not None else {})})
     return f"findings.html?{query}" if query else "findings.html"
 
 
-def _shown(first: int, shown: int, total: int, *, filtered: bool) -> str:
+def _describe_rows(first: int, shown: int, total: int, *, filtered: bool) -> str:
     if not shown:
         return "No row matches" if filtered else "No findings"
     return f"Rows {first + 1:,} to {first + shown:,} of {total:,}{' that match' if filtered else ''}"
 
 
-def _options(asked: AskedPage, wanted: Mapping[str, str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+def _options(page: PageRequest, wanted: Mapping[str, str]) -> Mapping[str, Sequence[tuple[str, str]]]:
     """The values of the fields, and their texts. A glob of the address is a value of its field, too."""
-    places, document = list(asked.view.problems.places), asked.view.document
+    places, document = list(page.view.problems.places), page.view.document
     namespaces = sorted({each.namespace for each in places})
     owners = sorted({each.owner for each in places})
     offered = {
@@ -119,29 +119,29 @@ def _options(asked: AskedPage, wanted: Mapping[str, str]) -> Mapping[str, Sequen
         "namespace": [(each or CLUSTER_SCOPED, namespace_title(each)) for each in namespaces],
         "owner": [(each or UNOWNED, each or UNOWNED) for each in owners],
     }
-    return {name: _with_value(wanted[name], pairs) for name, pairs in offered.items()}
+    return {name: _add_value(wanted[name], pairs) for name, pairs in offered.items()}
 
 
-def _with_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _add_value(value: str, pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     known = not value or any(value == each for each, _ in pairs)
     return pairs if known else [*pairs, (value, value)]
 
 
-def problem_page(asked: AskedPage, name: str) -> str:
+def problem_page(page: PageRequest, name: str) -> str:
     """A problem with its open objects in the scan, and its whole history. Raises NotThere."""
     if not _ID.fullmatch(name):
         raise NotThere(f"{name[:40]!r} is no id of a problem: p- and 12 hex digits.")
-    listed = asked.view.problems.problem(int(name.removeprefix("p-"), 16))
-    with asked.library.reading() as reader:
-        explained = reader.problem(name, asked.cluster.id)
-    return asked.site.page(
+    listed = page.view.problems.problem(int(name.removeprefix("p-"), 16))
+    with page.library.use_reader() as reader:
+        explained = reader.find_problem(name, page.cluster.id)
+    return page.site.page(
         f"problems/{name}.html",
         "web/problem.html",
         f"Problem {name}",
         problem=explained,
         example=explained.findings[0].stored,
         listed=listed,
-        rows=Markup(in_folder(asked.view.rows(asked.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
+        rows=Markup(move_into_folder(page.view.rows(page.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
         timeline=timeline_of(explained),
     )
 
@@ -152,27 +152,27 @@ DOWNLOADS: Final = {"findings.csv": "text/csv", "findings.json": "application/js
 """The media types of the files."""
 
 
-def finding_download(asked: AskedPage, file: str) -> Response:
+def download_findings(page: PageRequest, file: str) -> Response:
     """All findings that the filter in the request chooses, as the file of `DOWNLOADS`. Raises BadRequest and Busy."""
     media_type = DOWNLOADS[file]
-    wanted = filter_of(asked.request.query_params)
-    view = asked.view
+    wanted = filter_of(page.request.query_params)
+    view = page.view
 
     def write(out: BinaryIO) -> None:
-        chosen = chosen_problems(asked.library, asked.cluster, view, wanted)
+        chosen = choose_problems(page.library, page.cluster, view, wanted)
         choice = FindingChoice(view, wanted)
         rows = [row for problem in chosen.problems for row in choice.rows(problem)]
-        _write(asked, media_type, stream(view, rows), out)
+        _write(page, media_type, stream(view, rows), out)
 
-    return sent(write, media_type, f"assay-{view.scan_id}.{file}", head=asked.request.method == "HEAD")
+    return send_download(write, media_type, f"assay-{view.scan_id}.{file}", head=page.request.method == "HEAD")
 
 
-def _write(asked: AskedPage, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:
-    document = asked.view.document
+def _write(page: PageRequest, media_type: str, findings: Iterator[StoredFinding], out: BinaryIO) -> None:
+    document = page.view.document
     text = TextIOWrapper(out, "utf-8", errors="backslashreplace", newline="")
     if media_type == "text/csv":
         csv.write(text, FINDINGS.titles, (FINDINGS.cells(stored, document) for stored in findings))
     else:
-        write_rows(text, asked.scan, "findings", (FINDINGS.json(stored, document) for stored in findings))
+        write_rows(text, page.scan, "findings", (FINDINGS.json(stored, document) for stored in findings))
     text.flush()
     text.detach()

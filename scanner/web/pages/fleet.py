@@ -17,7 +17,7 @@ from scanner.web.requests.addresses import cluster_key
 from scanner.web.requests.parameters import after_key, query_of, root_of, text_of
 from scanner.web.views.fleet_counts import Counted, FleetCounts
 from scanner.web.views.fleet_rows import STATE_TITLES, FleetRow, fleet_row, fleet_sentence, silence_rule
-from scanner.web.views.library import Fleet, Library
+from scanner.web.views.library import Fleet, ScanLibrary
 
 ROWS: Final = 100
 """The clusters of one page."""
@@ -27,7 +27,7 @@ ROWS: Final = 100
 class FleetPages:
     """Answers requests for the list of clusters, and gives other pages its rows."""
 
-    library: Library
+    library: ScanLibrary
     counts: FleetCounts
     rendered: RenderedPages
 
@@ -35,7 +35,7 @@ class FleetPages:
         """All clusters: the silent ones first, then those without a complete scan, then the worst."""
         fleet = self.library.fleet().clusters
         now = self._now()
-        counted = self.counts.of([each.usable.id for each in fleet if each.usable])
+        counted = self.counts.get([each.usable.id for each in fleet if each.usable])
         rows = [self._row(each, counted.get(each.usable.id) if each.usable else None, now) for each in fleet]
         return sorted(rows, key=lambda row: row.order)
 

@@ -70,12 +70,12 @@ class PolicyPages:
             policy_link=lambda policy: f"{path}{path_of(policy.language, policy.name)}",
             sets=policy_sets(rows),
             sets_shown=SETS,
-            **_known(rows),
+            **_count_known(rows),
         )
 
     def _one(self, request: Request, language: str, name: str, rows: Sequence[FleetRow]) -> str:
         policy = policy_of_fleet((language, name), rows)
-        known = _known(rows)
+        known = _count_known(rows)
         if policy is None and not known["unknown"]:
             raise NotThere(f"No newest scan of a cluster has the {language[:80]} {name[:120]!r}.")
         clusters = policy.clusters if policy else ()
@@ -83,9 +83,9 @@ class PolicyPages:
         shown = clusters[first : first + ROWS]
         more = shown[-1].row.key if first + ROWS < len(clusters) else ""
         path = f"{root_of(request)}/policies{path_of(language, name)}"
-        with self.fleet.library.reading() as reader:
+        with self.fleet.library.use_reader() as reader:
             versions = versions_of(reader, policy) if policy else None
-            bindings = binding_versions(reader, policy) if policy else []
+            bindings = list_binding_versions(reader, policy) if policy else []
         return render(
             "web/policy.html",
             name,
@@ -107,7 +107,7 @@ class PolicyPages:
         return f"{self.fleet.library.clock():%Y-%m-%d}"
 
 
-def _known(rows: Sequence[FleetRow]) -> dict[str, object]:
+def _count_known(rows: Sequence[FleetRow]) -> dict[str, object]:
     """The clusters without numbers, which a page must name: nothing is known about their policies."""
     return {"counted": sum(row.counts is not None for row in rows), "unknown": [row for row in rows if not row.counts]}
 
@@ -143,7 +143,7 @@ class TextVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class TextVersions:
     """The versions of a policy's or a binding's spec, the most frequent first. `text` is the first one as YAML; `others` have differences.
 
     `unshown` is the number of versions that are not among them.
@@ -157,7 +157,7 @@ class Versions:
     unshown: int
 
 
-def versions_of(reader: SqlReader, policy: FleetPolicy) -> Versions | None:
+def versions_of(reader: SqlReader, policy: FleetPolicy) -> TextVersions | None:
     """The versions of the policy's spec; None if no cluster recorded it."""
     if not policy.versions:
         return None
@@ -167,7 +167,7 @@ def versions_of(reader: SqlReader, policy: FleetPolicy) -> Versions | None:
     return _versions(RuleKind.POLICY, policy.language, policy.name, policy.versions, of_digest)
 
 
-def binding_versions(reader: SqlReader, policy: FleetPolicy) -> list[Versions]:
+def list_binding_versions(reader: SqlReader, policy: FleetPolicy) -> list[TextVersions]:
     """The versions of those bindings that differ between clusters, by name, at most `_BINDINGS`."""
     numbers: dict[str, Counter[str]] = {}
     for each in policy.clusters:
@@ -194,20 +194,20 @@ def _versions(
     name: str,
     digests: tuple[tuple[str, int], ...],
     specs: dict[str, JsonObject | None],
-) -> Versions:
+) -> TextVersions:
     (digest, clusters), *others = digests
     first = specs.get(digest)
-    return Versions(
+    return TextVersions(
         kind.value,
         name,
         TextVersion(1, digest, clusters, (), 0),
         cut(yaml_of(first), 40_000) if first else "",
-        tuple(_others(kind, language, name, first, others[:VERSIONS], specs)),
+        tuple(_list_others(kind, language, name, first, others[:VERSIONS], specs)),
         max(0, len(others) - VERSIONS),
     )
 
 
-def _others(
+def _list_others(
     kind: RuleKind,
     language: str,
     name: str,

@@ -15,23 +15,23 @@ from scanner.model.scans.run import RunDetails
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.run_register import RegisterEntry
 from scanner.report.runs.document import (
-    Period,
     RegisterDocument,
-    expected_runs,
+    RegisterPeriod,
     has_ended,
-    recorded_runs,
+    list_expected_runs,
+    list_recorded_runs,
     sheet_of,
 )
-from scanner.report.runs.tables import compared, facts, summary
+from scanner.report.runs.tables import facts, summary, write_comparison
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
-from scanner.web.pages.answers import Rendered, RenderedPages, page_answer, rendered
+from scanner.web.pages.answers import Rendered, RenderedPages, page_answer, render_bytes
 from scanner.web.pages.shell import Shell, cluster_path, cluster_shell, fleet_shell, query_link, render, today
 from scanner.web.requests.addresses import beginning_of
 from scanner.web.requests.parameters import after_key, query_of, text_of
 from scanner.web.requests.refusals import BadRequest, NotThere
-from scanner.web.views.kept import Kept, recent
-from scanner.web.views.library import Library
+from scanner.web.views.kept import KeptValues, keep_recent
+from scanner.web.views.library import ScanLibrary
 
 ROWS: Final = 100
 DAYS: Final = 90
@@ -46,9 +46,9 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 class RunPages:
     """Answers requests for the runs of a cluster. Pages of registers, which depend on the time, are remembered for some seconds."""
 
-    library: Library
+    library: ScanLibrary
     rendered: RenderedPages
-    registers: Kept[Rendered] = field(default_factory=recent)
+    registers: KeptValues[Rendered] = field(default_factory=keep_recent)
 
     def runs(self, request: Request) -> Response:
         """The register since a date, the newest entry first: beside the schedule of the configuration, if there is one."""
@@ -57,7 +57,9 @@ class RunPages:
         key = cluster, since, query_of(request)
         return page_answer(
             request,
-            self.registers.value(key, lambda: rendered(self._page(request, cluster, self._register(cluster, since)))),
+            self.registers.value(
+                key, lambda: render_bytes(self._page(request, cluster, self._register(cluster, since)))
+            ),
         )
 
     def sheet(self, request: Request) -> Response:
@@ -66,15 +68,15 @@ class RunPages:
         number: str = request.path_params["number"]
         if not _NUMBER.fullmatch(number):
             raise NotThere(f"The cluster {cluster.name} has no such run.")
-        with self.library.reading() as reader:
-            details = reader.run_of_cluster(int(number), cluster.identity)
+        with self.library.use_reader() as reader:
+            details = reader.find_run_of_cluster(int(number), cluster.identity)
         if details is None:
             raise NotThere(f"The cluster {cluster.name} has no run {number}.")
         key = "run", cluster, details, query_of(request), today(self.library)
         return page_answer(request, self.rendered.page(key, lambda: self._sheet(request, cluster, details)))
 
     def _sheet(self, request: Request, cluster: StoredCluster, details: RunDetails) -> str:
-        with self.library.reading() as reader:
+        with self.library.use_reader() as reader:
             record, why_not = _record(reader, details)
             sheet = sheet_of(details, record, reader.object_counts(details.run.scan) if record else ())
         return render(
@@ -87,7 +89,7 @@ class RunPages:
             sheet=sheet,
             facts=list(facts(sheet)),
             why_not=why_not,
-            compared=compared(sheet) if record else "",
+            compared=write_comparison(sheet) if record else "",
             kinds_shown=_KINDS,
             gaps_shown=_GAPS,
         )
@@ -95,14 +97,14 @@ class RunPages:
     def _register(self, cluster: StoredCluster, since: datetime | None) -> RegisterDocument:
         """The register since a moment that the user names, else of the last days since the first recorded run."""
         now, earliest = self.library.clock(), since or self._default_since()
-        with self.library.reading() as reader:
-            runs = reader.runs(cluster=cluster.identity, since=earliest)
-            first = reader.first_run(cluster.identity)
-        expectation = self.library.expectations.of(cluster.name)
+        with self.library.use_reader() as reader:
+            runs = reader.list_runs(cluster=cluster.identity, since=earliest)
+            first = reader.find_first_run(cluster.identity)
+        expectation = self.library.expectations.find(cluster.name)
         if expectation is None:
-            return recorded_runs(runs, earliest, now, cluster.name)
+            return list_recorded_runs(runs, earliest, now, cluster.name)
         try:
-            return expected_runs(runs, expectation, Period(since, first, earliest), now, cluster.name)
+            return list_expected_runs(runs, expectation, RegisterPeriod(since, first, earliest), now, cluster.name)
         except UsageError as error:
             raise BadRequest(f"since: {error}") from error
 
@@ -150,7 +152,7 @@ def _record(reader: SqlReader, details: RunDetails) -> tuple[StoredScan | None, 
     if not has_ended(details):
         return None, ""
     try:
-        return reader.record(details.run.scan), ""
+        return reader.read_scan(details.run.scan), ""
     except UsageError as error:
         return None, str(error)
 

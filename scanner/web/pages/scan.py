@@ -11,13 +11,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from scanner.web.pages.answers import RenderedPages, page_answer, rendered
-from scanner.web.pages.asked_page import AskedPage, cluster_path
+from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.pages.exports import EXPORTS, export
-from scanner.web.pages.findings import DOWNLOADS, FIELDS, finding_download, findings_page, problem_page
-from scanner.web.requests.addresses import Moment
+from scanner.web.pages.findings import DOWNLOADS, FIELDS, download_findings, findings_page, problem_page
+from scanner.web.pages.page_request import PageRequest, cluster_path
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import NotThere
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 FIRST: Final = "index.html"
 FINDINGS: Final = "findings.html"
@@ -27,16 +27,16 @@ FINDINGS: Final = "findings.html"
 class ScanPages:
     """Answers requests for pages about one scan."""
 
-    library: Library
+    library: ScanLibrary
     rendered: RenderedPages
 
     def redirect(self, request: Request) -> Response:
         """Lead from `?at=` and `?scan=` of a cluster to the address of the page: by default, the summary of the newest scan."""
         cluster = self.library.cluster(request.path_params["cluster"])
-        given = request.query_params
-        moment = Moment(given.get("scan", ""), "" if given.get("scan") else given.get("at", ""))
+        parameters = request.query_params
+        moment = ScanMoment(parameters.get("scan", ""), "" if parameters.get("scan") else parameters.get("at", ""))
         self.library.scan(cluster, moment)
-        page = given.get("page", FIRST).lstrip("/")
+        page = parameters.get("page", FIRST).lstrip("/")
         root = request.scope.get("root_path", "")
         return RedirectResponse(f"{root}{cluster_path(self.library, cluster)}/{moment.path}/{page or FIRST}", 302)
 
@@ -46,50 +46,47 @@ class ScanPages:
 
     def page(self, request: Request) -> Response:
         """The page that the path of a request names."""
-        given = request.path_params
-        moment = Moment(given.get("scan", ""), given.get("at", ""))
-        cluster = self.library.cluster(given["cluster"])
+        parameters = request.path_params
+        moment = ScanMoment(parameters.get("scan", ""), parameters.get("at", ""))
+        cluster = self.library.cluster(parameters["cluster"])
         scan = self.library.scan(cluster, moment)
-        path = given.get("page") or FIRST
-        asked = AskedPage(self.library, request, cluster, moment, scan, path)
+        path = parameters.get("page") or FIRST
+        page = PageRequest(self.library, request, cluster, moment, scan, path)
         if path == "population.csv":
-            return export(asked.view, EXPORTS["csv-population"], request)
+            return export(page.view, EXPORTS["csv-population"], request)
         if path.startswith("download/"):
-            return _download(asked, path.removeprefix("download/"))
+            file = path.removeprefix("download/")
+            return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, request)
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
-            return page_answer(request, rendered(_html(asked)))
+            return page_answer(request, render_bytes(_html(page)))
         query = tuple(request.query_params.get(name, "") for name in (*FIELDS, "after")) if path == FINDINGS else ()
-        key = cluster, scan.id, moment, path, asked.root, query, asked.shell.today
-        return page_answer(request, self.rendered.page(key, lambda: _html(asked)), lasting=bool(moment.scan))
+        key = cluster, scan.id, moment, path, page.root, query, page.shell.today
+        return page_answer(request, self.rendered.page(key, lambda: _html(page)), lasting=bool(moment.scan))
 
 
-def _download(asked: AskedPage, file: str) -> Response:
-    return finding_download(asked, file) if file in DOWNLOADS else export(asked.view, file, asked.request)
-
-
-def _html(asked: AskedPage) -> str:
+def _html(page: PageRequest) -> str:
     """The page. Raises NotThere."""
-    path = asked.path
+    path = page.path
     if path == FINDINGS:
-        return findings_page(asked)
+        return findings_page(page)
     if path.startswith("problems/") and path.endswith(".html"):
-        return problem_page(asked, path.removeprefix("problems/").removesuffix(".html"))
+        return problem_page(page, path.removeprefix("problems/").removesuffix(".html"))
     if path.startswith("f/"):
-        return _place(asked, path.removeprefix("f/"))
-    pages = asked.view.pages(asked.site)
+        return _place(page, path.removeprefix("f/"))
+    pages = page.view.pages(page.site)
     if path not in pages:
         raise NotThere(f"The report has no page {path[:120]!r}.")
     return pages[path].render()
 
 
-def _place(asked: AskedPage, name: str) -> str:
+def _place(page: PageRequest, name: str) -> str:
     prefix = name[:3]
     if len(prefix) != len("000") or not set(prefix) <= set("0123456789abcdef"):
         raise NotThere(f"There is no page of findings {name[:80]!r}.")
-    pages = asked.view.places(asked.site, prefix)
+    pages = page.view.places(page.site, prefix)
     if name not in pages:
         raise NotThere(
-            f"Scan {asked.scan.id} has no finding whose id begins with {prefix}. A finding that was resolved earlier is on the "
+            f"Scan {page.scan.id} has no finding whose id begins with {prefix}. A finding that was resolved earlier is on the "
             "page of the scan that resolved it: search for its id."
         )
     return pages[name]

@@ -15,11 +15,11 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.search_hits import FindingHit, Hits, SearchHits
 from scanner.store.rows.search_entries import MOST_WORDS
-from scanner.web.pages.answers import page_answer, rendered
+from scanner.web.pages.answers import page_answer, render_bytes
 from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, query_link, render
 from scanner.web.requests.parameters import root_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 SHOWN: Final = 20
 """The hits of each kind."""
@@ -55,16 +55,16 @@ class Section(NamedTuple):
 class SearchPages:
     """Answers requests for searches."""
 
-    library: Library
+    library: ScanLibrary
 
     def search(self, request: Request) -> Response:
         """The page with the hits, or with the form alone."""
         text, only = text_of(request, "q"), text_of(request, "only")
         if only and only not in _TITLES:
             raise BadRequest(f"only: one of {', '.join(_TITLES)}.")
-        with self.library.reading() as reader:
-            found = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
-            problems = _problems_of(reader, found.findings.found)
+        with self.library.use_reader() as reader:
+            hits = reader.search(text, MOST if only else SHOWN, self.library.settings.owners) if text else SearchHits()
+            problems = _problems_of(reader, hits.findings.first)
         page = render(
             "web/search.html",
             f"Search: {text}" if text else "Search",
@@ -72,7 +72,7 @@ class SearchPages:
             text=text,
             words=" ".join(text.split()[:MOST_WORDS]),
             only=only,
-            sections=list(_sections(found, text, only, f"{root_of(request)}/search")),
+            sections=list(_sections(hits, text, only, f"{root_of(request)}/search")),
             whole=query_link(f"{root_of(request)}/search", {"q": text}),
             most=MOST,
             clusters_shown=CLUSTERS,
@@ -88,15 +88,15 @@ class SearchPages:
             ),
             path_of=path_of,
         )
-        return page_answer(request, rendered(page))
+        return page_answer(request, render_bytes(page))
 
 
 def _sections(found: SearchHits, text: str, only: str, path: str) -> Iterator[Section]:
     for kind, title in _TITLES.items():
         hits: Hits[object] = getattr(found, kind)
-        if hits.found and only in ("", kind):
+        if hits.first and only in ("", kind):
             link = query_link(path, {"q": text, "only": kind}) if hits.more and not only else ""
-            yield Section(kind, title, hits.found, hits.more, link)
+            yield Section(kind, title, hits.first, hits.more, link)
 
 
 def _problems_of(reader: SqlReader, hits: Iterable[FindingHit]) -> dict[tuple[StoredCluster, str], str]:
@@ -111,6 +111,6 @@ def _problems_of(reader: SqlReader, hits: Iterable[FindingHit]) -> dict[tuple[St
 def _problem_of(reader: SqlReader, hit: FindingHit) -> str:
     """The problem of a finding, empty for one of an older version."""
     try:
-        return reader.finding(hit.id).stored.problem
+        return reader.find_finding(hit.id).stored.problem
     except UsageError:  # several findings begin so, or a scan was pruned meanwhile
         return ""

@@ -16,9 +16,9 @@ from scanner.report.html.templates import NAME, content_hash, environment
 from scanner.report.lists.filters import UNRESOLVED
 from scanner.report.text.safe_text import cut, visible
 from scanner.store.catalog.clusters import StoredCluster
-from scanner.web.requests.addresses import Moment, cluster_key
+from scanner.web.requests.addresses import ScanMoment, cluster_key
 from scanner.web.requests.parameters import has_accounts, root_of
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 
 _FIRST: Final = "index.html"
 
@@ -47,7 +47,7 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class StyleSheet:
     """The style sheet of pages, and its source expression for the Content-Security-Policy."""
 
     text: str
@@ -55,19 +55,19 @@ class Style:
 
     @classmethod
     @lru_cache(maxsize=128)
-    def of(cls, scan: str = "", digest: str = "") -> Style:
+    def of(cls, scan: str = "", digest: str = "") -> StyleSheet:
         """The style sheet, whose printed pages name a scan and a policy set."""
         text = environment().get_template("style.css").render(scan=scan, digest=digest, web=True)
         return cls(text, content_hash(text))
 
 
-_PLAIN: Final[list[Style]] = []
+_PLAIN: Final[list[StyleSheet]] = []
 
 
 def render(template: str, title: str, shell: Shell, **context: object) -> str:
     """A page that is about no single scan."""
     if not _PLAIN:
-        _PLAIN.append(Style.of())
+        _PLAIN.append(StyleSheet.of())
     style = _PLAIN[0]
     return (
         environment()
@@ -78,8 +78,8 @@ def render(template: str, title: str, shell: Shell, **context: object) -> str:
 
 def query_link(path: str, parameters: Mapping[str, str]) -> Markup:
     """A link with those parameters that have a value."""
-    given = {key: value for key, value in parameters.items() if value}
-    return Markup("{}?{}").format(path, urlencode(given)) if given else Markup("{}").format(path)
+    with_values = {key: value for key, value in parameters.items() if value}
+    return Markup("{}?{}").format(path, urlencode(with_values)) if with_values else Markup("{}").format(path)
 
 
 def path_of(*parts: str) -> str:
@@ -89,7 +89,7 @@ def path_of(*parts: str) -> str:
 
 # The shells of pages that are about no single scan: about all clusters, or about one cluster.
 
-LATEST: Final = Moment()
+LATEST: Final = ScanMoment()
 
 
 def cluster_path(request: Request, cluster: StoredCluster) -> str:
@@ -97,12 +97,12 @@ def cluster_path(request: Request, cluster: StoredCluster) -> str:
     return f"{root_of(request)}/clusters{path_of(cluster_key(cluster))}"
 
 
-def fleet_shell(library: Library, request: Request, place: str, query: str = "") -> Shell:
+def fleet_shell(library: ScanLibrary, request: Request, place: str, query: str = "") -> Shell:
     """The shell of a page about all clusters; `query` is the text of the search."""
     return Shell(root=root_of(request), place=place, query=query, today=today(library), accounts=has_accounts(request))
 
 
-def cluster_shell(library: Library, request: Request, cluster: StoredCluster) -> Shell:
+def cluster_shell(library: ScanLibrary, request: Request, cluster: StoredCluster) -> Shell:
     """The shell of a page about one cluster."""
     path, day = cluster_path(request, cluster), today(library)
     moment = f"{path}/{LATEST.path}"
@@ -117,7 +117,7 @@ def cluster_shell(library: Library, request: Request, cluster: StoredCluster) ->
     )
 
 
-def today(library: Library) -> str:
+def today(library: ScanLibrary) -> str:
     """The day of UTC."""
     return f"{library.clock().astimezone(UTC):%Y-%m-%d}"
 

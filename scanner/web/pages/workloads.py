@@ -23,7 +23,7 @@ from scanner.web.pages.fleet import FleetPages, rows_key
 from scanner.web.pages.shell import fleet_shell, query_link, render
 from scanner.web.requests.parameters import LONGEST, query_of, root_of, text_of
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.fleet_policies import by_name
+from scanner.web.views.fleet_policies import name_sort_key
 from scanner.web.views.fleet_rows import FleetRow
 from scanner.web.views.scan_counts import CountedWorkload
 
@@ -41,8 +41,8 @@ class WorkloadInCluster(NamedTuple):
     @property
     def place(self) -> tuple[str, str, str, str]:
         """Name, namespace, kind and cluster."""
-        own = self.workload
-        return own.name, own.namespace, own.kind, self.row.key
+        counted = self.workload
+        return counted.name, counted.namespace, counted.kind, self.row.key
 
     @property
     def severity(self) -> Severity:
@@ -74,16 +74,16 @@ class WorkloadQuery:
         return "" if self.namespace == CLUSTER_SCOPED else self.namespace
 
 
-def matching(
+def find_workloads(
     query: WorkloadQuery, rows: Iterable[FleetRow], after: tuple[str, str, str, str] | None, most: int
 ) -> list[WorkloadInCluster]:
     """The workloads that match, by name, namespace, kind and cluster: at most so many behind a place."""
-    streams = [_of_cluster(query, row) for row in rows if row.counts is not None]
-    ordered = merge(*streams, key=lambda found: found.place)
+    streams = [_find_in_cluster(query, row) for row in rows if row.counts is not None]
+    ordered = merge(*streams, key=lambda workload: workload.place)
     return list(islice((found for found in ordered if after is None or found.place > after), most))
 
 
-def _of_cluster(query: WorkloadQuery, row: FleetRow) -> Iterator[WorkloadInCluster]:
+def _find_in_cluster(query: WorkloadQuery, row: FleetRow) -> Iterator[WorkloadInCluster]:
     """The workloads of one cluster, from the first one whose name begins as the query does."""
     workloads = row.counts.workloads if row.counts else ()
     beginning = _GLOB.split(query.name, maxsplit=1)[0]
@@ -130,10 +130,10 @@ class WorkloadPages:
         return page_answer(request, self.fleet.rendered.page(key, lambda: self._page(request, query, rows)))
 
     def _page(self, request: Request, query: WorkloadQuery, rows: Sequence[FleetRow]) -> str:
-        found = matching(query, rows, _after(request), ROWS + 1) if query.name else []
-        shown = found[:ROWS]
-        given = {name: getattr(query, name) for name in _FIELDS}
-        more = {**given, "after": orjson.dumps(shown[-1].place).decode()} if len(found) > ROWS else None
+        workloads = find_workloads(query, rows, _after(request), ROWS + 1) if query.name else []
+        shown = workloads[:ROWS]
+        fields = {name: getattr(query, name) for name in _FIELDS}
+        more = {**fields, "after": orjson.dumps(shown[-1].place).decode()} if len(workloads) > ROWS else None
         return render(
             "web/workloads.html",
             "A workload across clusters",
@@ -141,23 +141,23 @@ class WorkloadPages:
             query=query,
             shown=shown,
             more=query_link(f"{root_of(request)}/workloads", more) if more else "",
-            others=self._without_problem(query, rows, shown),
+            others=self._find_without_problem(query, rows, shown),
             counted=sum(row.counts is not None for row in rows),
             unknown=[row for row in rows if not row.counts],
             findings_of=_findings_of,
         )
 
-    def _without_problem(
-        self, query: WorkloadQuery, rows: Sequence[FleetRow], found: Sequence[WorkloadInCluster]
+    def _find_without_problem(
+        self, query: WorkloadQuery, rows: Sequence[FleetRow], shown: Sequence[WorkloadInCluster]
     ) -> list[tuple[FleetRow, bool]]:
         """For one exact workload: the other clusters, and whether scans saw the workload there."""
         if not query.is_exact:
             return []
-        with_problem = {each.row.key for each in found}
-        others = sorted((row for row in rows if row.counts and row.key not in with_problem), key=by_name)[:ROWS]
+        with_problem = {each.row.key for each in shown}
+        others = sorted((row for row in rows if row.counts and row.key not in with_problem), key=name_sort_key)[:ROWS]
         clusters = [row.cluster.id for row in others]
-        with self.fleet.library.reading() as reader:
-            present = reader.clusters_with(clusters, query.kind, query.own_namespace, query.name)
+        with self.fleet.library.use_reader() as reader:
+            present = reader.find_clusters_with(clusters, query.kind, query.own_namespace, query.name)
         return [(row, row.cluster.id in present) for row in others]
 
 
@@ -184,6 +184,6 @@ def _after(request: Request) -> tuple[str, str, str, str] | None:
 
 def _findings_of(workload: WorkloadInCluster) -> str:
     """The list of findings of a workload in the report of its cluster."""
-    own = workload.workload
-    name = f"{own.kind} {'/'.join(filter(None, (own.namespace, own.name)))}"
+    counted = workload.workload
+    name = f"{counted.kind} {'/'.join(filter(None, (counted.namespace, counted.name)))}"
     return f"findings.html?{urlencode({'workload': name, 'status': 'open'})}"

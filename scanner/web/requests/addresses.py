@@ -39,7 +39,7 @@ def _digest(identity: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ScanMoment:
     """The scan that an address names: one of `scan` (an id) and `at` (a date or a time in UTC), or neither for the newest."""
 
     scan: str = ""
@@ -91,10 +91,10 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:]*Z)?")
 _PATH: Final = re.compile(r"(at|scans)/(.*)")
 
 
-def moment_of(text: str) -> Moment:
+def moment_of(text: str) -> ScanMoment:
     """The moment; also in the form of a path, `at/2026-03-31` and `scans/<id>`. What is no date is the id of a scan."""
     if not text or text == LATEST:
-        return Moment()
+        return ScanMoment()
     if match := _PATH.fullmatch(text):
-        return Moment(at=match[2]) if match[1] == "at" else Moment(scan=match[2])
-    return Moment(at=text) if _DATE.fullmatch(text) else Moment(scan=text)
+        return ScanMoment(at=match[2]) if match[1] == "at" else ScanMoment(scan=match[2])
+    return ScanMoment(at=text) if _DATE.fullmatch(text) else ScanMoment(scan=text)

@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from scanner.web.requests.notice import Notice, respond
+from scanner.web.requests.notice import ShortAnswer, respond
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """The paths that probes of the kubelet ask: they need no authentication, and are answered also when all other requests wait."""
@@ -44,7 +44,7 @@ class Limits:
     shutdown_seconds: int = 10
 
 
-class Limited:
+class RequestLimiter:
     """An application whose requests are limited."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -67,11 +67,11 @@ class Limited:
         finally:
             self._running -= 1
 
-    def _refusal(self, scope: Scope) -> Notice | None:
+    def _refusal(self, scope: Scope) -> ShortAnswer | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > self._limits.target:
-            return Notice(414, "The address is too long", (f"Use at most {self._limits.target:,} characters.",))
+            return ShortAnswer(414, "The address is too long", (f"Use at most {self._limits.target:,} characters.",))
         if _has_too_much(scope, self._limits.body):
-            return Notice(
+            return ShortAnswer(
                 413, "The request is too large", ("This server only answers questions.",), {"Connection": "close"}
             )
         if self._running >= self._limits.requests:
@@ -79,7 +79,7 @@ class Limited:
         return None
 
 
-BUSY: Final = Notice(
+BUSY: Final = ShortAnswer(
     503,
     "The server is busy",
     ("Too many requests are waiting for an answer. Try again in a moment.",),

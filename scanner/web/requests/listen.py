@@ -18,7 +18,7 @@ _FORM: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """A host and a port. `host` is a name or an IP address, without brackets."""
 
     host: str
@@ -36,7 +36,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def address_of(text: str, flag: str) -> Address:
+def address_of(text: str, flag: str) -> ListenAddress:
     """Parse the value of a flag. Raises UsageError."""
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
@@ -45,7 +45,7 @@ def address_of(text: str, flag: str) -> Address:
         colon = ""
     if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > _MOST:
         raise UsageError(f"{flag} {text}: {_FORM}")
-    return Address(host.lower(), int(port))
+    return ListenAddress(host.lower(), int(port))
 
 
 def host_of(header: str) -> str:
@@ -56,11 +56,11 @@ def host_of(header: str) -> str:
         return ""
 
 
-def bound(address: Address, flag: str) -> socket.socket:
+def bind(address: ListenAddress, flag: str) -> socket.socket:
     """A socket that is bound to an address. Raises AssayError if that is impossible."""
     listener: socket.socket | None = None
     try:
-        family, kind, protocol, place = _resolved(address)
+        family, kind, protocol, place = _resolve(address)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
@@ -72,17 +72,17 @@ def bound(address: Address, flag: str) -> socket.socket:
     return listener
 
 
-def address_bound(listener: socket.socket, named: Address) -> Address:
+def address_bound(listener: socket.socket, named: ListenAddress) -> ListenAddress:
     """The address of a socket with the host as it was named: port 0 has become a port."""
-    return Address(named.host, listener.getsockname()[1])
+    return ListenAddress(named.host, listener.getsockname()[1])
 
 
-def _resolved(address: Address) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+def _resolve(address: ListenAddress) -> tuple[socket.AddressFamily, socket.SocketKind, int, tuple[Any, ...]]:
+    addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     if address.host == LOCALHOST:
-        found = [each for each in found if ip_address(each[4][0]).is_loopback]
-    if not found:
+        addresses = [each for each in addresses if ip_address(each[4][0]).is_loopback]
+    if not addresses:
         raise OSError(f"{address.host} is no address of this machine")
     # `localhost` is 127.0.0.1 where both are known: that is the address that users and programs try first.
-    family, kind, protocol, _, place = min(found, key=lambda each: each[0] != socket.AF_INET)
+    family, kind, protocol, _, place = min(addresses, key=lambda each: each[0] != socket.AF_INET)
     return family, kind, protocol, place

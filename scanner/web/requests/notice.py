@@ -22,7 +22,7 @@ _STATUS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """A form of one field that is sent by POST to `action`; without a `label` it has only its button."""
 
     action: str
@@ -33,7 +33,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ShortAnswer:
     """A short answer: its status, its heading, and sentences. `link` is an address and its words."""
 
     status: int
@@ -41,15 +41,15 @@ class Notice:
     texts: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     link: tuple[str, str] | None = None
-    form: Form | None = None
+    form: AnswerForm | None = None
 
 
-async def respond(scope: Scope, receive: Receive, send: Send, notice: Notice) -> None:
+async def respond(scope: Scope, receive: Receive, send: Send, notice: ShortAnswer) -> None:
     """Send a notice."""
     await response(scope, notice)(scope, receive, send)
 
 
-def response(scope: Scope, notice: Notice) -> Response:
+def response(scope: Scope, notice: ShortAnswer) -> Response:
     """A notice in the form that the client expects."""
     accept = Headers(scope=scope).get("accept", "")
     number = str(scope.get("state", {}).get("request_id", ""))
@@ -63,7 +63,7 @@ def response(scope: Scope, notice: Notice) -> Response:
     return Response("".join(f"{line}\n" for line in lines), notice.status, headers, "text/plain")
 
 
-def _page(notice: Notice, number: str, headers: Mapping[str, str]) -> Response:
+def _page(notice: ShortAnswer, number: str, headers: Mapping[str, str]) -> Response:
     style = _style()
     target = "'self'" if notice.form else "'none'"
     policy = (

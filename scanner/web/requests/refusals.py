@@ -37,7 +37,7 @@ class Busy(WebError):
     status = 503
 
 
-class Unavailable(WebError):
+class DatabaseUnavailable(WebError):
     """The database cannot be read now, or not by this version."""
 
     status = 503

@@ -25,17 +25,17 @@ from scanner.web.pages.runs import RunPages
 from scanner.web.pages.scan import ScanPages
 from scanner.web.pages.search import SearchPages
 from scanner.web.pages.workloads import WorkloadPages
-from scanner.web.requests.refusals import NotThere, Unavailable, WebError, reason_of
+from scanner.web.requests.refusals import DatabaseUnavailable, NotThere, WebError, reason_of
 from scanner.web.views.fleet_counts import FleetCounts
-from scanner.web.views.library import Library
-from scanner.web.views.turns import in_turn
+from scanner.web.views.library import ScanLibrary
+from scanner.web.views.turns import take_turns
 
 THREADS: Final = 16
 """The requests that have a thread. Most of them wait for their turn (see `turns`)."""
 _MOMENTS: Final = ("latest", "at/{at}", "scans/{scan}")
 
 
-def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlette:
+def application(library: ScanLibrary, further: Sequence[BaseRoute] = ()) -> Starlette:
     """The application over a library, with `further` routes, such as those of metrics. `log.AccessLog` answers unexpected errors."""
     rendered, counts = RenderedPages(), FleetCounts(library)
     pages = ScanPages(library, rendered)
@@ -46,10 +46,10 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
         *(Route(f"/clusters/{{cluster}}/{moment}", pages.redirect_to_first) for moment in _MOMENTS),
         *(Route(f"/clusters/{{cluster}}/{moment}/{{page:path}}", pages.page) for moment in _MOMENTS),
     ]
-    in_turns = [Route(route.path, in_turn(route.endpoint), name=route.name) for route in routes]
+    in_turns = [Route(route.path, take_turns(route.endpoint), name=route.name) for route in routes]
 
     @asynccontextmanager
-    async def begun(_: Starlette) -> AsyncIterator[None]:
+    async def begin(_: Starlette) -> AsyncIterator[None]:
         """Limit the threads. Begin to count all clusters when the server starts; a database that is away now is counted at the first request."""
         current_default_thread_limiter().total_tokens = THREADS
         with suppress(WebError):
@@ -58,16 +58,16 @@ def application(library: Library, further: Sequence[BaseRoute] = ()) -> Starlett
 
     return Starlette(
         routes=[*in_turns, *further],
-        lifespan=begun,
+        lifespan=begin,
         exception_handlers={
             WebError: _answer(lambda error: error),
-            AssayError: _answer(_of_error),
-            HTTPException: _answer(_of_http),
+            AssayError: _answer(_convert_error),
+            HTTPException: _answer(_convert_http),
         },
     )
 
 
-def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPages) -> Iterator[Route]:
+def _routes_of_fleet(library: ScanLibrary, counts: FleetCounts, rendered: RenderedPages) -> Iterator[Route]:
     """The pages about all clusters, and those about a cluster that are no pages of a report."""
     fleet = FleetPages(library, counts, rendered)
     policies, runs = PolicyPages(fleet), RunPages(library, rendered)
@@ -82,8 +82,8 @@ def _routes_of_fleet(library: Library, counts: FleetCounts, rendered: RenderedPa
     yield Route("/clusters/{cluster}/runs/{number}", runs.sheet)
 
 
-def _of_error(error: Exception) -> Unavailable:
-    return Unavailable(reason_of(error) if isinstance(error, StoreError) else str(error))
+def _convert_error(error: Exception) -> DatabaseUnavailable:
+    return DatabaseUnavailable(reason_of(error) if isinstance(error, StoreError) else str(error))
 
 
 def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[Request, Exception], Response]:
@@ -94,7 +94,7 @@ def _answer(error_of: Callable[[Exception], WebError | Exception]) -> Callable[[
     return answer
 
 
-def _of_http(error: Exception) -> WebError:
+def _convert_http(error: Exception) -> WebError:
     status = error.status_code if isinstance(error, HTTPException) else WebError.status
     if status == NotThere.status:
         return NotThere("There is no page at this address.")

@@ -1,7 +1,7 @@
 """`/healthz`: the process answers. `/readyz`: so does the database, and this version can read it.
 
 Both need no authentication, so that a kubelet can ask: the answer has a reason without the address of the database, and the log of
-the server has the whole message. The database is asked once a second at most, and never twice at once.
+the server has the whole message. The probes query the database once a second at most, and never twice at once.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Background:
 
         Raises the error of the work to every request that waits for it.
         """
-        future = self._begun()
+        future = self._begin()
         try:
             future.result(seconds)
         except TimeoutError:
             if not future.done():
                 return False
-            raise
+            raise  # the error of the work itself
         return True
 
-    def _begun(self) -> Future[None]:
+    def _begin(self) -> Future[None]:
         with self._lock:
             if self._running is None:
                 self._running = Future()
@@ -90,7 +90,7 @@ class Readable(Protocol):
         """Raise AssayError unless the database answers and has the schema of this version."""
 
 
-def to_stderr(line: str) -> None:
+def write_to_stderr(line: str) -> None:
     """Write a line of the log."""
     sys.stderr.write(f"assay: {line}\n")
 
@@ -102,7 +102,7 @@ class Readiness:
         self,
         database: Callable[[], Readable],
         *,
-        log: Log = to_stderr,
+        log: Log = write_to_stderr,
         clock: Callable[[], float] = monotonic,
         patience: float = _PATIENCE,
     ) -> None:
@@ -147,10 +147,10 @@ def health_routes(readiness: Readiness) -> list[Route]:
         return PlainTextResponse("ok\n", headers=_HEADERS)
 
     # Pages that take long can use all threads of the others.
-    own = CapacityLimiter(_PROBES)
+    probes = CapacityLimiter(_PROBES)
 
     async def readyz(_: Request) -> Response:
-        trouble = await run_sync(readiness.trouble, limiter=own)
+        trouble = await run_sync(readiness.trouble, limiter=probes)
         if trouble:
             return PlainTextResponse(f"not ready: {trouble}\n", 503, headers=_HEADERS)
         return PlainTextResponse("ok\n", headers=_HEADERS)

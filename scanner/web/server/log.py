@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scanner.audit.sensitive_fields import MASK, names_secret, without_named_secrets
+from scanner.audit.sensitive_fields import MASK, mask_named_secrets, names_secret
 from scanner.model.json import Json
 from scanner.web.access.tokens import PREFIX
-from scanner.web.requests.notice import Notice, respond
+from scanner.web.requests.notice import ShortAnswer, respond
 
 LOGGER: Final = "assay.web"
 """The name of the logger of pages."""
@@ -61,27 +61,27 @@ class _Events(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Report a record."""
         error = record.exc_info[1] if record.exc_info else None
-        why = f": {_described(error)}" if isinstance(error, Exception) else ""
+        why = f": {_describe(error)}" if isinstance(error, Exception) else ""
         self._events(record.levelname.lower(), f"{record.getMessage()}{why}", {})
 
 
-def without_tokens(text: str) -> str:
+def mask_tokens(text: str) -> str:
     """A text without tokens of this server, which users put into addresses and names by mistake."""
     return _TOKEN.sub(MASK, text)
 
 
-def events_without_tokens(events: Events) -> Events:
+def mask_events(events: Events) -> Events:
     """Events without tokens in their sentences and members: the traceback of an internal error may quote a request."""
 
     def report(level: str, message: str, fields: Mapping[str, str | int]) -> None:
-        shown = {name: without_tokens(value) if isinstance(value, str) else value for name, value in fields.items()}
-        events(level, without_tokens(message), shown)
+        shown = {name: mask_tokens(value) if isinstance(value, str) else value for name, value in fields.items()}
+        events(level, mask_tokens(message), shown)
 
     return report
 
 
 @contextmanager
-def logged(events: Events) -> Iterator[None]:
+def report_logs(events: Events) -> Iterator[None]:
     """A block in which what the application and its event loop log is reported as events."""
     loggers, handler = list(map(logging.getLogger, _LOGGERS)), _Events(events)
     for logger in loggers:
@@ -119,7 +119,7 @@ class AccessLog:
             await self._app(scope, receive, answer)
             await answer.release()
         except Exception as error:
-            self._events("error", _described(error), {"id": number})
+            self._events("error", _describe(error), {"id": number})
             if answer.status is not None:
                 raise  # The server then ends the connection, so that the client knows that the answer is not complete.
             await respond(scope, receive, answer.anew(), INTERNAL_ERROR)
@@ -127,11 +127,12 @@ class AccessLog:
             answer.log()
 
     def _write(self, scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> None:
+        """Write the line of an answer. After an error of the stream, nothing is written any more."""
         if self._stream is None:
             return
         try:
             line = orjson.dumps(_line(scope, begun, seconds, answer)).decode()
-            self._stream.write(f"{without_tokens(line)}\n")
+            self._stream.write(f"{mask_tokens(line)}\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
             # Requests are still answered; the log ends with a message instead of in silence.
@@ -184,7 +185,7 @@ class _Answer:
             self._write = None
 
 
-INTERNAL_ERROR: Final = Notice(
+INTERNAL_ERROR: Final = ShortAnswer(
     500,
     "An internal error has occurred",
     (
@@ -201,8 +202,8 @@ def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> dic
         "id": state["request_id"],
         "client": scope["client"][0] if scope.get("client") else None,
         "method": scope["method"],
-        "path": without_named_secrets(_text(scope["path"].encode(errors="replace"))),
-        "query": "" if scope["path"] == _WITHOUT_QUERY else query_without_secrets(_text(scope["query_string"])),
+        "path": mask_named_secrets(_text(scope["path"].encode(errors="replace"))),
+        "query": "" if scope["path"] == _WITHOUT_QUERY else mask_query(_text(scope["query_string"])),
         "status": answer.status,
         "ms": round(seconds * 1000, 1),
         "bytes": answer.size,
@@ -214,7 +215,7 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def query_without_secrets(query: str) -> str:
+def mask_query(query: str) -> str:
     """A query with its secrets masked; a query of too many parameters is left out."""
     if not query:
         return ""
@@ -222,15 +223,15 @@ def query_without_secrets(query: str) -> str:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         return MASK
-    return urlencode([(without_named_secrets(name), _masked(name, value)) for name, value in pairs], safe="[]:/,")
+    return urlencode([(mask_named_secrets(name), _mask(name, value)) for name, value in pairs], safe="[]:/,")
 
 
-def _masked(name: str, value: str) -> str:
+def _mask(name: str, value: str) -> str:
     secret = name.lower() in _SECRETS or names_secret(name)
-    return MASK if secret else without_named_secrets(value)
+    return MASK if secret else mask_named_secrets(value)
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """The description of an internal error. Its message may quote objects, so it is printed on request only, as by the command line."""
     if os.environ.get(_DEBUG):
         return "".join(traceback.format_exception(error)).rstrip()

@@ -28,7 +28,7 @@ from scanner.model.scans.register import Register
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
-from scanner.posture.run_register import ExpectedRun, expected_run
+from scanner.posture.run_register import ExpectedRun, find_expected_run
 from scanner.posture.settings import Settings
 from scanner.report.document.scan_numbers import numbers_of
 from scanner.report.formats.metric_families import LIVE, Lines, lines, text
@@ -43,7 +43,7 @@ from scanner.report.formats.openmetrics import (
 )
 from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
 from scanner.web.requests.refusals import reason_of
-from scanner.web.server.health import Background, Log, to_stderr
+from scanner.web.server.health import Background, Log, write_to_stderr
 
 OPEN_METRICS: Final = "application/openmetrics-text"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -68,10 +68,10 @@ class Database(Protocol):
     def all_clusters(self) -> AllClusters:
         """The scans and runs of every cluster in numbers."""
 
-    def record(self, scan_id: str, /) -> StoredScan:
+    def read_scan(self, scan_id: str, /) -> StoredScan:
         """The record of a finished scan. Raises UsageError if it has none any more."""
 
-    def waivers_at(self, scan_id: str, moment: datetime, /) -> WaiverSet | None:
+    def find_waivers_at(self, scan_id: str, moment: datetime, /) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster had stored at a moment."""
 
 
@@ -122,7 +122,7 @@ class ClusterMetrics:
         """
         now = self._clock()
         numbers = self._database().all_clusters()
-        if any(self._waits(cluster, now.date()) for cluster in numbers.clusters):
+        if any(self._must_read(cluster, now.date()) for cluster in numbers.clusters):
             self._reading.run(patience)
             numbers = self._database().all_clusters()
         read = dict(self._read)
@@ -132,7 +132,7 @@ class ClusterMetrics:
             raise NotReady(f"the newest scans of {known} of {len(scanned)} clusters have been read")
         return "".join(self._text(numbers, read, now))
 
-    def _waits(self, cluster: ClusterNumbers, day: date) -> bool:
+    def _must_read(self, cluster: ClusterNumbers, day: date) -> bool:
         """Return whether the newest scan of a cluster must be read."""
         read = self._read.get(cluster.cluster.id)
         return bool(cluster.newest) and (read is None or not read.is_of(cluster, day))
@@ -145,41 +145,42 @@ class ClusterMetrics:
             del self._read[gone]
         for cluster in clusters:
             now = self._clock()
-            if self._waits(cluster, now.date()):
+            if self._must_read(cluster, now.date()):
                 self._read_scan(database, cluster, now)
 
     def _read_scan(self, database: Database, cluster: ClusterNumbers, now: datetime) -> None:
         try:
-            record = database.record(cluster.newest)
+            record = database.read_scan(cluster.newest)
         except UsageError:
             return  # The scan was pruned a moment ago: the next request names a newer one.
-        waivers, day = database.waivers_at(cluster.newest, now), now.date()
+        waivers, day = database.find_waivers_at(cluster.newest, now), now.date()
         numbers = numbers_of(record, replace(self._settings, waivers=waivers), day)
-        own = lines(scan_samples(numbers), cluster.label)
-        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, own)
+        scan_lines = lines(scan_samples(numbers), cluster.label)
+        self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, scan_lines)
 
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
+        """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
-        own: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
+        all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
         for cluster in numbers.clusters:
             if cluster.newest:
-                own.append(read[cluster.cluster.id].lines)
+                all_lines.append(read[cluster.cluster.id].lines)
             register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
             run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            expected = expected_samples(self._expected_run(cluster.cluster.name, now))
+            expected = expected_samples(self._find_expected_run(cluster.cluster.name, now))
             live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
-            own.append(lines({**register_samples(register, now), **live}, cluster.label))
-        own += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
-        return text(LIVE, lambda name: (each[name] for each in own if name in each))
+            all_lines.append(lines({**register_samples(register, now), **live}, cluster.label))
+        all_lines += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
+        return text(LIVE, lambda name: (each[name] for each in all_lines if name in each))
 
-    def _expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
+    def _find_expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
         """The last expected run of a cluster, which is searched for again once another one is expected."""
         schedule = self._schedule_of(cluster)
         if schedule is None:
             return None
         known = self._expected.get(schedule)
         if known is None or not known.is_last(now):
-            known = self._expected[schedule] = expected_run(schedule, now)
+            known = self._expected[schedule] = find_expected_run(schedule, now)
         return known
 
 
@@ -193,20 +194,20 @@ def _states(numbers: AllClusters, read: dict[int, _ReadScan], day: date) -> dict
     return states
 
 
-def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Route]:
+def metrics_routes(metrics: ClusterMetrics, *, log: Log = write_to_stderr) -> list[Route]:
     """`/metrics`. It has no authentication of its own: wrap it, or serve it where only Prometheus reaches it."""
     waiting = BoundedSemaphore(_WAITING)
 
     def answer(request: Request) -> Response:
         if not waiting.acquire(blocking=False):
-            return _not_ready("too many requests wait for the metrics")
+            return _refuse_not_ready("too many requests wait for the metrics")
         try:
             text = metrics.text(_patience(request))
         except NotReady as reason:
-            return _not_ready(str(reason))
+            return _refuse_not_ready(str(reason))
         except AssayError as error:
             log(f"no metrics: {error}")
-            return _not_ready(reason_of(error))
+            return _refuse_not_ready(reason_of(error))
         finally:
             waiting.release()
         kind = _OPEN_TEXT if OPEN_METRICS in request.headers.get("accept", "") else _TEXT
@@ -216,7 +217,7 @@ def metrics_routes(metrics: ClusterMetrics, *, log: Log = to_stderr) -> list[Rou
     return [Route("/metrics", answer, middleware=[compressed])]
 
 
-def _not_ready(reason: str) -> Response:
+def _refuse_not_ready(reason: str) -> Response:
     return PlainTextResponse(f"not ready: {reason}\n", 503, headers={"Retry-After": str(_RETRY)})
 
 

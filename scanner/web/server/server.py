@@ -18,17 +18,17 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scanner.errors import AssayError
-from scanner.web.access import AccessSettings, guarded
-from scanner.web.requests.limits import OPEN_PATHS, Limited, Limits
-from scanner.web.requests.listen import Address, address_bound, bound
-from scanner.web.requests.notice import Notice, respond
-from scanner.web.server.log import AccessLog, Events, events_without_tokens, logged
+from scanner.web.access import AccessSettings, guard_app
+from scanner.web.requests.limits import OPEN_PATHS, Limits, RequestLimiter
+from scanner.web.requests.listen import ListenAddress, address_bound, bind
+from scanner.web.requests.notice import ShortAnswer, respond
+from scanner.web.server.log import AccessLog, Events, mask_events, report_logs
 from scanner.web.server.protocol import protocol_with
 
 if TYPE_CHECKING:
     from scanner.posture.settings import Settings
-    from scanner.report.runs.document import Expectations
-    from scanner.web.views.library import Library
+    from scanner.report.runs.document import RunExpectations
+    from scanner.web.views.library import ScanLibrary
 
 METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -63,12 +63,12 @@ class SecureHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
 
-        async def with_headers(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 _complete(MutableHeaders(scope=message))
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await self._app(scope, receive, send_with_headers)
 
 
 def _complete(headers: MutableHeaders) -> None:
@@ -84,9 +84,9 @@ def _complete(headers: MutableHeaders) -> None:
 class ServerSettings:
     """The addresses at which a server listens, and its limits. `certificate` may be a file that has the private key, too."""
 
-    listen: Address
+    listen: ListenAddress
     access: AccessSettings
-    metrics_listen: Address | None = None
+    metrics_listen: ListenAddress | None = None
     certificate: Path | None = None
     private_key: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -98,7 +98,7 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ServerOutput:
     """The output of a server: the access log, events, and the addresses at which it answers once it does (the second for metrics)."""
 
     log: TextIO
@@ -107,30 +107,30 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ServerContent:
     """The content of a server: the database at a URL, with settings of posture, and the times at which scans are expected."""
 
     url: str
     posture: Settings
-    expectations: Expectations | None = None
+    expectations: RunExpectations | None = None
 
 
-def serve(content: Content, settings: ServerSettings, output: Output) -> None:
+def serve(content: ServerContent, settings: ServerSettings, output: ServerOutput) -> None:
     """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start, UsageError for a wrong schedule."""
-    from scanner.web.views.library import Library
+    from scanner.web.views.library import ScanLibrary
 
-    library = Library(
+    library = ScanLibrary(
         content.url,
         content.posture,
         expectations=content.expectations,
         most_seconds=settings.limits.query_seconds,
     )
-    events = events_without_tokens(output.events)
-    with closing(library), logged(events):
+    events = mask_events(output.events)
+    with closing(library), report_logs(events):
         run(_application(library, events), settings, output)
 
 
-def _application(library: Library, events: Events) -> ASGIApp:
+def _application(library: ScanLibrary, events: Events) -> ASGIApp:
     """The pages and the API, with metrics and the answers to probes."""
     from scanner.web.server.application import application
     from scanner.web.server.health import Readiness, health_routes
@@ -145,31 +145,33 @@ def _application(library: Library, events: Events) -> ASGIApp:
     )
 
 
-def run(app: ASGIApp, settings: ServerSettings, output: Output, stop: Future[None] | None = None) -> None:
+def run(app: ASGIApp, settings: ServerSettings, output: ServerOutput, stop: Future[None] | None = None) -> None:
     """Serve an application until SIGINT or SIGTERM, or in another thread than the first until `stop`.
 
     Raises AssayError if the server cannot start.
     """
-    with _listening(settings) as listeners:
+    with _listen(settings) as listeners:
         places = [address_bound(listener, named) for listener, named in zip(listeners, _places(settings), strict=True)]
-        settings = replace(settings, access=_named(settings, places[0]))
+        settings = replace(settings, access=_name_access(settings, places[0]))
         servers = _servers(app, settings, output)
         addresses = [f"{settings.scheme}://{place}" for place in places]
         try:
             asyncio.run(
-                _until_stopped(servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop)
+                _run_until_stopped(
+                    servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop
+                )
             )
         except SystemExit as error:
             raise AssayError("the server could not start: its application failed") from error
 
 
-def protected(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp:
+def protect(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
     """An application behind its headers, its log, its limits and its guard, in this order."""
-    return _outer(guarded(app, settings.access), settings, output)
+    return _wrap(guard_app(app, settings.access), settings, output)
 
 
-def _outer(app: ASGIApp, settings: ServerSettings, output: Output) -> ASGIApp:
-    return SecureHeaders(AccessLog(Limited(app, settings.limits), output.log, events_without_tokens(output.events)))
+def _wrap(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
+    return SecureHeaders(AccessLog(RequestLimiter(app, settings.limits), output.log, mask_events(output.events)))
 
 
 class MetricsAlone:
@@ -183,7 +185,9 @@ class MetricsAlone:
         if scope["path"] == METRICS or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
         else:
-            await respond(scope, receive, send, Notice(404, "This address has metrics alone", (f"Use {METRICS}.",)))
+            await respond(
+                scope, receive, send, ShortAnswer(404, "This address has metrics alone", (f"Use {METRICS}.",))
+            )
 
 
 class _Server(uvicorn.Server):
@@ -201,23 +205,23 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
-def _places(settings: ServerSettings) -> list[Address]:
+def _places(settings: ServerSettings) -> list[ListenAddress]:
     return [settings.listen, *([settings.metrics_listen] if settings.metrics_listen else [])]
 
 
 @contextmanager
-def _listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
+def _listen(settings: ServerSettings) -> Iterator[list[socket.socket]]:
     listeners: list[socket.socket] = []
     try:
         for place, flag in zip(_places(settings), ("--listen", "--metrics-listen"), strict=False):
-            listeners.append(bound(place, flag))
+            listeners.append(bind(place, flag))
         yield listeners
     finally:
         for listener in listeners:
             listener.close()
 
 
-def _named(settings: ServerSettings, place: Address) -> AccessSettings:
+def _name_access(settings: ServerSettings, place: ListenAddress) -> AccessSettings:
     """The access of a server at its address, which is its public one if only this machine can reach it."""
     access = settings.access
     if access.public_url or not place.is_loopback:
@@ -225,10 +229,10 @@ def _named(settings: ServerSettings, place: Address) -> AccessSettings:
     return replace(access, public_url=f"{settings.scheme}://{place}")
 
 
-def _servers(app: ASGIApp, settings: ServerSettings, output: Output) -> list[_Server]:
-    servers = [_server(protected(app, settings, output), settings, lifespan=True)]
+def _servers(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> list[_Server]:
+    servers = [_server(protect(app, settings, output), settings, lifespan=True)]
     if settings.metrics_listen:
-        servers.append(_server(_outer(MetricsAlone(app), settings, output), settings, lifespan=False))
+        servers.append(_server(_wrap(MetricsAlone(app), settings, output), settings, lifespan=False))
     return servers
 
 
@@ -262,7 +266,7 @@ def _server(app: ASGIApp, settings: ServerSettings, *, lifespan: bool) -> _Serve
     return _Server(config)
 
 
-async def _until_stopped(
+async def _run_until_stopped(
     servers: Sequence[_Server],
     listeners: Sequence[socket.socket],
     started: Callable[[], None],
@@ -273,7 +277,7 @@ async def _until_stopped(
             server.force_exit = server.should_exit
             server.should_exit = True
 
-    with _on_signals(end) if stop is None else nullcontext():
+    with _handle_signals(end) if stop is None else nullcontext():
         async with asyncio.TaskGroup() as group:
             for server, listener in zip(servers, listeners, strict=True):
                 group.create_task(server.serve(sockets=[listener]))
@@ -286,7 +290,7 @@ async def _until_stopped(
 
 
 @contextmanager
-def _on_signals(end: Callable[[], None]) -> Iterator[None]:
+def _handle_signals(end: Callable[[], None]) -> Iterator[None]:
     """A block in which a signal calls `end`; the handlers of before return afterwards."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.report.lists.filters import ListFilter
 from scanner.store.catalog.clusters import StoredCluster
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.problem_list import ListedProblem, ListedProblems
 from scanner.web.views.scan_view import ScanView
 
@@ -17,21 +17,21 @@ _PORTION: Final = 500
 """The findings whose texts are in memory at a time."""
 
 
-class Chosen(NamedTuple):
+class ChosenProblems(NamedTuple):
     """The problems that a filter chooses, and the number of their findings that it chooses."""
 
     problems: ListedProblems
     findings: int
 
 
-def chosen_problems(library: Library, cluster: StoredCluster, view: ScanView, wanted: ListFilter) -> Chosen:
+def choose_problems(library: ScanLibrary, cluster: StoredCluster, view: ScanView, wanted: ListFilter) -> ChosenProblems:
     """The problems that a filter chooses, in its order, and the number of their findings.
 
     A status besides resolved leaves resolved findings out.
     """
     words = library.words(cluster, wanted.text) if wanted.text else ()
-    problems = view.problems.chosen(wanted, words)
-    return Chosen(problems, problems.findings(resolved=wanted.has_resolved))
+    problems = view.problems.choose(wanted, words)
+    return ChosenProblems(problems, problems.count_findings(resolved=wanted.has_resolved))
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class FindingChoice:
 
     def problems(self, problems: ListedProblems) -> ListedProblems:
         """The problems with a chosen finding."""
-        return problems.only(lambda each: bool(self.rows(each))) if self.ids else problems
+        return problems.select(lambda each: bool(self.rows(each))) if self.ids else problems
 
-    def number(self, chosen: Chosen) -> int:
+    def number(self, chosen: ChosenProblems) -> int:
         """The number of chosen findings of problems."""
         return sum(len(self.rows(each)) for each in chosen.problems) if self.ids else chosen.findings
 
@@ -70,7 +70,7 @@ class FindingChoice:
 
 def findings_of(view: ScanView, rows: Sequence[int]) -> list[ProblemFinding]:
     """The findings of some rows with their texts, in the order of the rows."""
-    by_row = dict(view.record.of_rows(rows))
+    by_row = dict(view.record.findings_of_rows(rows))
     return [by_row[row] for row in rows if row in by_row]
 
 

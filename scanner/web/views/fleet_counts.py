@@ -14,8 +14,8 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from scanner.web.requests.refusals import WebError
-from scanner.web.views.library import Library
-from scanner.web.views.scan_counts import ScanCounts, counts_of
+from scanner.web.views.library import ScanLibrary
+from scanner.web.views.scan_counts import CountedScan, counts_of
 
 _LOG: Final = logging.getLogger("assay.web")
 _OTHERS: Final = 64
@@ -35,13 +35,13 @@ class NotCounted:
 
 
 COUNTING: Final = NotCounted("being counted: reload this page in some seconds")
-Counted: TypeAlias = ScanCounts | NotCounted
+Counted: TypeAlias = CountedScan | NotCounted
 
 
 class FleetCounts:
     """The numbers of scans by id, for many threads."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: ScanLibrary) -> None:
         self._library: Final = library
         self._kept: Final[OrderedDict[str, Counted]] = OrderedDict()
         self._queue: Final[dict[str, None]] = {}
@@ -50,11 +50,11 @@ class FleetCounts:
         self._most = _OTHERS
 
     def warm(self) -> None:
-        """Begin to count the newest scan of every cluster. Does not wait, and raises as `Library.fleet` does."""
+        """Begin to count the newest scan of every cluster. Does not wait, and raises as `ScanLibrary.fleet` does."""
         newest = (scans.usable.id for scans in self._library.fleet().clusters if scans.usable is not None)
-        self.of(list(newest), patience=0)
+        self.get(list(newest), patience=0)
 
-    def of(self, scans: Collection[str], patience: float = _PATIENCE) -> Mapping[str, Counted]:
+    def get(self, scans: Collection[str], patience: float = _PATIENCE) -> Mapping[str, Counted]:
         """The numbers of finished scans, by their full ids; what is not known is counted, for `patience` seconds before the answer."""
         with self._changed:
             self._ask(scans)
@@ -65,11 +65,11 @@ class FleetCounts:
                     self._kept.move_to_end(scan)
             return {scan: self._kept.get(scan, COUNTING) for scan in scans}
 
-    def one(self, scan: str) -> ScanCounts:
-        """The numbers of a finished scan, counted now if they are not known. Raises as `Library.reading` does."""
+    def count(self, scan: str) -> CountedScan:
+        """The numbers of a finished scan, counted now if they are not known. Raises as `ScanLibrary.use_reader` does."""
         with self._changed:
             known = self._kept.get(scan)
-        if isinstance(known, ScanCounts):
+        if isinstance(known, CountedScan):
             return known
         made = self._counts(scan)
         with self._changed:
@@ -82,6 +82,7 @@ class FleetCounts:
             self._kept.popitem(last=False)
 
     def _ask(self, scans: Collection[str]) -> None:
+        """Put scans without numbers into the queue, and start the thread that counts, unless it runs."""
         now = monotonic()
         for scan in scans:
             known = self._kept.get(scan)
@@ -99,13 +100,13 @@ class FleetCounts:
                 if scan is None:
                     self._counting = False
                     return
-            made = self._counted(scan)
+            made = self._count(scan)
             with self._changed:
                 self._keep(scan, made)
                 del self._queue[scan]
                 self._changed.notify_all()
 
-    def _counted(self, scan: str) -> Counted:
+    def _count(self, scan: str) -> Counted:
         try:
             return self._counts(scan)
         except WebError as error:
@@ -114,6 +115,6 @@ class FleetCounts:
             _LOG.exception("the scan %s could not be counted", scan)
             return NotCounted("not counted: the log of the server has the error", monotonic() + _AGAIN)
 
-    def _counts(self, scan: str) -> ScanCounts:
-        with self._library.reading() as reader:
+    def _counts(self, scan: str) -> CountedScan:
+        with self._library.use_reader() as reader:
             return counts_of(reader, self._library.settings, scan)

@@ -11,7 +11,7 @@ from typing import Final
 from scanner.model.policy import PolicyKey
 from scanner.posture.severity import Severity
 from scanner.web.views.fleet_rows import FleetRow
-from scanner.web.views.scan_counts import NONE, CountedBinding, CountedPolicy, Numbers, ScanCounts
+from scanner.web.views.scan_counts import NONE, CountedBinding, CountedPolicy, CountedScan, Numbers
 
 BOUND: Final = "bound"
 NOT_BOUND: Final = "not bound"
@@ -26,14 +26,14 @@ class PolicyInCluster:
     """A policy in one cluster: `policy` is None if the newest scan does not have it, and `state` tells what that means."""
 
     row: FleetRow
-    counts: ScanCounts
+    counts: CountedScan
     policy: CountedPolicy | None
 
     @property
     def state(self) -> str:
         """Return whether the policy is bound. A policy that a scan did not read may exist: only a complete list shows that it is missing."""
         if self.policy is not None:
-            return BOUND if self.policy.bound else NOT_BOUND if self.policy.digest else NOT_RECORDED
+            return BOUND if self.policy.bindings_in_force else NOT_BOUND if self.policy.digest else NOT_RECORDED
         if self.counts.limits_policies:
             return OUT_OF_SCOPE
         return MISSING if self.counts.complete else NOT_SURE
@@ -77,12 +77,12 @@ class FleetPolicy:
         return Counter(each.state for each in self.clusters)
 
     @property
-    def bound(self) -> int:
+    def bound_clusters(self) -> int:
         """The number of clusters in which the policy is bound."""
         return self.states[BOUND]
 
     @property
-    def missing(self) -> int:
+    def missing_clusters(self) -> int:
         """The number of clusters that do not have the policy."""
         return self.states[MISSING]
 
@@ -108,14 +108,14 @@ class FleetPolicy:
 
 def policies_of_fleet(rows: Iterable[FleetRow]) -> list[FleetPolicy]:
     """The policies that any cluster has, by name and language."""
-    counted = _counted(rows)
+    counted = _select_counted(rows)
     keys = {key for _, counts in counted for key in counts.policies}
     return [_policy(key, counted) for key in sorted(keys, key=sort_key)]
 
 
 def policy_of_fleet(key: PolicyKey, rows: Iterable[FleetRow]) -> FleetPolicy | None:
     """One policy across clusters; None if no cluster has it."""
-    counted = _counted(rows)
+    counted = _select_counted(rows)
     known = any(key in counts.policies for _, counts in counted)
     return _policy(key, counted) if known else None
 
@@ -125,31 +125,31 @@ def sort_key(key: PolicyKey) -> tuple[str, str]:
     return key[1], key[0]
 
 
-def _counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, ScanCounts]]:
-    return [(row, row.counts) for row in sorted(rows, key=by_name) if row.counts is not None]
+def _select_counted(rows: Iterable[FleetRow]) -> list[tuple[FleetRow, CountedScan]]:
+    return [(row, row.counts) for row in sorted(rows, key=name_sort_key) if row.counts is not None]
 
 
-def _policy(key: PolicyKey, counted: Sequence[tuple[FleetRow, ScanCounts]]) -> FleetPolicy:
+def _policy(key: PolicyKey, counted: Sequence[tuple[FleetRow, CountedScan]]) -> FleetPolicy:
     return FleetPolicy(key, tuple(PolicyInCluster(row, counts, counts.policies.get(key)) for row, counts in counted))
 
 
-def by_name(row: FleetRow) -> tuple[str, str]:
+def name_sort_key(row: FleetRow) -> tuple[str, str]:
     """The key of a list by the names of clusters."""
     return row.cluster.name, row.key
 
 
 @dataclass(frozen=True, slots=True)
-class PolicySet:
+class SharedPolicySet:
     """Clusters whose newest scans have the same policy set digest; it is empty if it is not known."""
 
     digest: str
     rows: tuple[FleetRow, ...]
 
 
-def policy_sets(rows: Collection[FleetRow]) -> list[PolicySet]:
+def policy_sets(rows: Collection[FleetRow]) -> list[SharedPolicySet]:
     """The clusters by the digest of their policy sets: the largest set first, those without a digest last."""
     sets: dict[str, list[FleetRow]] = {}
-    for row, counts in _counted(rows):
+    for row, counts in _select_counted(rows):
         sets.setdefault(counts.scan.policy_set_digest, []).append(row)
     ordered = sorted(sets.items(), key=lambda pair: (not pair[0], -len(pair[1]), pair[0]))
-    return [PolicySet(digest, tuple(members)) for digest, members in ordered]
+    return [SharedPolicySet(digest, tuple(members)) for digest, members in ordered]

@@ -10,15 +10,15 @@ from typing import Final
 from scanner.model.scans.register import DayCounts
 from scanner.model.scans.scan import ScanState
 from scanner.model.schedule import Schedule
-from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, in_words
+from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, write_duration
 from scanner.posture.severity import Severity
-from scanner.report.runs.document import Expectations
-from scanner.report.runs.trend import Trend, trend_of
+from scanner.report.runs.document import RunExpectations
+from scanner.report.runs.trend import TrendPicture, trend_of
 from scanner.report.text.numbers import plural
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, NewestScan
 from scanner.web.views.fleet_counts import Counted, NotCounted
-from scanner.web.views.scan_counts import ScanCounts
+from scanner.web.views.scan_counts import CountedScan
 
 STATE_TITLES: Final = {ClusterState.SILENT: "Silent", ClusterState.NEVER_COMPLETE: "Never complete"}
 TREND_DAYS: Final = 30
@@ -47,7 +47,7 @@ class FleetRow:
     age: timedelta | None
     last_run: datetime | None
     states: Mapping[ClusterState, str]
-    counts: ScanCounts | None
+    counts: CountedScan | None
     why_not: str
 
     @property
@@ -67,7 +67,7 @@ class FleetRow:
     @property
     def age_words(self) -> str:
         """The time since the end of the last complete scan: `2 d 3 h`."""
-        return in_words(self.age) if self.age is not None else ""
+        return write_duration(self.age) if self.age is not None else ""
 
     @property
     def days(self) -> tuple[DayCounts, ...]:
@@ -75,7 +75,7 @@ class FleetRow:
         return self.counts.days[-TREND_DAYS:] if self.counts else ()
 
     @property
-    def trend(self) -> Trend | None:
+    def trend(self) -> TrendPicture | None:
         """The picture of these days; None for fewer than two."""
         return trend_of(self.days)
 
@@ -96,7 +96,7 @@ def fleet_row(
     key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None
 ) -> FleetRow:
     """The row of a cluster with the numbers of its newest scan with findings; None if it has no such scan."""
-    counts, why_not = _known(counted)
+    counts, why_not = _split_counted(counted)
     complete = scans.complete
     return FleetRow(
         key=key,
@@ -112,7 +112,7 @@ def fleet_row(
     )
 
 
-def _known(counted: Counted | None) -> tuple[ScanCounts | None, str]:
+def _split_counted(counted: Counted | None) -> tuple[CountedScan | None, str]:
     if counted is None:
         return None, "no scan of this cluster has finished"
     if isinstance(counted, NotCounted):
@@ -124,24 +124,24 @@ def states_of(scans: ClusterScans, now: datetime, schedule: Schedule | None) -> 
     """The states of a cluster with their reasons."""
     last = scans.last_run
     reasons = {
-        ClusterState.SILENT: f"the last run began {in_words(now - last)} ago" if last else "no run is recorded",
+        ClusterState.SILENT: f"the last run began {write_duration(now - last)} ago" if last else "no run is recorded",
         ClusterState.NEVER_COMPLETE: "no scan of this cluster has been complete",
     }
     states = cluster_states(last, now, schedule, has_complete_scan=scans.complete is not None)
     return {state: reasons[state] for state in states}
 
 
-def silence_rule(expectations: Expectations) -> str:
+def silence_rule(expectations: RunExpectations) -> str:
     """The sentences that state when a cluster is silent, and when it is never complete."""
     return f"{_silence(expectations)} A cluster is never complete while none of its scans has been complete."
 
 
-def _silence(expectations: Expectations) -> str:
-    expectation, own = expectations.others, len(expectations.of_clusters)
-    if own:
+def _silence(expectations: RunExpectations) -> str:
+    expectation, with_schedule = expectations.others, len(expectations.of_clusters)
+    if with_schedule:
         others = f"others by {expectation.schedule} ({expectation.time_zone})" if expectation else "others daily"
         return (
-            f"{plural(own, 'cluster')} {'has a schedule of its' if own == 1 else 'have schedules of their'} own, {others}: a cluster "
+            f"{plural(with_schedule, 'cluster')} {'has a schedule of its' if with_schedule == 1 else 'have schedules of their'} own, {others}: a cluster "
             f"is silent when its last run began more than {FACTOR:g} times the interval of its schedule ago."
         )
     if expectation is None:

@@ -15,7 +15,7 @@ RECENT: Final = 2.0
 _MOST_RECENT: Final = 1_000
 
 
-class Kept(Generic[ValueT]):
+class KeptValues(Generic[ValueT]):
     """The values that a map of cachetools keeps, for many threads. Two threads may make one value at the same time; both are equal."""
 
     def __init__(self, cache: Cache[Hashable, ValueT]) -> None:
@@ -33,9 +33,9 @@ class Kept(Generic[ValueT]):
         return value
 
 
-def recent(seconds: float = RECENT) -> Kept[ValueT]:
+def keep_recent(seconds: float = RECENT) -> KeptValues[ValueT]:
     """Keep values for some seconds; what changes meanwhile is seen that much later.
 
     Row 12: without recent values, a request takes 21 ms of processor time in place of 12 to 14.
     """
-    return Kept(TTLCache(_MOST_RECENT, seconds))
+    return KeptValues(TTLCache(_MOST_RECENT, seconds))

@@ -1,6 +1,6 @@
 """The database behind the pages: opened when it is first needed, and its scans as views, of which the latest are kept.
 
-A database that is away, or whose schema is another one, is an answer (`Unavailable`), not the end of the process: every request
+A database that is away, or whose schema is another one, is an answer (`DatabaseUnavailable`), not the end of the process: every request
 tries again.
 """
 
@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore, Lock, RLock, Thread
 from time import monotonic
@@ -24,17 +23,18 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import MOST, ranks_of
-from scanner.report.document.document import document_with
-from scanner.report.runs.document import Expectations
+from scanner.report.document.document import make_document
+from scanner.report.runs.document import RunExpectations
 from scanner.store import SqlReader, open_reader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.catalog.every_cluster import ClusterScans, RunsWithoutScan
 from scanner.store.read.search_query import WordMatches
 from scanner.store.rows.search_entries import MOST_WORDS
-from scanner.web.requests.addresses import Moment, cluster_key, find_cluster
+from scanner.web.requests.addresses import ScanMoment, cluster_key, find_cluster
 from scanner.web.requests.limits import QUERY_SECONDS
-from scanner.web.requests.refusals import BadRequest, NotThere, Unavailable, reason_of
-from scanner.web.views.kept import Kept, recent
+from scanner.web.requests.refusals import BadRequest, DatabaseUnavailable, NotThere, reason_of
+from scanner.web.views.kept import KeptValues, keep_recent
+from scanner.web.views.scan_counts import triage_of
 from scanner.web.views.scan_view import ScanView
 from scanner.web.views.turns import give_up
 
@@ -42,7 +42,7 @@ from scanner.web.views.turns import give_up
 # works on another.
 #
 # Row 12: one reader alone waits 0.48 s for the summary of a date that no reader has opened, and 0.56 s without
-# (medians of 24 dates); 20 readers, who keep the process busy, do not miss it.
+# (medians of 24 dates); for 20 readers, who keep the process busy, it makes no difference.
 
 ValueT = TypeVar("ValueT")
 
@@ -68,8 +68,8 @@ class Questions:
                 answer.set_exception(error)
 
 
-class Asked(Generic[ValueT]):
-    """A function that was asked ahead: the first call with the same arguments gets that answer."""
+class AnswerAhead(Generic[ValueT]):
+    """A function that a thread calls ahead: the first call with the same arguments gets that answer."""
 
     def __init__(self, questions: Questions, call: Callable[..., ValueT], *arguments: Any) -> None:
         """Ask."""
@@ -93,10 +93,12 @@ class CountsAhead:
     def __init__(self, questions: Questions, scan: StoredScan, triage: Triage) -> None:
         """Ask."""
         owner_of = triage.owner_of
-        self.tallies_by = Asked(questions, lambda by: iter(tuple(scan.tallies_by(by))), owner_of)
-        self.census_by = Asked(questions, lambda by: iter(tuple(scan.census_by(by))), owner_of)
-        self.census = Asked(questions, scan.census)
-        self.problem_totals = Asked(questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST)
+        self.tallies_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.tallies_by_owner(by))), owner_of)
+        self.census_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.census_by_owner(by))), owner_of)
+        self.census = AnswerAhead(questions, scan.census)
+        self.problem_totals = AnswerAhead(
+            questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST
+        )
 
 
 # The views of scans in memory. The newest scan of a cluster is read most, so a full memory drops the views of earlier
@@ -117,7 +119,7 @@ class View(Protocol):
         ...
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of its scan."""
         ...
 
@@ -151,7 +153,7 @@ class KeptViews(Cache[Hashable, ViewT]):
 
     def __setitem__(self, key: Hashable, view: ViewT) -> None:
         """Keep a view, and drop others while there are too many."""
-        self._newest[view.cluster] = max(view.ended, self._newest.get(view.cluster, view.ended))
+        self._newest[view.cluster] = max(view.end, self._newest.get(view.cluster, view.end))
         super().__setitem__(key, view)
 
     def popitem(self) -> tuple[Hashable, ViewT]:
@@ -161,14 +163,14 @@ class KeptViews(Cache[Hashable, ViewT]):
 
     def _is_earlier(self, key: Hashable) -> bool:
         view = super().__getitem__(key)
-        return view.ended < self._newest[view.cluster]
+        return view.end < self._newest[view.cluster]
 
 
 _LOG: Final = logging.getLogger("assay.web")
 _CHECK_AFTER: Final = 10.0
 """The seconds after which the schema of the database is checked again."""
 _QUESTIONS: Final = 4
-"""The questions of new views that the database is asked at one time."""
+"""The questions of new views that the database answers at one time."""
 _UNSCANNED: Final = 20
 """The names of runs without a scan that are read."""
 
@@ -196,7 +198,7 @@ class Fleet(NamedTuple):
     without_run: tuple[str, ...] = ()
 
 
-class Library:
+class ScanLibrary:
     """Reads the database at a URL for many threads. `settings` are those of posture; waivers are the ones that scans stored."""
 
     def __init__(
@@ -204,13 +206,13 @@ class Library:
         url: str,
         settings: Settings = DEFAULT_SETTINGS,
         clock: Clock = _utc_now,
-        expectations: Expectations | None = None,
+        expectations: RunExpectations | None = None,
         most_seconds: float = QUERY_SECONDS,
     ) -> None:
         """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
         self.settings: Final = settings
         self.clock: Final = clock
-        self.expectations: Final = expectations or Expectations()
+        self.expectations: Final = expectations or RunExpectations()
         self._url: Final = url
         self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
@@ -218,26 +220,26 @@ class Library:
         self._checked = 0.0
         self._ended = False
         self._views: Final[KeptViews[ScanView]] = KeptViews()
-        self._clusters: Final[Kept[tuple[StoredCluster, ...]]] = recent()
-        self._scans: Final[Kept[Scan | None]] = recent()
-        self._fleet: Final[Kept[Fleet]] = recent()
+        self._clusters: Final[KeptValues[tuple[StoredCluster, ...]]] = keep_recent()
+        self._scans: Final[KeptValues[Scan | None]] = keep_recent()
+        self._fleet: Final[KeptValues[Fleet]] = keep_recent()
         self._making: Final[dict[_Key, RLock]] = {}
         self._questions: Final = Questions(_QUESTIONS)
 
     @contextmanager
-    def reading(self) -> Iterator[SqlReader]:
+    def use_reader(self) -> Iterator[SqlReader]:
         """The reader. Raises Unavailable while the database cannot be read, and NotThere for what it does not have."""
         try:
-            yield self._opened()
+            yield self._open()
         except QueryTooLong as error:
-            raise Unavailable(str(error)) from error
+            raise DatabaseUnavailable(str(error)) from error
         except StoreError as error:
             self._close()
             raise _unavailable(error) from error
         except UsageError as error:
             raise NotThere(str(error)) from error
 
-    def _opened(self) -> SqlReader:
+    def _open(self) -> SqlReader:
         try:
             return self.database()
         except UsageError as error:
@@ -247,7 +249,7 @@ class Library:
         """The open database. Raises UsageError if there is none, and StoreError while it cannot be read."""
         with self._lock:
             if self._reader is not None and monotonic() - self._checked > _CHECK_AFTER:
-                self._reader.check()
+                self._reader.check_schema()
                 self._checked = monotonic()
             if self._ended:
                 raise StoreError("The application ends.")
@@ -274,7 +276,7 @@ class Library:
         return self._clusters.value("", self._read_clusters)
 
     def _read_clusters(self) -> tuple[StoredCluster, ...]:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.clusters()
 
     def fleet(self) -> Fleet:
@@ -282,20 +284,20 @@ class Library:
         return self._fleet.value("", self._read_fleet)
 
     def _read_fleet(self) -> Fleet:
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             clusters, unscanned = reader.newest_scans(), reader.runs_without_scan(_UNSCANNED)
         known = {scans.cluster.name for scans in clusters} | {runs.name for runs in unscanned}
         return Fleet(clusters, unscanned, tuple(name for name in self.expectations.members if name not in known))
 
     def cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names. Raises NotThere."""
-        return _named(key, self.clusters())
+        return _find_named(key, self.clusters())
 
     def any_cluster(self, key: str) -> StoredCluster:
         """The cluster that a part of a path names, also one without a finished scan. Raises NotThere."""
-        return _named(key, [each.cluster for each in self.fleet().clusters])
+        return _find_named(key, [each.cluster for each in self.fleet().clusters])
 
-    def scan(self, cluster: StoredCluster, moment: Moment) -> Scan:
+    def scan(self, cluster: StoredCluster, moment: ScanMoment) -> Scan:
         """The scan of a cluster that a moment names. Raises BadRequest and NotThere."""
         try:
             end = moment.end
@@ -303,15 +305,17 @@ class Library:
             raise BadRequest(str(error)) from error
         if end is not None and moment.day is not None and moment.day > self.clock().astimezone(UTC).date():
             raise BadRequest(f"{moment.at} is in the future: no scan can have ended by then.")
-        found = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
-        if found is None:
-            wanted = f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
-            raise NotThere(f"The cluster {cluster.name} does not have {wanted}.")
-        return found
+        scan = self._scans.value((cluster.id, moment), lambda: self._read_scan(cluster.id, moment.scan, end))
+        if scan is None:
+            scan_words = (
+                f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
+            )
+            raise NotThere(f"The cluster {cluster.name} does not have {scan_words}.")
+        return scan
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
-        with self.reading() as reader:
-            return reader.scan_of_cluster(cluster, scan_id) if scan_id else reader.newest_of_cluster(cluster, until)
+        with self.use_reader() as reader:
+            return reader.find_scan_of_cluster(cluster, scan_id) if scan_id else reader.find_newest_scan(cluster, until)
 
     def view(self, scan: Scan, day: date | None = None) -> ScanView:
         """The view of a finished scan as of a day; by default, of the day on which it ended. Made once, while it is kept."""
@@ -322,13 +326,13 @@ class Library:
                 return view
             making = self._making.setdefault(key, RLock())
         if not making.acquire(blocking=False):
-            give_up()
+            give_up()  # another thread makes the view: this turn may be the one that it needs
             making.acquire()
         try:
             with self._lock:
                 view = self._views.get(key)
             if view is None:
-                view = self._made(scan.id, day)
+                view = self._make(scan.id, day)
                 with self._lock:
                     self._views[key] = view
         finally:
@@ -337,19 +341,17 @@ class Library:
             self._making.pop(key, None)
         return view
 
-    def _made(self, scan_id: str, day: date | None) -> ScanView:
-        with self.reading() as reader:
-            record = reader.record(scan_id)
-            moment = record.scan.finished_at or record.scan.started_at
-            settings = replace(self.settings, waivers=self.settings.waivers or reader.waivers_at(scan_id, moment))
-            triage = Triage(settings, record, day)
-            return ScanView(record, document_with(record, triage, counts=CountsAhead(self._questions, record, triage)))
+    def _make(self, scan_id: str, day: date | None) -> ScanView:
+        with self.use_reader() as reader:
+            record = reader.read_scan(scan_id)
+            triage = triage_of(reader, self.settings, record, day)
+            return ScanView(record, make_document(record, triage, counts=CountsAhead(self._questions, record, triage)))
 
     def words(self, cluster: StoredCluster, text: str) -> Sequence[WordMatches]:
         """The shared texts of a cluster that have each word of a search. Raises BadRequest for more words than a search has."""
         if len(text.split()) > MOST_WORDS:
             raise BadRequest(f"text: at most {MOST_WORDS} words.")
-        with self.reading() as reader:
+        with self.use_reader() as reader:
             return reader.search_words(cluster.id, text)
 
     def key(self, cluster: StoredCluster) -> str:
@@ -357,13 +359,13 @@ class Library:
         return cluster_key(cluster)
 
 
-def _unavailable(error: AssayError) -> Unavailable:
+def _unavailable(error: AssayError) -> DatabaseUnavailable:
     """The answer for readers, who do not see the address of the database; the log has the whole message."""
     _LOG.warning("%s", error)
-    return Unavailable(reason_of(error))
+    return DatabaseUnavailable(reason_of(error))
 
 
-def _named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
+def _find_named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
     cluster = find_cluster(key, clusters)
     if cluster is None:
         raise NotThere(f"There is no cluster {key[:80]!r} in this database.")

@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.finding_index import CommonFacts, FindingIndex, Numbered
-from scanner.model.scans.scan import ALONE
+from scanner.model.scans.finding_index import CombinationNumbers, CommonFacts, FindingIndex
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, problem_facts
 
@@ -38,14 +38,14 @@ class ProblemColumns:
     def __init__(self, index: FindingIndex, ranks: Ranks, waived: Collection[int] = frozenset()) -> None:
         """Join the findings of an index; `waived` are the rows of waived findings."""
         states = _States(index, waived)
-        joined = _Joined(index, states, ranks)
+        joined = _JoinedProblems(index, states, ranks)
         order = joined.order()
-        found = [place for problem in order for place in joined.members(problem)]
+        places = [place for problem in order for place in joined.members(problem)]
         self.changes: Final = states.changes()
         self.common_facts: Final = index.common_facts
         self.common_places: Final = index.common_places
         self.common_problems: Final = tuple(joined.common_problems)
-        ordered, listed = partial(_taken, order), partial(_taken, found)
+        ordered, listed = partial(_take, order), partial(_take, places)
         self.numbers: Final = array("q", ordered(joined.numbers))
         self.common: Final = array("l", ordered(joined.common))
         self.opened: Final = array("q", ordered(joined.opened))
@@ -58,12 +58,12 @@ class ProblemColumns:
         self.facts: Final = array("l", listed(index.facts))
         self.places: Final = array("l", listed(index.places))
         counted = [state.facts.checked and state.is_open for state in states.known]
-        self.counted: Final = array("b", _taken(listed(states.of), counted))
-        self.where: Final = array("l", _taken(self.firsts, self.places))
-        self.workloads: Final = _workloads(index, _taken(self.firsts, found))
+        self.counted: Final = array("b", _take(listed(states.of), counted))
+        self.where: Final = array("l", _take(self.firsts, self.places))
+        self.workloads: Final = _workloads(index, _take(self.firsts, places))
 
 
-def _taken(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT]:
+def _take(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT]:
     """The values at some places."""
     if len(places) < _SEVERAL:
         return [values[place] for place in places]
@@ -87,7 +87,7 @@ class _States:
     """The states of the findings of an index: `of` has a place in `known` for each finding."""
 
     def __init__(self, index: FindingIndex, waived: Collection[int]) -> None:
-        numbered, unchecked = Numbered(), index.unchecked
+        numbered, unchecked = CombinationNumbers(), index.unchecked
         seldom = unchecked.union(waived)
         usual = [numbered[facts, False, False] for facts in range(len(index.common_facts))]
         self.of: Final = [usual[facts] for facts in index.facts]
@@ -124,12 +124,13 @@ def _state(common: CommonFacts, *, is_checked: bool, is_waived: bool) -> _State:
     return _State(facts, common)
 
 
-class _Joined:
+class _JoinedProblems:
     """The problems of an index as columns, in no order: each is some findings that follow each other in an order of all findings."""
 
     def __init__(self, index: FindingIndex, states: _States, ranks: Ranks) -> None:
+        """Order the findings by problem. Most problems have one finding: their columns are made at once, the others one by one."""
         known = states.known
-        is_preview = [state.common.status in ALONE for state in known]
+        is_preview = [state.common.status in SINGLE_SCAN_STATUSES for state in known]
         # A preview is no part of the problem that it would be.
         keys = [2 * number + is_preview[state] for number, state in zip(index.problems, states.of, strict=True)]
         self._findings: Final = sorted(range(len(keys)), key=keys.__getitem__)
@@ -137,17 +138,17 @@ class _Joined:
         begins = [place for place, (one, other) in enumerate(pairwise([None, *ordered])) if one != other]
         self._begins: Final = [*begins, len(ordered)]
         self._numbered: Final[dict[CommonProblem, int]] = {}
-        worst = _taken(begins, self._findings)
-        codes = _taken(worst, states.of)
+        worst = _take(begins, self._findings)
+        codes = _take(worst, states.of)
         of_one = [self._common(state.common.policy, [state.facts], ranks) for state in known]
         namespaces = [place.namespace for place in index.common_places]
-        self._namespaces: Final = [*_taken(_taken(worst, index.places), namespaces)]
-        self._names: Final = [*_taken(worst, index.names)]
-        self.numbers: Final = _taken(worst, index.problems)
+        self._namespaces: Final = [*_take(_take(worst, index.places), namespaces)]
+        self._names: Final = [*_take(worst, index.names)]
+        self.numbers: Final = _take(worst, index.problems)
         self.sizes: Final = [end - first for first, end in pairwise(self._begins)]
-        self.common: Final = [*_taken(codes, of_one)]
-        self.opened: Final = [*_taken(codes, [state.common.opened for state in known])]
-        self.open: Final = [*_taken(codes, [int(state.is_open) for state in known])]
+        self.common: Final = [*_take(codes, of_one)]
+        self.opened: Final = [*_take(codes, [state.common.opened for state in known])]
+        self.open: Final = [*_take(codes, [int(state.is_open) for state in known])]
         for problem, size in enumerate(self.sizes):
             if size > 1:
                 self._join(problem, index, states, ranks)
@@ -164,7 +165,7 @@ class _Joined:
     def order(self) -> list[int]:
         """The problems in the order of the list."""
         ranks = _ranks([common.order for common in self._numbered])
-        of_problem = _taken(self.common, ranks)
+        of_problem = _take(self.common, ranks)
         keys = list(zip(of_problem, self._namespaces, self._names, self.numbers, strict=True))
         return sorted(range(len(keys)), key=keys.__getitem__)
 
@@ -176,10 +177,12 @@ class _Joined:
             self._findings[first:end], key=lambda place: (known[states.of[place]].facts.badness, index.rows[place])
         )
         self._findings[first:end] = members
-        own = [known[states.of[place]] for place in members]
-        self.common[problem] = self._common(own[0].common.policy, [state.facts for state in own], ranks)
-        self.opened[problem] = min(state.common.opened for state in own)
-        self.open[problem] = sum(state.is_open for state in own)
+        members_states = [known[states.of[place]] for place in members]
+        self.common[problem] = self._common(
+            members_states[0].common.policy, [state.facts for state in members_states], ranks
+        )
+        self.opened[problem] = min(state.common.opened for state in members_states)
+        self.open[problem] = sum(state.is_open for state in members_states)
         self._namespaces[problem] = min(index.common_places[index.places[place]].namespace for place in members)
         self._names[problem] = min(index.names[place] for place in members)
 
@@ -192,9 +195,9 @@ def _workloads(index: FindingIndex, findings: Sequence[int]) -> list[str]:
     """The workloads of some findings; equal ones are one text."""
     tops = [place.workload for place in index.common_places]
     folders = [f"{place.namespace}/" if place.namespace else "" for place in index.common_places]
-    own = zip(_taken(findings, index.places), _taken(findings, index.names), strict=True)
+    columns = zip(_take(findings, index.places), _take(findings, index.names), strict=True)
     texts: dict[str, str] = {}
-    return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in own]
+    return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in columns]
 
 
 def _ranks(values: Sequence[Any]) -> list[int]:

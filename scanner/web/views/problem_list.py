@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CommonPlace, FindingIndex
-from scanner.model.scans.scan import ALONE
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
 from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
@@ -46,7 +46,7 @@ class ListedProblem(NamedTuple):
     @property
     def is_preview(self) -> bool:
         """Return whether the problem is that of an assumed binding."""
-        return self.facts.status in ALONE
+        return self.facts.status in SINGLE_SCAN_STATUSES
 
     @property
     def key(self) -> str:
@@ -81,7 +81,7 @@ class ProblemList:
         """The places of the problems, each once."""
         return map(self._columns.common_places.__getitem__, set(self._columns.where))
 
-    def at(self, place: int) -> ListedProblem:
+    def get(self, place: int) -> ListedProblem:
         """The problem at a place of the list."""
         columns = self._columns
         first = columns.firsts[place]
@@ -96,7 +96,7 @@ class ProblemList:
             facts=common.facts,
         )
 
-    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+    def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if the list does not have it."""
         columns, place = self._columns, -1
         while True:
@@ -109,14 +109,14 @@ class ProblemList:
 
     def problem(self, number: int) -> ListedProblem | None:
         """A problem by its number, or else the preview with that number."""
-        found = (self.place(number, is_preview=is_preview) for is_preview in (False, True))
-        return next((self.at(place) for place in found if place is not None), None)
+        places = (self.find_place(number, is_preview=is_preview) for is_preview in (False, True))
+        return next((self.get(place) for place in places if place is not None), None)
 
     def ids(self, problem: ListedProblem) -> Sequence[int]:
         """The ids of the findings of a problem, in the order of its rows."""
         return self._columns.ids[problem.first : problem.first + len(problem.rows)]
 
-    def findings_of(self, objects: Collection[int]) -> Counter[int]:
+    def count_by_object(self, objects: Collection[int]) -> Counter[int]:
         """The numbers of open findings that the scan checked, by object, for some objects."""
         columns = zip(self._columns.objects, self._columns.counted, strict=True)
         return Counter(each for each, counted in columns if each in objects and counted)
@@ -127,23 +127,23 @@ class ProblemList:
         columns = self._columns
         return [row for row, number in zip(columns.rows, columns.ids, strict=True) if low <= number <= high]
 
-    def findings(self, places: Sequence[int], *, resolved: bool) -> int:
+    def count_findings(self, places: Sequence[int], *, resolved: bool) -> int:
         """The number of findings of the problems at some places, with or without the `resolved` ones."""
         numbers = self._columns.sizes if resolved else self._columns.open
         return sum(map(numbers.__getitem__, places))
 
-    def where(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
+    def find_places(self, test: Test = lambda _: True, test_of_place: TestOfPlace = lambda _: True) -> Iterator[int]:
         """The places of the problems of which both tests hold."""
         columns = self._columns
         flags = bytes(map(test, columns.common_problems))
-        own = bytes(map(test_of_place, columns.common_places))
+        place_flags = bytes(map(test_of_place, columns.common_places))
         every = iter(range(len(self)))
         chosen = every if all(flags) else compress(every, map(flags.__getitem__, columns.common))
-        return chosen if all(own) else filter(lambda place: own[columns.where[place]], chosen)
+        return chosen if all(place_flags) else filter(lambda place: place_flags[columns.where[place]], chosen)
 
-    def chosen(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
+    def choose(self, wanted: ListFilter, words: Sequence[WordMatches] = ()) -> ListedProblems:
         """The problems that a filter chooses, in its order; `words` are those of its text."""
-        places = self.where(
+        places = self.find_places(
             lambda each: wanted.has_facts(each, self._names.get(each.policy, "")),
             lambda each: wanted.has_place(namespace=each.namespace, owner=each.owner, kind=each.object_kind),
         )
@@ -153,26 +153,26 @@ class ProblemList:
             where, is_wanted = self._columns.where, cache(wanted.has_workload)
             places = (each for each in places if is_wanted(kinds[where[each]], workloads[each]))
         if wanted.text:
-            matching = self._matching(wanted.words, words)
+            matching = self._find_matching(wanted.words, words)
             places = (each for each in places if each in matching)
         key = self._key(wanted.sort)
         return ListedProblems(self, array("l", sorted(places, key=key) if key else places))
 
-    def _matching(self, asked: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
+    def _find_matching(self, texts: Sequence[str], words: Sequence[WordMatches]) -> Collection[int]:
         """The places of the problems of which one finding has each word, in a text of it or in the names of its problem."""
         columns = self._columns
         problem_of = array("l", chain.from_iterable(map(repeat, range(len(self)), columns.sizes)))
         flags = bytes(repeat(1, len(problem_of)))
-        known_words: Sequence[WordMatches | None] = words if len(words) == len(asked) else [None] * len(asked)
-        for word, matches in zip(asked, known_words, strict=True):
-            named = self._named(word)
-            found: Iterator[int] = map(named.__getitem__, problem_of)
+        known_words: Sequence[WordMatches | None] = words if len(words) == len(texts) else [None] * len(texts)
+        for word, matches in zip(texts, known_words, strict=True):
+            named = self._flag_names(word)
+            word_flags: Iterator[int] = map(named.__getitem__, problem_of)
             if matches is not None:
-                found = map(or_, found, self._having(matches))
-            flags = bytes(map(and_, flags, found))
+                word_flags = map(or_, word_flags, self._flag_texts(matches))
+            flags = bytes(map(and_, flags, word_flags))
         return frozenset(compress(problem_of, flags))
 
-    def _named(self, word: str) -> bytes:
+    def _flag_names(self, word: str) -> bytes:
         """For each problem: 1 if a word is a part of the names of its policy, owner, kind or workload, or begins its id."""
         columns = self._columns
         policies = [word in self._names.get(each.policy, "").casefold() for each in columns.common_problems]
@@ -188,15 +188,18 @@ class ProblemList:
         )
         return bytes(map(or_, named, ids))
 
-    def _having(self, word: WordMatches) -> Iterator[bool]:
+    def _flag_texts(self, word: WordMatches) -> Iterator[bool]:
         """For each finding: whether a text of it has a word."""
         columns = self._columns
         facts = [each.verdict in word.verdicts or each.check in word.checks for each in columns.common_facts]
         places = [each.workload_row in word.workloads or each.kept in word.kept for each in columns.common_places]
-        found = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
-        return map(or_, found, map(word.objects.__contains__, columns.objects)) if word.objects else found
+        finding_flags = map(or_, map(facts.__getitem__, columns.facts), map(places.__getitem__, columns.places))
+        return (
+            map(or_, finding_flags, map(word.objects.__contains__, columns.objects)) if word.objects else finding_flags
+        )
 
     def _key(self, sort: str) -> Callable[[int], Any] | None:
+        """The key of the place of a problem in an order; None for the order of the list."""
         columns = self._columns
         of_place: dict[str, Callable[[int], Any]] = {
             "oldest": columns.opened.__getitem__,
@@ -219,7 +222,7 @@ class ProblemList:
 
 
 class ListedProblems(Sequence[ListedProblem]):
-    """Some problems of a list in an order, each of which is made when it is asked for."""
+    """Some problems of a list in an order. Each is made when a caller reads its place."""
 
     def __init__(self, source: ProblemList, places: Sequence[int]) -> None:
         """The problems at some places of a list."""
@@ -238,25 +241,25 @@ class ListedProblems(Sequence[ListedProblem]):
     def __getitem__(self, place: int | slice) -> ListedProblem | ListedProblems:
         if isinstance(place, slice):
             return ListedProblems(self._source, self._places[place])
-        return self._source.at(self._places[place])
+        return self._source.get(self._places[place])
 
     def __iter__(self) -> Iterator[ListedProblem]:
-        return map(self._source.at, self._places)
+        return map(self._source.get, self._places)
 
-    def place(self, number: int, *, is_preview: bool = False) -> int | None:
+    def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if it is not there."""
-        place = self._source.place(number, is_preview=is_preview)
+        place = self._source.find_place(number, is_preview=is_preview)
         try:
             return None if place is None else self._places.index(place)
         except ValueError:
             return None
 
-    def only(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
+    def select(self, test: Callable[[ListedProblem], bool]) -> ListedProblems:
         """The problems of which a test holds, in their order."""
         return ListedProblems(
-            self._source, array("l", [place for place in self._places if test(self._source.at(place))])
+            self._source, array("l", [place for place in self._places if test(self._source.get(place))])
         )
 
-    def findings(self, *, resolved: bool) -> int:
+    def count_findings(self, *, resolved: bool) -> int:
         """The number of their findings, with or without the `resolved` ones."""
-        return self._source.findings(self._places, resolved=resolved)
+        return self._source.count_findings(self._places, resolved=resolved)

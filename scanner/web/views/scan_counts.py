@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
@@ -69,15 +69,15 @@ class CountedPolicy:
     numbers: Numbers
 
     @property
-    def bound(self) -> tuple[CountedBinding, ...]:
+    def bindings_in_force(self) -> tuple[CountedBinding, ...]:
         """The bindings that are in force."""
         return tuple(binding for binding in self.bindings if not binding.note)
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The actions of these bindings, the strictest first."""
-        own = {action for binding in self.bound for action in binding.actions}
-        return tuple(action for action in _ACTIONS if action in own)
+        actions = {action for binding in self.bindings_in_force for action in binding.actions}
+        return tuple(action for action in _ACTIONS if action in actions)
 
 
 class CountedWorkload(NamedTuple):
@@ -92,7 +92,7 @@ class CountedWorkload(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ScanCounts:
+class CountedScan:
     """The numbers of a finished scan.
 
     `complete` is true only if nothing was missed; `unseen` is the number of gaps, `coverage` a sentence. `limits` are the limits of
@@ -120,35 +120,35 @@ class ScanCounts:
         return 0 if self.is_first else self.totals.new
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of the scan, or its beginning if it did not end."""
         return self.scan.finished_at or self.scan.started_at
 
 
-def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> ScanCounts:
+def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> CountedScan:
     """Count a finished scan, by its full id. Raises UsageError for one without a record, StoreError for errors of the database."""
-    record = reader.record(scan_id)
+    record = reader.read_scan(scan_id)
     triage = triage_of(reader, settings, record)
     workloads = record.open_workloads(triage.waived.rows)
     return _counts(record, triage, workloads)
 
 
-def triage_of(reader: SqlReader, settings: Settings, record: StoredScan) -> Triage:
-    """The triage of a scan as of its own day, with the waivers that scans had stored by then unless the settings have some."""
+def triage_of(reader: SqlReader, settings: Settings, record: StoredScan, day: date | None = None) -> Triage:
+    """The triage of a scan as of a day, by default its own, with the waivers that scans had stored by its end unless the settings have some."""
     moment = record.scan.finished_at or record.scan.started_at
-    waivers = settings.waivers or reader.waivers_at(record.scan.id, moment)
-    return Triage(replace(settings, waivers=waivers), record)
+    waivers = settings.waivers or reader.find_waivers_at(record.scan.id, moment)
+    return Triage(replace(settings, waivers=waivers), record, day)
 
 
-def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> ScanCounts:
+def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload]) -> CountedScan:
     totals, _ = problems_of(record, triage)
     coverage = coverage_of(record)
     scope = record.scan.scope
     is_first = record.previous is None
-    own = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
-    by_policy = _sums((each.policy, each) for each in own)
+    open_workloads = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
+    by_policy = _sums((each.policy, each) for each in open_workloads)
     by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
-    return ScanCounts(
+    return CountedScan(
         scan=record.scan,
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
         unseen=_gaps(record, coverage),
@@ -160,7 +160,7 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
         waived=triage.waived.problems,
         severities={severity: by_severity.get(severity, NONE) for severity in Severity},
         policies={policy.key: policy for policy in _policies(record, triage, by_policy)},
-        workloads=tuple(sorted(_workloads(own, triage))),
+        workloads=tuple(sorted(_workloads(open_workloads, triage))),
         days=record.register().days,
     )
 
@@ -169,11 +169,11 @@ def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Nu
     """The sums of numbers by a key."""
     sums: defaultdict[KeyT, list[int]] = defaultdict(lambda: [0, 0, 0])
     for key, part in parts:
-        own = sums[key]
-        own[0] += part.problems
-        own[1] += part.refused
-        own[2] += part.new
-    return {key: Numbers(*own) for key, own in sums.items()}
+        numbers = sums[key]
+        numbers[0] += part.problems
+        numbers[1] += part.refused
+        numbers[2] += part.new
+    return {key: Numbers(*numbers) for key, numbers in sums.items()}
 
 
 def _gaps(record: StoredScan, coverage: CoverageSection) -> int:

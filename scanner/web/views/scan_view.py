@@ -19,10 +19,10 @@ from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
 from scanner.report.html.change_counts import ChangeLines
-from scanner.report.html.finding_rows import MOST, RowMaker, Subject, in_folder
-from scanner.report.html.pages import HtmlPages, OwnerRow, Page, owners_with_scores
+from scanner.report.html.finding_rows import MOST, RowMaker, Subject, move_into_folder
+from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
-from scanner.report.html.places import Places, PlaceTexts
+from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import FindingGroup
 from scanner.web.views.problem_list import ListedProblem, ProblemList
@@ -55,7 +55,7 @@ class ScanView:
         return self.record.scan.cluster.uid or self.record.scan.cluster.name
 
     @property
-    def ended(self) -> datetime:
+    def end(self) -> datetime:
         """The end of the scan, or its beginning if it did not end."""
         return self.record.scan.finished_at or self.record.scan.started_at
 
@@ -68,7 +68,7 @@ class ScanView:
         """The site of the report, with further names for its templates."""
         return replace(self._site, shared={**self._site.shared, **shared})
 
-    def pages(self, site: Site) -> Mapping[str, Page]:
+    def pages(self, site: Site) -> Mapping[str, HtmlPage]:
         """The pages besides those of findings, by path."""
         pages = HtmlPages(
             site,
@@ -94,7 +94,7 @@ class ScanView:
         with self.lock:
             triage = self.document.triage
             return ProblemList(
-                self.record.indexed(triage.owner_of),
+                self.record.index_findings(triage.owner_of),
                 lambda key: triage.severity(key).rank,
                 self.names,
                 triage.waived.rows,
@@ -108,7 +108,7 @@ class ScanView:
     def groups(self, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> Iterator[tuple[FindingGroup, int]]:
         """Problems with their first findings, and the numbers of all their findings, in the given order."""
         rows = [row for problem in problems for row in problem.rows[:objects]]
-        by_row = dict(self.record.of_rows(rows))
+        by_row = dict(self.record.findings_of_rows(rows))
         for problem in problems:
             members = tuple(by_row[row] for row in problem.rows[:objects] if row in by_row)
             if members:
@@ -121,21 +121,21 @@ class ScanView:
 
     def places(self, site: Site, prefix: str) -> Mapping[str, str]:
         """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
-        read = [each for _, each in self.record.of_rows(self.problems.rows_with_prefix(prefix))]
+        read = [each for _, each in self.record.findings_of_rows(self.problems.rows_with_prefix(prefix))]
         with self.lock:
             texts = PlaceTexts(site, self._marked)
-            placed = sorted(map(Places(site, texts).placed, read))
+            placed = sorted(map(PlaceRenderer(site, texts).render_place, read))
             return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
         slugs = {site.policies[key]: key for key in site.policies}
         chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
-        found = self.problems.where(
+        places = self.problems.find_places(
             lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
             lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
         )
-        return in_folder(self.rows(site, [self.problems.at(place) for place in islice(found, MOST)]))
+        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(places, MOST)]))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:

@@ -18,7 +18,7 @@ _OPENED = frozenset({"new", "reopened"})
 Change: TypeAlias = Literal["opened", "changed", "resolved"]
 
 
-class Moment(NamedTuple):
+class ProblemMoment(NamedTuple):
     """A change of a problem by one scan: `kind` is opened, changed or resolved, `objects` names some of the objects."""
 
     at: datetime
@@ -37,23 +37,25 @@ class _Event(NamedTuple):
     name: str
 
 
-def timeline_of(problem: ExplainedProblem) -> tuple[Moment, ...]:
+def timeline_of(problem: ExplainedProblem) -> tuple[ProblemMoment, ...]:
     """The moments of a problem, the newest first. Events of pruned scans may be missing."""
     events = sorted(set(_events(problem)))
     groups = (list(members) for _, members in groupby(events, key=lambda each: each[:4]))
     return tuple(map(_moment, groups))[::-1]
 
 
-def _moment(events: list[_Event]) -> Moment:
+def _moment(events: list[_Event]) -> ProblemMoment:
     names = list(Counter(event.name for event in events))
     first = events[0]
-    return Moment(first.at, first.kind, first.what, first.why, tuple(names[:_NAMED]), max(0, len(names) - _NAMED))
+    return ProblemMoment(
+        first.at, first.kind, first.what, first.why, tuple(names[:_NAMED]), max(0, len(names) - _NAMED)
+    )
 
 
 def _events(problem: ExplainedProblem) -> Iterator[_Event]:
     for finding in problem.findings:
-        found = finding.stored.finding
-        name = f"{found.kind} {object_name(found)}"
+        of_finding = finding.stored.finding
+        name = f"{of_finding.kind} {object_name(of_finding)}"
         for event in finding.events:
             yield _Event(event.at, _what(event), cause_text(event.cause) if event.cause else "", _kind(event), name)
 

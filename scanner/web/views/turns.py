@@ -25,7 +25,7 @@ _own: Final = local()
 _Respond = Callable[[Request], Response]
 
 
-def in_turn(respond: _Respond) -> _Respond:
+def take_turns(respond: _Respond) -> _Respond:
     """The function, which waits for a turn first, but not for long."""
 
     @wraps(respond)

@@ -108,7 +108,7 @@ def test_the_database_on_the_volume_has_the_scan_and_the_run(jobs: Installed, na
     jobs.cluster.ended(name)
     with open_reader(str(jobs.cluster.volume(VOLUME) / f"{name}.db")) as store:
         assert [state for job, state in SCANS.items() if job == name] == [scan.state for scan in store.scans()]
-        assert [case.code] * case.pods == [details.run.exit_code for details in store.runs()]
+        assert [case.code] * case.pods == [details.run.exit_code for details in store.list_runs()]
 
 
 def test_the_controller_starts_a_scan_at_the_scheduled_time(installed: Installed) -> None:
@@ -121,6 +121,6 @@ def test_the_controller_starts_a_scan_at_the_scheduled_time(installed: Installed
     assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
     with open_reader(installed.database) as store:
         [scan] = store.scans()
-        record = store.record(scan.id)
+        record = store.read_scan(scan.id)
     assert (ScanState.COMPLETE, "system:serviceaccount:assay:assay") == (scan.state, record.scan.requester.username)
     assert [0] == [row["exit_code"] for row in rows(installed.database, "SELECT exit_code FROM runs")]

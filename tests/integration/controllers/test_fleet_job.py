@@ -122,7 +122,7 @@ def test_the_job_fails_for_the_clusters_that_were_not_scanned(scanned: Scanned) 
 def test_the_register_has_every_run_of_each_cluster(scanned: Scanned, name: str, codes: list[int | None]) -> None:
     """A killed run has no exit code, and a cluster that cannot be reached is a failed run, as is one without its Secret."""
     with open_reader(scanned.database) as store:
-        assert codes == [details.run.exit_code for details in reversed(store.runs(cluster=name))]
+        assert codes == [details.run.exit_code for details in reversed(store.list_runs(cluster=name))]
 
 
 def test_a_pod_has_no_token_and_a_container_the_kubeconfig_of_its_cluster_alone(scanned: Scanned) -> None:
@@ -145,7 +145,7 @@ def volume_of(cluster: Cluster, pod: Json, name: str) -> Path:
 def test_each_cluster_has_its_own_history(scanned: Scanned) -> None:
     """The clusters that were scanned have one complete scan each, the first of their history."""
     with open_reader(scanned.database) as store:
-        newest = {scan.cluster.name: store.record(scan.id) for scan in store.scans() if scan.state == "complete"}
+        newest = {scan.cluster.name: store.read_scan(scan.id) for scan in store.scans() if scan.state == "complete"}
     assert {"east", "west"} == newest.keys()
     assert [None, None] == [record.previous for record in newest.values()]
 
@@ -155,7 +155,7 @@ def test_the_findings_are_those_of_the_cluster(scanned: Scanned) -> None:
     query = "SELECT clusters.name, count(*) AS findings FROM findings JOIN clusters ON clusters.id = findings.cluster GROUP BY 1"
     counts = {as_text(row["name"]): row["findings"] for row in rows(scanned.database, query)}
     with open_reader(scanned.database) as store:
-        scans = [store.record(scan.id) for scan in store.scans() if scan.state == "complete"]
+        scans = [store.read_scan(scan.id) for scan in store.scans() if scan.state == "complete"]
         assert counts == {record.scan.cluster.name: sum(1 for _ in record.findings()) for record in scans}
 
 

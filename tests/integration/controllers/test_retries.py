@@ -63,7 +63,7 @@ def test_the_register_has_both_runs(repeated: Repeated) -> None:
     """The killed run has no exit code; after its silence it is shown as failed."""
     later = datetime.now(UTC) + SILENCE
     with open_reader(repeated.database, lambda: later) as store:
-        runs = store.runs()
+        runs = store.list_runs()
     assert [(0, None), (None, "dead")] == [(run.run.exit_code, run.last_sign and "dead") for run in runs]
 
 
@@ -119,7 +119,7 @@ def test_a_scan_that_is_asked_to_end_is_no_success(installed: Installed, tmp_pat
         end_pod(installed.cluster, pod, evict=name == "evicted")
         ended = installed.cluster.ended(name)
         with open_reader(url) as store:
-            codes = [details.run.exit_code for details in reversed(store.runs())]
+            codes = [details.run.exit_code for details in reversed(store.list_runs())]
             states = [scan.state for scan in reversed(store.scans())]
     assert ENDINGS[name] == (ended.condition, codes, states), ended.logs
 
@@ -146,6 +146,6 @@ def begin(installed: Installed, name: str, url: str, name_in_pod: str) -> None:
 def newest(url: str) -> StoredScan:
     """The newest scan in history."""
     with open_reader(url) as store:
-        scan = store.latest()
+        scan = store.latest_scan()
         assert scan
-        return store.record(scan.id)
+        return store.read_scan(scan.id)

@@ -151,7 +151,7 @@ def test_the_pages_show_the_last_scan(pages: Pages) -> None:
     assert (200, 200, 200) == (summary.status, named.status, findings.status)
     assert pages.scan in pages.get(f"/clusters/{cluster}/latest/method.html").data.decode()
     with open_reader(pages.database) as store:
-        objects = {stored.finding.name for stored in store.record(pages.scan).findings()}
+        objects = {stored.finding.name for stored in store.read_scan(pages.scan).findings()}
     assert objects
     assert [] == [name for name in objects if name not in findings.data.decode()]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.policy import Operation
-from scanner.mutate.operations import same
+from scanner.mutate.operations import is_same_json
 from tests.integration.client import Answer
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, tidied
 
@@ -88,13 +88,13 @@ def difference(theirs: Json, ours: Json, path: str = "") -> Iterator[tuple[str, 
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
         for at, (their, other) in enumerate(zip(theirs, ours, strict=True)):
             yield from difference(their, other, f"{path}/{at}")
-    elif not same(theirs, ours):
+    elif not is_same_json(theirs, ours):
         yield "differs", path, theirs, ours
 
 
 def is_changed(outcome: Outcome, before: JsonObject) -> bool:
     """Whether a write leaves something else than what was sent."""
-    return isinstance(outcome, Made) and not same(
+    return isinstance(outcome, Made) and not is_same_json(
         tidied(outcome.document, created=False), tidied(before, created=False)
     )
 

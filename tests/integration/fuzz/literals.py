@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scanner.model.json import Json, JsonObject
-from scanner.mutate.schema import UNTYPED, Atom, MapType, Schema
+from scanner.mutate.schema import UNTYPED, Atom, MergedMapType, Schema
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
@@ -58,7 +58,7 @@ def _below(schema: Schema, ref: Json, value: Json, place: Place) -> Iterator[Pla
             yield from _below(schema, atom.list.element, item, element)
 
 
-def _member(schema: Schema, of: MapType, owner: Place, name: str, value: Json) -> Place | None:
+def _member(schema: Schema, of: MergedMapType, owner: Place, name: str, value: Json) -> Place | None:
     is_field, ref = name in of.fields, of.of(name)
     if ref is None or name == "managedFields" or (is_field and not _IDENTIFIER.fullmatch(name)):
         return None

@@ -13,11 +13,11 @@ from scanner.model.policy import Operation
 from scanner.model.release import release_of
 from scanner.model.resource import Kind, resource_of
 from scanner.mutate.native import CONNECTION_ENDS
-from scanner.mutate.operations import Operation as Step
+from scanner.mutate.operations import PatchOperation as Step
 from scanner.mutate.operations import apply
 from scanner.policies.mutating import language as mutating
-from scanner.policies.mutating.evaluator import refusal
-from scanner.policies.mutating.together import Answer, answers, invocations
+from scanner.policies.mutating.evaluator import write_refusal
+from scanner.policies.mutating.together import RequestResult, list_invocations, try_orders
 from scanner.scan.param_table import ParamTable
 from tests.integration.fuzz.case import Case, Made, Outcome, Refused, name_of
 from tests.integration.fuzz.compare import ENDED
@@ -51,7 +51,7 @@ def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObj
                 internal = outcome.code == INTERNAL
                 return Refused(
                     ENDED if outcome.message.startswith(CONNECTION_ENDS) else outcome.code,
-                    outcome.message if internal else refusal(invocation_result.invocation, outcome),
+                    outcome.message if internal else write_refusal(invocation_result.invocation, outcome),
                 )
             if isinstance(outcome, WouldChange):
                 after = as_object(apply([Step(step.op, step.path, step.value) for step in outcome.patch], after))  # type: ignore[arg-type]
@@ -61,15 +61,15 @@ def outcome_of(invocation_results: Iterable[InvocationResult], document: JsonObj
 def possible(stage: Stage, kind: Kind, case: Case, document: JsonObject, operation: Operation) -> list[Outcome]:
     """What several policies may make of a document: one outcome for each of the orders that Assay tries."""
     acting = [*_acting(stage, kind, case, document, operation)]
-    return [_outcome(answer) for answer in answers(acting)] if acting else [Made(document)]
+    return [_outcome(answer) for answer in try_orders(acting)] if acting else [Made(document)]
 
 
-def _outcome(answer: Answer) -> Outcome:
-    if not answer.refused:
+def _outcome(answer: RequestResult) -> Outcome:
+    if not answer.refusal:
         return Made(answer.after)
-    if answer.refused.startswith(CONNECTION_ENDS):
-        return Refused(ENDED, answer.refused)
-    return Refused(DENIED if answer.refused.startswith("policy '") else INTERNAL, answer.refused)
+    if answer.refusal.startswith(CONNECTION_ENDS):
+        return Refused(ENDED, answer.refusal)
+    return Refused(DENIED if answer.refusal.startswith("policy '") else INTERNAL, answer.refusal)
 
 
 def _acting(
@@ -86,5 +86,5 @@ def _acting(
     policies = [mutating.read_policy(document, rules=rules) for document in case.policies]
     bindings = [mutating.read_binding(binding_named(policy.name)) for policy in policies]
     for bound in mutating.bind(policies, bindings, schemas=stage.schemas, rules=rules):
-        for invocation_result in invocations(bound, resource_of(kind, document), kind, context):
+        for invocation_result in list_invocations(bound, resource_of(kind, document), kind, context):
             yield bound, invocation_result

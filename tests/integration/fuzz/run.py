@@ -14,7 +14,7 @@ from scanner.api import UserInfo
 from scanner.model.json import JsonObject, as_text
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind
-from scanner.policies.plan import equivalents
+from scanner.policies.plan import find_equivalents
 from tests.integration.fuzz import configurations, explained, patches, sets, versions
 from tests.integration.fuzz.case import Case, Made, Outcome, name_of, tidied
 from tests.integration.fuzz.compare import Compared, compared, difference, is_changed, outcome_of
@@ -128,7 +128,7 @@ class Fuzz:
                 break
 
     def _others(self, stored: Stored) -> tuple[Kind, ...]:
-        return equivalents(self.stage.kinds)[self._kind(stored)]
+        return find_equivalents(self.stage.kinds)[self._kind(stored)]
 
     def _versions(self, stored: Stored, other: Kind, names: Iterator[str]) -> Iterator[Case]:
         schema, document = self.stage.schemas.schema(other), self.stage.converted(stored, other)

@@ -69,7 +69,7 @@ def _compiled(release: Minor, request: dict[str, Any]) -> tuple[CompiledPolicy, 
     for name, variable in policy.variables.items():
         if variable.program is None:
             raise cel.CompileError(variable.fault, variable.fault)
-        declared = environment.composed.declaring(name, variable.program.result_type)
+        declared = environment.composed.declare(name, variable.program.result_type)
         environment = replace(environment, composed=declared)
     return policy, cel.compile(request["expression"], environment)
 

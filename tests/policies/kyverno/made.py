@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from scanner.admission.auditability import AUDITABLE
 from scanner.api import Auditor, InvocationResult, KyvernoContext, UserInfo
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import CheckResult
+from scanner.model.release import Minor
+from scanner.model.resource import Kind
+from scanner.policies.kyverno.autogen import served_by
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData
 from scanner.policies.kyverno.modes import ADMISSION, CLI, CONTROLLER, KyvernoMode
+from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.result import Result, result_of
 from scanner.policies.kyverno.spec import read_policy
 
@@ -76,16 +81,26 @@ def invocation_results(
     cluster_data: ClusterData | None = None,
     namespaces: tuple[Any, ...] = (),
     operation: Any = None,
+    release: Minor = NEWEST,
+    kinds: tuple[Kind, ...] = (),
 ) -> tuple[InvocationResult, ...]:
-    """The results of policies for an object, one for each invocation."""
+    """The results of policies for an object, one for each invocation. `kinds` are served besides those that are built in."""
+    served = (*builtin_kinds(), *kinds)
     auditor = Auditor(
         policies=policies,
         bindings=(),
         namespaces=namespaces,
-        kinds=builtin_kinds(),
+        kinds=served,
         user=UserInfo(),
         exceptions=exceptions,
-        kyverno_context=KyvernoContext(NOW, mode, cluster_data or NoClusterData()),
+        kyverno_context=KyvernoContext(
+            NOW,
+            mode,
+            cluster_data or NoClusterData(),
+            (operation,) if operation else AUDITABLE,
+            release=release,
+            resolve=served_by(served),
+        ),
     )
     return auditor.evaluate(document, operation=operation)
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from scanner import cel
-from scanner.cel.functions import functions_of
+from scanner.cel.functions import load_functions
 from scanner.cel.functions.declaration import Overload
-from scanner.cel.syntax.macros import macro
+from scanner.cel.syntax.macros import find_macro
 from scanner.cel.types.type_system import Type
 from scanner.model.release import Minor, minor_of
 from scanner.policies.kyverno.libraries import environment
@@ -43,7 +43,7 @@ def test_every_declared_function_has_code(release: str, *, namespaced: bool) -> 
     """The functions of an environment have the declared overloads, with the declared types, and no others."""
     declared = declarations(release, namespaced=namespaced).functions
     own = environment(minor(release), namespaced=namespaced)
-    functions = functions_of(own.version, own.features, own.extras)
+    functions = load_functions(own.version, own.features, own.extras)
     expected = {shown(name, each) for name, signatures in declared.items() for each in signatures}
     actual = {shown(name, each) for name, function in functions.items() for each in function.overloads}
     assert {row for row in expected if row[0] not in ELSEWHERE} == actual
@@ -57,7 +57,7 @@ def test_every_macro_is_expanded(release: str) -> None:
         (name, size, member)
         for name, size, member in declarations(release, namespaced=False).macros
         if (name, -1 if size == "*" else int(size), member) not in own.macros
-        and macro(name, -1 if size == "*" else int(size), own.version, member=member) is None
+        and find_macro(name, -1 if size == "*" else int(size), own.version, member=member) is None
     }
     assert set() == missing
 

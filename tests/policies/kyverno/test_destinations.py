@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.cel import EvaluationError
-from scanner.cluster.outside.destinations import Destinations, destinations
+from scanner.cluster.outside.destinations import Destinations, parse_destinations
 from scanner.cluster.outside.http_client import HttpClient
 from scanner.errors import UsageError
 from scanner.model.scans.scan import OutcomeName
@@ -146,7 +146,7 @@ def test_loopback_is_refused_where_kyvernos_list_has_been_emptied() -> None:
 @pytest.mark.parametrize("host", ["8.8.8.8", "2a00::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
 def test_public_addresses_get_requests(host: str) -> None:
     """Public IPv4 addresses in their IPv6 forms are allowed, too."""
-    assert "" == Destinations().refusal("any.example", ipaddress.ip_address(host))
+    assert "" == Destinations().find_refusal("any.example", ipaddress.ip_address(host))
 
 
 @pytest.mark.parametrize(
@@ -164,32 +164,32 @@ def test_public_addresses_get_requests(host: str) -> None:
 )
 def test_what_the_user_names_is_allowed(named: str, host: str, address: str) -> None:
     """Ranges, addresses and hosts are allowed in every form of an address."""
-    assert "" == destinations([named]).refusal(host, ipaddress.ip_address(address))
+    assert "" == parse_destinations([named]).find_refusal(host, ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("named", ["0.0.0.0/0", "169.254.0.0/16", "evil.example"])
 @pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"])  # noqa: S104
 def test_no_option_allows_metadata_services(named: str, address: str) -> None:
     """Neither a range that contains a metadata service nor a name that resolves to one is allowed."""
-    assert "" != destinations([named, "::/0"]).refusal("evil.example", ipaddress.ip_address(address))
+    assert "" != parse_destinations([named, "::/0"]).find_refusal("evil.example", ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("text", ["http://a.example", "a.example:80", "", "10.0.0.0/33", "a b", "*"])
 def test_a_value_that_is_no_destination_is_refused(text: str) -> None:
     """A value that is no destination is an error."""
     with pytest.raises(UsageError, match="--allow-network-to"):
-        destinations([text])
+        parse_destinations([text])
 
 
 @given(st.ip_addresses(v=4))
 def test_every_form_of_an_address_is_treated_alike(address: ipaddress.IPv4Address) -> None:
     """Mapped, compatible, translated and NAT64 addresses count as the IPv4 address."""
-    allowed = destinations(["10.0.0.0/8"])
+    allowed = parse_destinations(["10.0.0.0/8"])
     bits = int(address)
-    expected = allowed.refusal("h", address)
+    expected = allowed.find_refusal("h", address)
     for prefix in ("::ffff:0:0", "::ffff:0:0:0", "64:ff9b::", "64:ff9b:1::"):
         other = ipaddress.IPv6Address(int(ipaddress.IPv6Address(prefix)) | bits)
-        assert expected == allowed.refusal("h", other)
+        assert expected == allowed.find_refusal("h", other)
 
 
 # Connections
@@ -226,7 +226,7 @@ def server() -> Iterator[FakeServer]:
 
 def asking(*allowed: str, lookup: Names, seconds: float = 10.0) -> HttpClient:
     """A client without Kyverno's block list, which contains all addresses that a test has."""
-    return HttpClient(destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
+    return HttpClient(parse_destinations(allowed), hosts=(), ranges=(), lookup=lookup, seconds=seconds)
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_connected_to(server: FakeServer) -> None:
@@ -267,7 +267,7 @@ def test_redirects_are_checked_too(server: FakeServer, location: str, reason: st
 def test_a_redirect_to_what_kyverno_blocks_is_its_error(server: FakeServer) -> None:
     """The error is that of Kyverno's own client."""
     server.answers["/"] = 302, "http://metadata.google.internal/"
-    outside = HttpClient(destinations(["127.0.0.1"]), ranges=(), lookup=Names())
+    outside = HttpClient(parse_destinations(["127.0.0.1"]), ranges=(), lookup=Names())
     error = refused(f"http://127.0.0.1:{server.port}/", outside)
     assert not isinstance(error, Unavailable)
     assert "is on the blocklist" in str(error)
@@ -327,7 +327,7 @@ def test_a_name_that_is_looked_up_for_ever_ends_in_time() -> None:
     assert time.monotonic() - started < 5
 
 
-HERE = destinations(["127.0.0.0/8"])
+HERE = parse_destinations(["127.0.0.0/8"])
 
 
 def dripping_headers(request: BaseHTTPRequestHandler) -> None:

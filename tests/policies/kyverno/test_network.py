@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scanner.cel import EvaluationError
-from scanner.cluster.outside.destinations import destinations
+from scanner.cluster.outside.destinations import parse_destinations
 from scanner.cluster.outside.http_client import HttpClient
 from scanner.model.scans.scan import OutcomeName
 from scanner.policies.kyverno.family import KyvernoOptions
@@ -31,7 +31,7 @@ SECRET = {
     "metadata": {"name": "s", "namespace": "team"},
     "data": {"password": "aHVudGVyMg=="},
 }
-HERE = destinations(["127.0.0.0/8"])
+HERE = parse_destinations(["127.0.0.0/8"])
 EVERYWHERE = HttpClient(HERE, ranges=())
 """Asks this machine too: a test's server has no other address."""
 

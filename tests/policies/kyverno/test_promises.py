@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanner.api import Auditor, InvocationResult
-from scanner.audit.findings import outcome_name
+from scanner.audit.findings import name_outcome
 from scanner.cluster.definitions import builtin_kinds
 from scanner.model.scans.scan import OutcomeName
 from tests.documents import KINDS
@@ -136,7 +136,7 @@ def test_the_fast_path_has_the_tallies_of_an_evaluation(spec: Any, annotated: bo
     auditor = Auditor(policies=[manifest], bindings=[], namespaces=NAMESPACES, kinds=KINDS)
     invocation_results = [invocation_result for document in objects for invocation_result in auditor.evaluate(document)]
     expected = Counter(
-        outcome_name(result.outcome)
+        name_outcome(result.outcome)
         for invocation_result in invocation_results
         for result in invocation_result.check_results
     )

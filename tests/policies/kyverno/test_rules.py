@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scanner.model.scans.scan import ScanStart
-from scanner.model.selector import selector_of
+from scanner.model.selector import parse_selector
 from scanner.policies.kyverno.configuration import Configuration
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
@@ -80,7 +80,7 @@ def test_the_status_of_an_entry_is_no_rule() -> None:
 def test_labels_that_kyverno_s_webhooks_select_by_are_rules() -> None:
     """Kyverno's own configuration decides which namespaces its policies see."""
     labelled = {**TEAM, "metadata": {"name": "team", "labels": {"tier": "gold", "other": "label"}}}
-    configuration = Configuration(namespace_selector=selector_of({"matchLabels": {"tier": "gold"}}))
+    configuration = Configuration(namespace_selector=parse_selector({"matchLabels": {"tier": "gold"}}))
     [rule] = start(policy("true"), namespace=labelled, configuration=configuration).rules
 
     assert {"name": "team", "labels": {"tier": "gold"}} == rule.document["metadata"]

@@ -15,7 +15,7 @@ from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.language import with_options
-from scanner.rbac import needs
+from scanner.rbac import list_permissions
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import KINDS
@@ -236,7 +236,7 @@ def test_the_rights_that_are_named_are_those_that_are_used(scope: Scope) -> None
     shown = [TEAM, READING, SETTINGS, pod()]
     cluster = FakeCluster(shown, kinds=(*KINDS, *KYVERNO))
     scanned(cluster, Options(scope))
-    wanted = needs(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights
+    wanted = list_permissions(FakeCluster(shown, kinds=(*KINDS, *KYVERNO)), Options(scope)).rights
     rights = {text_of(need) for need in wanted if need.why != "workloads (metadata only)"}
     assert rights - {"namespaces kube-system", "/metrics"} == without_redundant(used(cluster))
     assert "configmaps" in rights
@@ -400,4 +400,4 @@ def test_the_config_map_is_among_the_rights_of_a_scan() -> None:
 
 
 def _rights(cluster: FakeCluster, options: Options) -> set[str]:
-    return {text_of(need) for need in needs(cluster, options).rights if not need.optional}
+    return {text_of(need) for need in list_permissions(cluster, options).rights if not need.optional}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from scanner.api import Auditor, SchemaUnknown
-from scanner.cluster.definitions import builtin_kinds, definition_of
-from scanner.cluster.schemas import KnownSchemas, builtin_schemas, custom_schemas
+from scanner.cluster.definitions import builtin_kinds, read_definition
+from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.outcome import Change, Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
 from scanner.model.resource import Kind, Resource, resource_of
 
@@ -119,8 +119,8 @@ def outcomes(
         "metadata": {"name": "p"},
         "spec": {"policyName": "p"},
     }
-    kinds = definition_of(defined).kinds if defined else ()
-    known = schemas or (custom_schemas(defined) if defined else {})
+    kinds = read_definition(defined).kinds if defined else ()
+    known = schemas or (read_custom_schemas(defined) if defined else {})
     evaluating = auditor(
         policies=[policy],
         bindings=[binding],
@@ -254,11 +254,11 @@ class FromServer(Auditor):
 @pytest.mark.parametrize(
     ("schemas", "why"),
     [
-        (custom_schemas(definition("Webhook")), "a webhook converts example.com/v2/Cog, so only a server knows"),
+        (read_custom_schemas(definition("Webhook")), "a webhook converts example.com/v2/Cog, so only a server knows"),
         (
             {
                 key: replace(schema, custom=replace(schema.custom, versions=None))
-                for key, schema in custom_schemas(definition()).items()
+                for key, schema in read_custom_schemas(definition()).items()
                 if schema.custom
             },
             "the CustomResourceDefinition cogs.example.com is unknown",

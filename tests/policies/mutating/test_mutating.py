@@ -11,7 +11,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Skipped, SkipReason, WouldChange
 from scanner.model.resource import UserInfo
-from scanner.mutate.operations import Node, Operation, apply
+from scanner.mutate.operations import Node, PatchOperation, apply
 
 VERSION = "admissionregistration.k8s.io/v1"
 RULE: dict[str, Any] = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
@@ -195,7 +195,7 @@ def changed(manifest: dict[str, Any], document: Any, bound: dict[str, Any] | Non
     (invocation_result,) = auditor.evaluate(document)
     changes = [result.outcome for result in invocation_result.check_results if isinstance(result.outcome, WouldChange)]
     steps = [
-        Operation(change.op, change.path, cast("Node", change.value))
+        PatchOperation(change.op, change.path, cast("Node", change.value))
         for would_change in changes
         for change in would_change.patch
     ]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from scanner.admission.dispatch import Together
+from scanner.admission.dispatch import CombinedChange
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.json import JsonObject, as_object
 from scanner.model.resource import resource_of
-from scanner.policies.mutating.together import Answer, answers, invocations, together
+from scanner.policies.mutating.together import RequestResult, combine, list_invocations, try_orders
 from tests.scan.test_drift import binding, config_map, policy
 
 KINDS = builtin_kinds()
@@ -45,25 +45,25 @@ def acting(
         for candidate in KINDS
         if (candidate.api_version, candidate.kind) == (document["apiVersion"], document["kind"])
     )
-    context = auditor.context.on((operation,))
+    context = auditor.context.replace_operations((operation,))
     resource = resource_of(kind, document)
     return [
         (bound, invocation_result)
         for bound in auditor.bound
-        for invocation_result in invocations(bound, resource, kind, context)
+        for invocation_result in list_invocations(bound, resource, kind, context)
     ]
 
 
-def patched(joint: Together | None) -> tuple[list[str], bool, bool, str] | None:
+def patched(joint: CombinedChange | None) -> tuple[list[str], bool, bool, str] | None:
     """The patch, whether the order matters, whether the changes cancel out, and the end of a refusal's text."""
     if joint is None:
         return None
     return [*map(str, joint.patch)], joint.order_matters, joint.undone, joint.refused.rpartition(": ")[2]
 
 
-def data_of(answer: Answer) -> JsonObject | str:
+def data_of(answer: RequestResult) -> JsonObject | str:
     """The data of the object in a response, or the end of the refusal's text."""
-    return answer.refused.rpartition(": ")[2] or as_object(answer.after["data"])
+    return answer.refusal.rpartition(": ")[2] or as_object(answer.after["data"])
 
 
 X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
@@ -116,14 +116,14 @@ X, Y, Z = '+ /data/x: "1"', '+ /data/y: "1"', '+ /data/z: "1"'
 )  # fmt: skip
 def test_what_policies_make_of_an_object_together(policies: list[dict[str, Any]], expected: object) -> None:
     """A joint result exists only if it is more than that of one policy; the change of one may make another's condition true."""
-    assert expected == patched(together(acting(*policies)))
+    assert expected == patched(combine(acting(*policies)))
 
 
 def test_only_what_ran_before_runs_again() -> None:
     """A policy whose condition becomes true after its turn does not run; `IfNeeded` sees later changes."""
     late = policy("a", ADDS_Y, reinvocationPolicy="IfNeeded", **when("has(object.data.x)"))
     counts = policy("c", 'Object{data: {"n": string(size(object.data))}}', reinvocationPolicy="IfNeeded")
-    given, *_ = answers(acting(late, counts, policy("d", ADDS_X)))
+    given, *_ = try_orders(acting(late, counts, policy("d", ADDS_X)))
 
     assert {"a": "1", "n": "3", "x": "1"} == data_of(given)
 
@@ -139,7 +139,7 @@ def test_a_selector_is_evaluated_again_for_a_new_object() -> None:
         matchConstraints={**rules, **selects},
     )
     results = [
-        data_of(answers(acting(counts, policy("b", ADDS_X), operation=operation, labels={"run": "yes"}))[0])
+        data_of(try_orders(acting(counts, policy("b", ADDS_X), operation=operation, labels={"run": "yes"}))[0])
         for operation in ("CREATE", "UPDATE")
     ]
 
@@ -154,7 +154,7 @@ def test_all_orders_are_tried_where_there_are_few() -> None:
         policy("b", 'Object{data: {"z": "1"}}', **when("has(object.data.y)")),
     ]
     idle = [policy(f"idle-{number}", "Object{}") for number in range(5)]
-    few, many = ({str(data_of(answer)) for answer in answers(acting(*three, *more))} for more in ([], idle))
+    few, many = ({str(data_of(answer)) for answer in try_orders(acting(*three, *more))} for more in ([], idle))
 
     assert (3, few) == (len(few), many)
 
@@ -179,6 +179,6 @@ def test_the_second_run_sees_texts_of_a_secret_as_data() -> None:
         "metadata": {"name": "s", "namespace": "shop"},
         "data": {"a": "YQ=="},
     }
-    objects: list[Any] = [answer.after for answer in answers(acting(writes, counts, document=stored))]
+    objects: list[Any] = [answer.after for answer in try_orders(acting(writes, counts, document=stored))]
 
     assert [{"n": "2"}, {"n": "2"}] == [object_after["metadata"]["labels"] for object_after in objects]

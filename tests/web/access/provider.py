@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from scanner.model.json import Json, JsonObject
-from scanner.web.requests.listen import Address, bound
+from scanner.web.requests.listen import ListenAddress, bind
 
 CLIENT = "assay"
 SECRET = "client-secret-canary"
@@ -170,7 +170,7 @@ class Provider:
 def provided() -> Iterator[Provider]:
     """A block in which the provider answers."""
     provider = Provider()
-    listener = bound(Address("127.0.0.1", 0), "--listen")
+    listener = bind(ListenAddress("127.0.0.1", 0), "--listen")
     provider.issuer = f"http://127.0.0.1:{listener.getsockname()[1]}"
     config = uvicorn.Config(
         provider.application(), log_config=None, log_level="critical", loop="asyncio", ws="none", lifespan="off"

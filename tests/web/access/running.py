@@ -24,13 +24,13 @@ from starlette.types import ASGIApp
 from scanner.model.json import JsonObject
 from scanner.web.access.settings import AccessSettings
 from scanner.web.requests.limits import Limits
-from scanner.web.requests.listen import Address
-from scanner.web.server.server import Output, ServerSettings, run
+from scanner.web.requests.listen import ListenAddress
+from scanner.web.server.server import ServerOutput, ServerSettings, run
 
 KEY = b"k" * 32
 SECONDS = 10
 CANARY = "hunter2-canary"
-ANYWHERE = Address("127.0.0.1", 0)
+ANYWHERE = ListenAddress("127.0.0.1", 0)
 
 
 async def _who(request: Request) -> Response:
@@ -124,7 +124,7 @@ def running(
     *,
     app: ASGIApp | None = None,
     limits: Limits | None = None,
-    listen: Address = ANYWHERE,
+    listen: ListenAddress = ANYWHERE,
     metrics: bool = False,
     certificate: Path | None = None,
 ) -> Iterator[Running]:
@@ -138,8 +138,10 @@ def running(
 
     def work() -> None:
         try:
-            output = Output(server.stream, lambda level, message, _: server.events.append((level, message)), started)
-            place = Address("127.0.0.1", 0) if metrics else None
+            output = ServerOutput(
+                server.stream, lambda level, message, _: server.events.append((level, message)), started
+            )
+            place = ListenAddress("127.0.0.1", 0) if metrics else None
             chosen = ServerSettings(listen, settings, place, certificate, limits=limits or Limits())
             run(app or pages(), chosen, output, stop)
         except BaseException as error:  # noqa: BLE001 - raised in the thread of the test

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp, Message
 
 from scanner.web.access.settings import AccessSettings, AssertionSettings, OidcSettings
-from scanner.web.requests.listen import Address
-from scanner.web.server.server import Output, ServerSettings, protected
+from scanner.web.requests.listen import ListenAddress
+from scanner.web.server.server import ServerOutput, ServerSettings, protect
 from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.provider import key_set, signed, signed_by_nothing
@@ -92,8 +92,8 @@ def test_a_stranger_reads_nothing(
 ) -> None:
     """The answer is a page of signing in, or a refusal; nothing of the application is in it."""
     events: list[str] = []
-    output = Output(io.StringIO(), lambda level, message, fields: events.append(message), lambda *_: None)
-    app = protected(pages(), ServerSettings(Address("127.0.0.1", 0), settings), output)
+    output = ServerOutput(io.StringIO(), lambda level, message, fields: events.append(message), lambda *_: None)
+    app = protect(pages(), ServerSettings(ListenAddress("127.0.0.1", 0), settings), output)
     scope = {
         "type": "http",
         "method": method,
@@ -122,8 +122,8 @@ def test_the_same_settings_admit_those_who_may(
     settings: AccessSettings, name: str, value: Callable[[], str], status: int
 ) -> None:
     """The test above would pass for a server that refuses everyone."""
-    output = Output(io.StringIO(), lambda *_: None, lambda *_: None)
-    app = protected(pages(), ServerSettings(Address("127.0.0.1", 0), settings), output)
+    output = ServerOutput(io.StringIO(), lambda *_: None, lambda *_: None)
+    app = protect(pages(), ServerSettings(ListenAddress("127.0.0.1", 0), settings), output)
     headers = [(b"host", b"localhost"), (name.lower().encode(), value().encode())]
     scope = {"type": "http", "method": "GET", "path": "/a", "query_string": b"", "headers": headers}
     assert status == run_apart(answered(app, scope))[0]

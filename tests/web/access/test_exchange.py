@@ -17,10 +17,10 @@ import pytest
 from joserfc import jws
 
 from scanner.model.json import Json
-from scanner.web.access.assertions import verified
+from scanner.web.access.assertions import verify
 from scanner.web.access.exchange import LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
-from scanner.web.access.refused import ProviderUnavailable, Refused, code_shown
+from scanner.web.access.refused import ProviderUnavailable, Refused, describe_code
 from tests.web.access.apart import run_apart
 from tests.web.access.provider import key, key_set, signed
 
@@ -122,7 +122,7 @@ def test_no_fault_repeats_what_a_provider_sends(answer: str) -> None:
 
 def test_only_known_codes_of_a_provider_are_shown() -> None:
     """Another text may repeat the secret of the client."""
-    assert ("invalid_grant", "an unknown error") == (code_shown("invalid_grant"), code_shown(f"no {REPEATED}"))
+    assert ("invalid_grant", "an unknown error") == (describe_code("invalid_grant"), describe_code(f"no {REPEATED}"))
 
 
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
@@ -160,4 +160,4 @@ def test_a_signed_token_that_is_nested_without_end_is_refused() -> None:
 
     for token in (f"{urlsafe_b64encode(NESTED).decode().rstrip('=')}.{rest}", claims):
         with pytest.raises(Refused):
-            run_apart(verified(token, Keys(keys), issuer="a", audience="b"))
+            run_apart(verify(token, Keys(keys), issuer="a", audience="b"))

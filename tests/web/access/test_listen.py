@@ -7,24 +7,24 @@ import socket
 import pytest
 
 from scanner.errors import AssayError, UsageError
-from scanner.web.requests.listen import Address, address_of, bound
+from scanner.web.requests.listen import ListenAddress, address_of, bind
 from tests.web.access.running import access, running
 
 
 @pytest.mark.parametrize(
     ("text", "address", "loopback"),
     [
-        ("127.0.0.1:8080", Address("127.0.0.1", 8080), True),
-        ("localhost:0", Address("localhost", 0), True),
-        ("[::1]:80", Address("::1", 80), True),
-        ("0.0.0.0:8080", Address("0.0.0.0", 8080), False),  # noqa: S104 - nothing listens
-        ("[::]:8080", Address("::", 8080), False),
-        ("10.0.0.1:1", Address("10.0.0.1", 1), False),
-        ("Assay.internal:1", Address("assay.internal", 1), False),
-        ("localhost.example.com:1", Address("localhost.example.com", 1), False),
+        ("127.0.0.1:8080", ListenAddress("127.0.0.1", 8080), True),
+        ("localhost:0", ListenAddress("localhost", 0), True),
+        ("[::1]:80", ListenAddress("::1", 80), True),
+        ("0.0.0.0:8080", ListenAddress("0.0.0.0", 8080), False),  # noqa: S104 - nothing listens
+        ("[::]:8080", ListenAddress("::", 8080), False),
+        ("10.0.0.1:1", ListenAddress("10.0.0.1", 1), False),
+        ("Assay.internal:1", ListenAddress("assay.internal", 1), False),
+        ("localhost.example.com:1", ListenAddress("localhost.example.com", 1), False),
     ],
 )
-def test_an_address_is_a_host_and_a_port(text: str, address: Address, loopback: bool) -> None:  # noqa: FBT001 - a case
+def test_an_address_is_a_host_and_a_port(text: str, address: ListenAddress, loopback: bool) -> None:  # noqa: FBT001 - a case
     """A name is loopback only if it is `localhost`: others may mean another machine tomorrow."""
     assert (address, loopback) == (address_of(text, "--listen"), address.is_loopback)
 
@@ -43,21 +43,21 @@ def test_an_address_that_is_taken_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        address = Address("127.0.0.1", taken.getsockname()[1])
+        address = ListenAddress("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(AssayError, match=f"cannot listen on {address} .*: name another address with --listen"):
-            bound(address, "--listen")
+            bind(address, "--listen")
 
 
 def test_an_address_of_another_machine_is_an_error() -> None:
     """198.51.100.0/24 is for documentation."""
     with pytest.raises(AssayError, match=r"cannot listen on 198\.51\.100\.1:0"):
-        bound(Address("198.51.100.1", 0), "--listen")
+        bind(ListenAddress("198.51.100.1", 0), "--listen")
 
 
 def test_a_server_listens_on_ipv6() -> None:
     """Its address has brackets."""
     try:
-        with running(access(), listen=Address("::1", 0)) as server:
+        with running(access(), listen=ListenAddress("::1", 0)) as server:
             assert server.url.startswith("http://[::1]:")
             assert 200 == server.get("/").status_code
     except AssayError:

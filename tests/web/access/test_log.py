@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 from starlette.responses import PlainTextResponse
 
-from scanner.web.requests.listen import Address
-from scanner.web.server.log import events_without_tokens, logged, query_without_secrets
-from scanner.web.server.server import Output, ServerSettings, protected
+from scanner.web.requests.listen import ListenAddress
+from scanner.web.server.log import mask_events, mask_query, report_logs
+from scanner.web.server.server import ServerOutput, ServerSettings, protect
 from tests.web.access.apart import run_apart
 from tests.web.access.conftest import TOKEN
 from tests.web.access.provider import Provider
@@ -54,7 +54,7 @@ def test_a_line_says_who_read_what(with_tokens: Running) -> None:
 )
 def test_a_query_is_logged_without_secrets(query: str, logged: str) -> None:
     """Those of signing in, and those that a user has put there by mistake."""
-    assert logged == query_without_secrets(query)
+    assert logged == mask_query(query)
 
 
 def test_no_line_has_a_secret(with_tokens: Running, provider: Provider) -> None:
@@ -120,11 +120,11 @@ def test_no_event_has_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     async def send(_: object) -> None:
         """Take the answer."""
 
-    settings_of_server = ServerSettings(Address("127.0.0.1", 0), access())
-    app = protected(fail, settings_of_server, Output(io.StringIO(), event, lambda *_: None))
+    settings_of_server = ServerSettings(ListenAddress("127.0.0.1", 0), access())
+    app = protect(fail, settings_of_server, ServerOutput(io.StringIO(), event, lambda *_: None))
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", b"localhost")]}
     run_apart(app(scope, None, send))  # type: ignore[arg-type]
-    with logged(events_without_tokens(event)):
+    with report_logs(mask_events(event)):
         logging.getLogger("asyncio").error("Exception in callback %s", TOKEN)
     assert 2 == len(events)
     assert (
@@ -206,8 +206,8 @@ def test_a_log_that_cannot_be_written_ends_with_a_message() -> None:
     def event(level: str, message: str, fields: Mapping[str, str | int]) -> None:
         events.append(message)
 
-    output = Output(Broken(), event, lambda *_: None)
-    app = protected(PlainTextResponse("page"), ServerSettings(Address("127.0.0.1", 0), access()), output)
+    output = ServerOutput(Broken(), event, lambda *_: None)
+    app = protect(PlainTextResponse("page"), ServerSettings(ListenAddress("127.0.0.1", 0), access()), output)
     statuses: list[int] = []
 
     async def ask() -> None:

@@ -6,14 +6,14 @@ import re
 from contextlib import closing
 
 from scanner.web.server.application import application
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.running import access, running
 
 
 def test_pages_are_read_by_those_who_may(examples: str) -> None:
     """A page, and nothing of it without a token."""
-    with closing(Library(examples)) as library, running(access(tokens=TOKENS), app=application(library)) as server:
+    with closing(ScanLibrary(examples)) as library, running(access(tokens=TOKENS), app=application(library)) as server:
         page = server.get("/", authorization=f"Bearer {TOKEN}", accept="text/html")
         refused = server.get("/", accept="text/html")
         assert (200, True) == (page.status_code, "shop" in page.text)
@@ -24,7 +24,7 @@ def test_pages_are_read_by_those_who_may(examples: str) -> None:
 
 def test_kept_pages_are_for_authenticated_readers_alone(examples: str) -> None:
     """Pages and answers that are in memory, also with their entity tags, have nothing for a request without a token."""
-    with closing(Library(examples)) as library:
+    with closing(ScanLibrary(examples)) as library:
         key = library.key(library.clusters()[0])
         report, api = f"/clusters/{key}/latest", f"/api/v1/clusters/{key}"
         paths = ("/", f"{report}/index.html", f"{report}/findings.html", f"/clusters/{key}/runs", f"{api}/findings")
@@ -41,7 +41,7 @@ def test_kept_pages_are_for_authenticated_readers_alone(examples: str) -> None:
 
 def test_a_page_may_run_no_script(examples: str) -> None:
     """The policy in the header forbids all, and the one in the page allows one style sheet."""
-    with closing(Library(examples)) as library, running(access(), app=application(library)) as server:
+    with closing(ScanLibrary(examples)) as library, running(access(), app=application(library)) as server:
         page = server.get("/", accept="text/html")
         assert "/logout" not in page.text
     policy = page.headers["content-security-policy"]

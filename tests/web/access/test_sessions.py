@@ -134,9 +134,9 @@ def test_a_session_ends_after_its_time() -> None:
     sessions.begin(answer, "jane", "u-1", "oidc")
     own = request_with(answer.headers["set-cookie"].partition(";")[0])
     now[0] += 59
-    assert sessions.of(own) is not None
+    assert sessions.find(own) is not None
     now[0] += 1
-    assert sessions.of(own) is None
+    assert sessions.find(own) is None
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_a_session_ends_with_the_key_and_with_the_groups(other: Sessions) -> Non
     answer = Response()
     other.begin(answer, "jane", "u-1", "oidc")
     own = request_with(answer.headers["set-cookie"].partition(";")[0])
-    assert other.of(own) is not None
-    assert Sessions(KEY, seconds=60, secure=False).of(own) is None
+    assert other.find(own) is not None
+    assert Sessions(KEY, seconds=60, secure=False).find(own) is None
 
 
 def test_a_sign_in_that_has_begun_is_no_session() -> None:
@@ -157,12 +157,12 @@ def test_a_sign_in_that_has_begun_is_no_session() -> None:
     sessions, answer = Sessions(KEY, seconds=60, secure=False), Response()
     sessions.remember(request_with(""), answer, Pending("state", "nonce", "verifier", "/"))
     value = answer.headers["set-cookie"].partition(";")[0].partition("=")[2]
-    assert sessions.of(request_with(f"assay={value}")) is None
+    assert sessions.find(request_with(f"assay={value}")) is None
     begun = Response()
     sessions.begin(begun, "jane", "u-1", "oidc")
     name = answer.headers["set-cookie"].partition("=")[0]
     value = begun.headers["set-cookie"].partition(";")[0].partition("=")[2]
-    assert sessions.pending(request_with(f"{name}={value}"), "state") is None
+    assert sessions.find_pending(request_with(f"{name}={value}"), "state") is None
 
 
 def test_many_begun_sign_ins_are_forgotten() -> None:

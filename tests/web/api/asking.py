@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from scanner.model.scans.scan import Scan
 from scanner.report.document.document import Document
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from tests.web.served import Got, Served
 
 ROOT: Final = "/api/v1"
@@ -54,7 +54,7 @@ class Api:
     @cached_property
     def scan(self) -> Scan:
         """The newest scan of the first cluster."""
-        return self.site.library.scan(self.site.library.clusters()[0], Moment())
+        return self.site.library.scan(self.site.library.clusters()[0], ScanMoment())
 
     @property
     def report(self) -> Document:

@@ -14,7 +14,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.scan import ClusterIdentity, CoverageState, ScanStart, ScanState
 from scanner.store import SqlStore, open_store
 from scanner.web.server.application import application
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from tests.store.made import Round, binding, clock, finding, listed
 from tests.web.api.asking import Api
 from tests.web.served import Served
@@ -70,7 +70,7 @@ def _runs(store: SqlStore) -> None:
 @contextmanager
 def api_at(url: str, now: datetime = NOW) -> Iterator[Api]:
     """The API over a database at a moment."""
-    library = Library(url, clock=lambda: now)
+    library = ScanLibrary(url, clock=lambda: now)
     client = TestClient(application(library), raise_server_exceptions=False, follow_redirects=False)
     try:
         yield Api(Served(library, client))

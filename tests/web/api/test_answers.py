@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scanner.model.json import as_list, as_object
-from scanner.model.list_fields import Action, Sort, Status
+from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.model.scans.run import RunDetails
 from scanner.posture.problem_rows import problems
 from scanner.report.formats import json as json_report
@@ -125,9 +125,10 @@ def test_a_workload_chooses_its_problems(api: Api) -> None:
 def test_the_filters_are_those_of_the_page(api: Api) -> None:
     """Each value that a field of the page offers is a value of the parameter."""
     fields = fields_of(ProblemQuery)
-    assert {name: {"", *offered} for name, offered in (("action", Action), ("status", Status), ("sort", Sort))} == {
-        name: set(as_list(as_object(fields[name])["enum"])) for name in ("action", "status", "sort")
-    }
+    assert {
+        name: {"", *offered}
+        for name, offered in (("action", ActionFilter), ("status", FindingStatus), ("sort", SortOrder))
+    } == {name: set(as_list(as_object(fields[name])["enum"])) for name in ("action", "status", "sort")}
     assert set(FIELDS) < fields.keys()
 
 
@@ -164,8 +165,8 @@ def test_the_population_of_a_kind_is_a_part_of_it(api: Api) -> None:
 def test_the_runs_are_those_of_the_command(api: Api) -> None:
     """Each run has its state and the id of its scan."""
     runs = api.items("/runs", limit=1, cluster=api.key)
-    with api.site.library.reading() as reader:
-        expected: tuple[RunDetails, ...] = reader.runs()
+    with api.site.library.use_reader() as reader:
+        expected: tuple[RunDetails, ...] = reader.list_runs()
     assert [each.run.scan for each in expected] == [each["run"]["scanId"] for each in runs]
     assert {"incomplete"} == {each["state"] for each in runs}
 

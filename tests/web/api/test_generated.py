@@ -17,6 +17,8 @@ from scanner.web.api.queries import Query
 from scanner.web.api.routes import ENDPOINTS
 from tests.web.api.asking import ROOT, Api
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "8"))
 _TOO_LONG, _FAILED = 414, 500
 _OPAQUE = ("after", "at", "since", "text")

@@ -67,6 +67,7 @@ def _without_input(message: str) -> str:
     return re.sub(r"'[^']*'|\"[^\"]*\"", "", message)
 
 
+@pytest.mark.long
 @_ANY
 def test_sql_and_other_languages_in_a_parameter_are_text(history: Api, endpoint: Endpoint[Any]) -> None:
     """A value that a parameter may not have is 400; a name that nothing has chooses nothing."""

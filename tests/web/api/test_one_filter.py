@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scanner.model.list_fields import Action, Sort, Status
+from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
 from scanner.report.lists.chosen_rows import ChosenRows
 from scanner.report.lists.filters import ListFilter
@@ -33,9 +33,9 @@ def of_api(api: Api, query: dict[str, str]) -> list[tuple[str, str]]:
     return [each for each in found if query.get("status") == "unchecked" or each[1] != "unchecked"]
 
 
-@pytest.mark.parametrize("sort", Sort)
+@pytest.mark.parametrize("sort", SortOrder)
 @pytest.mark.parametrize("status", ["unresolved", "resolved"])
-def test_problems_have_the_same_order(api: Api, sort: Sort, status: str) -> None:
+def test_problems_have_the_same_order(api: Api, sort: SortOrder, status: str) -> None:
     """Of problems that are equal in an order, the worst comes first in both."""
     query = {"sort": sort.value, "status": status}
     assert of_api(api, query) == of_command(api, query)
@@ -44,8 +44,8 @@ def test_problems_have_the_same_order(api: Api, sort: Sort, status: str) -> None
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("status", each.value) for each in Status),
-        *(("action", each.value) for each in Action),
+        *(("status", each.value) for each in FindingStatus),
+        *(("action", each.value) for each in ActionFilter),
         *(("severity", each.value) for each in Severity),
         ("minSeverity", "high"),
         ("namespace", "_cluster"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from scanner.report.lists.filters import STATUSES
 from scanner.store import open_store
-from tests.store.databases import database
 from tests.store.made import Round, finding
 from tests.thorough import examples
 from tests.web.api.asking import LISTS, Api
@@ -30,6 +30,7 @@ _FILTERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", LISTS)
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 50))
@@ -79,20 +80,20 @@ def test_ids_choose_problems_and_findings(history: Api) -> None:
     assert sorted([one["problem"], other["problem"]]) == sorted(each["id"] for each in problems)
 
 
-def test_pages_stay_about_their_scan(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_pages_stay_about_their_scan(tmp_path: Path) -> None:
     """A scan that ends between two pages does not change the later page; a first page is about the new scan."""
-    with database("sqlite", tmp_path_factory.mktemp("moving")) as url:
-        fill(url)
-        with api_at(url) as api:
-            path = "/clusters/{cluster}/findings"
-            expected = api.items(path, limit=9)
-            first = api.answer(path, limit=9)
-            with open_store(url, lambda: NOW) as store:
-                Round((finding("later"),)).record(store, 8)
-            rest = [item for page in _following(api, path, first) for item in page["findings"]]
-            assert expected == first["findings"] + rest
-        with api_at(url) as api:
-            assert ("scan-5", "scan-8") == (first["scan"], api.answer(path)["scan"])
+    url = f"sqlite:///{tmp_path / 'moving.db'}"
+    fill(url)
+    with api_at(url) as api:
+        path = "/clusters/{cluster}/findings"
+        expected = api.items(path, limit=9)
+        first = api.answer(path, limit=9)
+        with open_store(url, lambda: NOW) as store:
+            Round((finding("later"),)).record(store, 8)
+        rest = [item for page in _following(api, path, first) for item in page["findings"]]
+        assert expected == first["findings"] + rest
+    with api_at(url) as api:
+        assert ("scan-5", "scan-8") == (first["scan"], api.answer(path)["scan"])
 
 
 def _following(api: Api, path: str, page: dict[str, str]) -> list[dict[str, list[object]]]:

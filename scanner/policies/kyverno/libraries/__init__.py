@@ -13,7 +13,7 @@ from scanner.cel.functions.declaration import Library
 from scanner.cel.releases import Version
 from scanner.cel.types.type_system import TIMESTAMP
 from scanner.cel.values.values import Struct, Timestamp, Value
-from scanner.model.release import Minor, shown
+from scanner.model.release import Minor, format_minor
 from scanner.policies.kyverno.libraries import (
     certificates,
     documents,
@@ -69,7 +69,7 @@ def environment(release: Minor = NEWEST, *, namespaced: bool) -> Environment:
 
 @cache
 def _environment(release: Minor, *, namespaced: bool) -> Environment:
-    declared = declarations(shown(release), namespaced=namespaced)
+    declared = declarations(format_minor(release), namespaced=namespaced)
     return Environment(
         variables=(*(declared.variables | {"variables": VARIABLES}).items(), (syntax.NOW, TIMESTAMP)),
         objects=tuple(declared.objects.items()),

@@ -142,9 +142,7 @@ def _container(before: str) -> str:
 
 
 def _shown(character: str) -> str:
-    return (
-        f"'{text.quoted(character)[1:-1]}'" if character not in ("'", '"') else {"'": "'\\''", '"': "'\"'"}[character]
-    )
+    return f"'{text.quote(character)[1:-1]}'" if character not in ("'", '"') else {"'": "'\\''", '"': "'\"'"}[character]
 
 
 def _marshal(_reader: JsonReader, value: Value) -> Value:
@@ -250,9 +248,9 @@ def _quoted(content: str) -> str:
 
 def _number(value: float) -> str:
     if not math.isfinite(value):
-        raise EvaluationError(f"json: unsupported value: {text.printed_double(value)}")
+        raise EvaluationError(f"json: unsupported value: {text.write_printed(value)}")
     if value == 0 or _SMALLEST_PLAIN <= abs(value) < _LARGEST_PLAIN:
-        return text.fixed_double(value)
+        return text.write_fixed(value)
     mantissa, _, exponent = repr(value).partition("e")
     sign, digits = exponent[0], exponent[1:].lstrip("0")
     return f"{mantissa.removesuffix('.0')}e{sign}{digits}"
@@ -266,7 +264,7 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     UInt: lambda number: str(int(number)),
     float: _number,
     bytes: lambda raw: _quoted(base64.b64encode(raw).decode()),
-    Timestamp: lambda moment: _quoted(times.printed(moment)),
+    Timestamp: lambda moment: _quoted(times.print_timestamp(moment)),
     Duration: lambda span: str(span.nanoseconds),
 }
 

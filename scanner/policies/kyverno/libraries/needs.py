@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scanner.cel.stack import with_room
+from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser
 from scanner.cel.syntax.parser import InvalidSyntax
 from scanner.cel.syntax.tree import Call, Identifier, Literal, Node, walk
@@ -34,7 +34,7 @@ class Need:
 def needs(text: str, own_namespace: str = "") -> frozenset[Need]:
     """Return the reads of an expression; `own_namespace` is the only namespace that a namespaced policy reads."""
     try:
-        root, issues = with_room(lambda: parser.parse(text))
+        root, issues = run_with_room(lambda: parser.parse(text))
     except InvalidSyntax:
         return frozenset()
     return frozenset() if issues else frozenset(_needs(root, own_namespace))

@@ -91,7 +91,7 @@ def _whole(rule: Callable[[float], int]) -> Callable[[float], Value]:
 
 
 def _absolute_int(value: int) -> Value:
-    return arithmetic.checked(abs(value))
+    return arithmetic.check_int(abs(value))
 
 
 def _sign_int(value: int) -> int:

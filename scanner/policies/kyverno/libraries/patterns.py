@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import regex
-from scanner.cel.values.text import quoted
+from scanner.cel.values.text import quote
 from scanner.cel.values.values import NONE, Optional, Value
 from scanner.policies.kyverno.libraries.declared import Implementation
 
@@ -22,10 +22,10 @@ _REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
 def _replace(target: str, pattern: str, replacement: str, count: int = -1) -> Value:
     if count == 0:
         return target
-    compiled = regex.compiled(pattern)
+    compiled = regex.compile_pattern(pattern)
     parts: list[str] = []
     end = 0
-    for number, match in enumerate(compiled.occurrences(target)):
+    for number, match in enumerate(compiled.list_occurrences(target)):
         if number == count:
             break
         parts += [target[end : match.start], *_pieces(replacement, match.groups)]
@@ -58,15 +58,15 @@ def _reference(escaped: str, groups: Sequence[str], replacement: str) -> str:
 
 
 def _one_group(pattern: str) -> regex.Pattern:
-    compiled = regex.compiled(pattern)
+    compiled = regex.compile_pattern(pattern)
     if compiled.groups > 1:
-        raise EvaluationError(f"regular expression has more than one capturing group: {quoted(pattern)}")
+        raise EvaluationError(f"regular expression has more than one capturing group: {quote(pattern)}")
     return compiled
 
 
 def _extract(target: str, pattern: str) -> Value:
     compiled = _one_group(pattern)
-    match = next(compiled.occurrences(target), None)
+    match = next(compiled.list_occurrences(target), None)
     if match is None or (compiled.groups and not match.groups[-1]):
         return NONE
     return Optional(match.groups[-1])
@@ -74,7 +74,7 @@ def _extract(target: str, pattern: str) -> Value:
 
 def _extract_all(target: str, pattern: str) -> Value:
     compiled = _one_group(pattern)
-    found = [match.groups[-1] for match in compiled.occurrences(target)]
+    found = [match.groups[-1] for match in compiled.list_occurrences(target)]
     return [text for text in found if text] if compiled.groups else found
 
 

@@ -7,10 +7,10 @@ function upstream, which reads a clock; here it reads a variable.
 
 from __future__ import annotations
 
-from scanner.cel.checking.checker import qualified_name
+from scanner.cel.checking.checker import get_qualified_name
 from scanner.cel.functions.declaration import ArgumentFlow
 from scanner.cel.functions.result_sizes import parts
-from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, Writer
+from scanner.cel.syntax.macros import ANY_NUMBER, BadMacro, Macro, NodeWriter
 from scanner.cel.syntax.tree import Identifier, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
 from scanner.cel.values.values import Optional, UInt, Value
 from scanner.policies.kyverno.libraries.declared import Implementation
@@ -25,11 +25,11 @@ def _is_name(node: Node, name: str) -> bool:
     return isinstance(node, Identifier) and node.name == name
 
 
-def _or_value(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _or_value(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.call(_OR_VALUE, target, arguments[0])
 
 
-def _bind(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _bind(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if not _is_name(target, "cel"):
         return write.member(target, "bind", *arguments)
     variable, value, result = arguments
@@ -38,12 +38,12 @@ def _bind(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.bind(variable.name, value, result)
 
 
-def _now(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _now(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     return write.name(NOW) if _is_name(target, "time") else write.member(target, "now", *arguments)
 
 
 def _extreme(name: str, function: str) -> Macro:
-    def expand(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+    def expand(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
         if not _is_name(target, "math"):
             return write.member(target, name, *arguments)
         if not arguments:
@@ -70,13 +70,13 @@ def _may_be_numbers(node: Node) -> bool:
     return isinstance(node, ListLiteral) and bool(node.elements) and all(map(_may_be_number, node.elements))
 
 
-def _get_extension(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _get_extension(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if not _is_name(target, "proto"):
         return write.member(target, "getExt", *arguments)
     return write.select(arguments[0], _extension(arguments[1]))
 
 
-def _has_extension(write: Writer, target: Node, arguments: tuple[Node, ...]) -> Node:
+def _has_extension(write: NodeWriter, target: Node, arguments: tuple[Node, ...]) -> Node:
     if not _is_name(target, "proto"):
         return write.member(target, "hasExt", *arguments)
     return write.presence(arguments[0], _extension(arguments[1]))
@@ -84,7 +84,7 @@ def _has_extension(write: Writer, target: Node, arguments: tuple[Node, ...]) -> 
 
 def _extension(node: Node) -> str:
     """Return the name of an extension field, which has dots."""
-    name = qualified_name(node) if isinstance(node, Select) else None
+    name = get_qualified_name(node) if isinstance(node, Select) else None
     if name is None:
         raise BadMacro("invalid extension field", node.offset)
     return name

@@ -18,7 +18,7 @@ _CRON = ("minutes", "hours", "day_of_month_1_based", "month", "day_of_week")
 
 def _to_cron(moment: Timestamp) -> Value:
     local = Timestamp(moment.nanoseconds + moment.offset * runtime.SECOND)
-    minute, hour, day, month, weekday = (clock.part(local, name, "UTC") for name in _CRON)
+    minute, hour, day, month, weekday = (clock.get_part(local, name, "UTC") for name in _CRON)
     return f"{minute} {hour} {day} {month + 1} {weekday}"
 
 

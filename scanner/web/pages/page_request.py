@@ -12,21 +12,21 @@ from scanner.model.scans.scan import Scan
 from scanner.report.html.site import Site
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.exports import EXPORTS
-from scanner.web.pages.shell import Shell, Style, findings_link, path_of
-from scanner.web.requests.addresses import Moment
+from scanner.web.pages.shell import Shell, StyleSheet, findings_link, path_of
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.parameters import has_accounts
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_view import ScanView
 
 
 @dataclass(frozen=True)
-class AskedPage:
+class PageRequest:
     """A page about a scan that a request asks for."""
 
-    library: Library
+    library: ScanLibrary
     request: Request
     cluster: StoredCluster
-    moment: Moment
+    moment: ScanMoment
     scan: Scan
     path: str
 
@@ -61,10 +61,10 @@ class AskedPage:
     def site(self) -> Site:
         """The site of the report with the names of the application."""
         provenance = self.view.document.provenance
-        style = Style.of(provenance.scan_id, (provenance.policy_set_digest or "not known")[:16])
+        style = StyleSheet.of(provenance.scan_id, (provenance.policy_set_digest or "not known")[:16])
         return self.view.site(web=self.shell, findings_link=findings_link, style=style.text, style_hash=style.hash)
 
 
-def cluster_path(library: Library, cluster: StoredCluster) -> str:
+def cluster_path(library: ScanLibrary, cluster: StoredCluster) -> str:
     """The path of a cluster, from the path of the application."""
     return f"/clusters{path_of(library.key(cluster))}"

@@ -15,15 +15,15 @@ from msgspec import Meta
 from scanner.model.scans.scan import Scan
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.api.queries import Query
-from scanner.web.requests.addresses import Moment
+from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import BadRequest
-from scanner.web.views.library import Library
+from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_view import ScanView
 
 # Cursors: the place in a list after which the next page begins, with the scan of the list, as an opaque text.
 #
-# A finished scan does not change, so the pages that follow each other by cursors have every item once, whatever is
-# scanned meanwhile.
+# A finished scan does not change, so the pages that follow each other by cursors have every item once, also if scans
+# end meanwhile.
 
 _HIGHEST: Final = 2**53
 _Number: TypeAlias = Annotated[int, Meta(ge=-_HIGHEST, le=_HIGHEST)]
@@ -65,10 +65,10 @@ QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
 
 
 @dataclass(frozen=True)
-class Asked(Generic[QueryT_co]):
+class ApiRequest(Generic[QueryT_co]):
     """A request. `path` has the variable parts of its path, `root` is the path of the application."""
 
-    library: Library
+    library: ScanLibrary
     query: QueryT_co
     path: Mapping[str, str]
     root: str = ""
@@ -91,7 +91,7 @@ class Asked(Generic[QueryT_co]):
             return self.library.scan(self.cluster, moment)
         if not cursor.scan or moment.scan not in ("", cursor.scan):
             raise BadRequest("after: this is `next` of another list.")
-        return self.library.scan(self.cluster, Moment(scan=cursor.scan))
+        return self.library.scan(self.cluster, ScanMoment(scan=cursor.scan))
 
     @cached_property
     def day(self) -> date | None:
@@ -117,16 +117,16 @@ class Asked(Generic[QueryT_co]):
         return bool(self.query.moment.scan or self.cursor)
 
 
-def of_scan(asked: Asked[Query]) -> Hashable:
+def key_of_scan(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer that depends on a scan and a day alone."""
-    return asked.scan.id, asked.day
+    return request.scan.id, request.day
 
 
-def of_scan_and_newest(asked: Asked[Query]) -> Hashable:
+def key_of_scan_and_newest(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer about a scan that also has what later scans saw."""
-    return of_scan(asked), of_newest(asked)
+    return key_of_scan(request), key_of_newest(request)
 
 
-def of_newest(asked: Asked[Query]) -> Hashable:
+def key_of_newest(request: ApiRequest[Query]) -> Hashable:
     """The key of an answer that changes with the newest scan of a cluster, and with the day."""
-    return asked.library.scan(asked.cluster, Moment()).id, asked.today
+    return request.library.scan(request.cluster, ScanMoment()).id, request.today

@@ -1,0 +1,187 @@
+"""The differences between Kyverno's releases: a test for each row of the table, on every release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from scanner.model.outcome import CheckKind, Errored, Passed, Skipped, Violated
+from scanner.model.release import Minor, Release, format_minor
+from scanner.policies.kyverno.libraries import NoClusterData
+from scanner.policies.kyverno.libraries.cluster_data import Call
+from scanner.policies.kyverno.modes import CONTROLLER
+from scanner.policies.kyverno.releases import CHANGES, NEWEST, OLDEST, release_of
+from tests.policies.kyverno.made import check_results, deployment, exception, invocation_results, outcomes, pod, policy
+
+RELEASES: Final = tuple((1, minor) for minor in range(OLDEST[1], NEWEST[1] + 1))
+PAGE: Final = Path(__file__).parents[3] / "docs" / "kyverno.md"
+ROW: Final = re.compile(r"^\| (?P<since>1\.\d+) \| (?P<what>.+?)\. \| `(?P<test>test_\w+)` \|$", re.MULTILINE)
+on_every_release = pytest.mark.parametrize("release", RELEASES, ids=format_minor)
+
+
+class Answers(NoClusterData):
+    """A server that answers every request, and a global context with one entry."""
+
+    def request(self, _call: Call, /) -> Any:
+        """Answer."""
+        return {"statusCode": 200.0}
+
+    def entry(self, _name: str, _projection: str, /) -> Any:
+        """Return the value of the entry."""
+        return "value"
+
+
+def namespaced(expression: str) -> Any:
+    """A policy of the namespace `team`."""
+    manifest = policy(expression, kind="NamespacedValidatingPolicy")
+    manifest["metadata"]["namespace"] = "team"
+    return manifest
+
+
+@on_every_release
+def test_a_policy_with_a_namespace_selector_has_variants_since_1_19(release: Minor) -> None:
+    """Before, its Deployments are not evaluated."""
+    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team"}}}
+    results = invocation_results(deployment(), policy("false", match=selector), release=release)
+    assert ([] if release < (1, 19) else ["autogen-defaults"]) == [each.invocation.binding.name for each in results]
+
+
+@on_every_release
+def test_an_empty_namespace_selector_prevents_no_variants(release: Minor) -> None:
+    """A selector without a label selects every namespace."""
+    manifest = policy("false", match={"namespaceSelector": {}})
+    assert ["Violated"] == outcomes(deployment(), manifest, release=release)
+
+
+@on_every_release
+def test_variants_read_the_namespace_of_the_object_since_1_19(release: Minor) -> None:
+    """Before, they read that of the template, which has none."""
+    missing = Errored("failed to load context: no such key: namespace", would_deny=True, reason="", code=400)
+    (result,) = check_results(deployment(), policy("object.metadata.namespace == 'team'"), release=release)
+    assert (missing if release < (1, 19) else Passed()) == result.outcome
+
+
+@on_every_release
+def test_pod_templates_of_other_workloads_are_evaluated_since_1_19(release: Minor) -> None:
+    """Before, the name of another controller means none."""
+    controllers = {"podControllers": {"controllers": ["replicationcontrollers"]}}
+    workload = {**deployment(), "apiVersion": "v1", "kind": "ReplicationController"}
+    workload["spec"]["template"]["spec"]["containers"] = [{"name": "main", "image": "nginx"}]
+    results = invocation_results(workload, policy("false", autogen=controllers), release=release)
+    assert ([] if release < (1, 19) else ["autogen-extract"]) == [each.invocation.binding.name for each in results]
+
+
+ALL: Final = exception("all")
+SOME: Final = exception("some", images=["nginx"])
+
+
+@on_every_release
+@pytest.mark.parametrize("exceptions", [(ALL, SOME), (SOME, ALL)], ids=["full first", "partial first"])
+def test_a_full_exception_decides_beside_a_partial_one_since_1_19(exceptions: Any, release: Minor) -> None:
+    """Before, an exception with images takes the effect of every other one."""
+    (result,) = check_results(pod(), policy("false"), exceptions=exceptions, release=release)
+    assert ("" if release < (1, 19) else "team/all, team/some") == result.excepted_by
+
+
+@on_every_release
+def test_an_error_after_a_full_exception_has_no_effect_since_1_19(release: Minor) -> None:
+    """Before, an exception that errs is an error of the policy in any place."""
+    broken = exception("broken", matchConditions=[{"name": "broken", "expression": "object.spec.none == 1"}])
+    (result,) = check_results(pod(), policy("false"), exceptions=(ALL, broken), release=release)
+    expected = (CheckKind.CONDITIONS, "") if release < (1, 19) else (CheckKind.VALIDATION, "team/all")
+    assert expected == (result.check.kind, result.excepted_by)
+
+
+@on_every_release
+def test_exceptions_end_since_1_19(release: Minor) -> None:
+    """Before, `expiresAt` is no field of an exception."""
+    ended = exception(expiresAt="2026-06-30T23:59:59Z")
+    (result,) = check_results(pod(), policy("false"), exceptions=(ended,), release=release)
+    assert ("team/let-be" if release < (1, 19) else "") == result.excepted_by
+
+
+@on_every_release
+def test_a_failed_validation_always_has_a_message_since_1_17(release: Minor) -> None:
+    """Before, the message is empty if the policy has none."""
+    text = "" if release < (1, 17) else "CEL expression validation failed at index 0"
+    (result,) = check_results(pod(), policy("false"), release=release)
+    assert Violated(text, "", 400) == result.outcome
+
+
+@on_every_release
+def test_audit_annotations_of_an_object_that_passes_are_evaluated_since_1_18(release: Minor) -> None:
+    """Before, they are evaluated only after a validation that fails."""
+    manifest = policy("true", auditAnnotations=[{"key": "name", "valueExpression": "'web'"}])
+    passed, annotation = check_results(pod(), manifest, release=release)
+    assert (Passed(), release < (1, 18)) == (passed.outcome, isinstance(annotation.outcome, Skipped))
+
+
+@on_every_release
+@pytest.mark.parametrize("mode", [CONTROLLER, None], ids=["controller", "admission"])
+def test_audit_annotations_of_an_object_that_fails_are_evaluated(mode: Any, release: Minor) -> None:
+    """Every release evaluates them after a validation that fails."""
+    manifest = policy("false", auditAnnotations=[{"key": "name", "valueExpression": "'web'"}])
+    modes = {"mode": mode} if mode else {}
+    _, annotation = check_results(pod(), manifest, release=release, **modes)
+    assert Passed(annotation="web") == annotation.outcome
+
+
+@on_every_release
+def test_an_error_of_a_validation_is_named_as_one_since_1_19(release: Minor) -> None:
+    """Before, it has the words for an error of match conditions. It denies in every release."""
+    before = "failed to load context: " if release < (1, 19) else "error: "
+    (result,) = check_results(pod(), policy("object.spec.none == 1"), release=release)
+    assert Errored(f"{before}no such key: none", would_deny=True, reason="", code=400) == result.outcome
+
+
+@on_every_release
+def test_a_namespaced_policy_makes_no_http_request_since_1_18(release: Minor) -> None:
+    """A setting of Kyverno, which a scan does not read, allows requests."""
+    manifest = namespaced("http.Get('https://example.com').statusCode == 200")
+    (result,) = check_results(pod(), manifest, cluster_data=Answers(), release=release)
+    assert (release >= (1, 18)) == isinstance(result.outcome, Skipped)
+
+
+@on_every_release
+def test_a_namespaced_policy_reads_no_global_context_since_1_19(release: Minor) -> None:
+    """The read is an error."""
+    manifest = namespaced("globalContext.Get('entry', '') == 'value'")
+    refused = Errored(
+        "error: globalContext.* is not allowed in namespaced policies", would_deny=True, reason="", code=400
+    )
+    (result,) = check_results(pod(), manifest, cluster_data=Answers(), release=release)
+    assert (Passed() if release < (1, 19) else refused) == result.outcome
+
+
+def test_the_page_has_every_difference_with_its_test() -> None:
+    """The table names the release, the difference and a test of this module, in the order of the rows."""
+    rows = [*ROW.finditer(PAGE.read_text())]
+    known = [(format_minor(change.since[:2]), change.description.rpartition(":")[0]) for change in CHANGES]
+    assert (known, []) == (
+        [(row["since"], row["what"]) for row in rows],
+        [row["test"] for row in rows if row["test"] not in globals()],
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "version"),
+    [
+        (Release((1, 18)), "v1.18.2"),
+        (Release((1, 19)), "1.19"),
+        (Release((1, 17)), "v1.17.0-rc.1"),
+        (
+            Release((1, 19), "Kyverno 1.20 is newer than Assay supports. Assay applied the rules of Kyverno 1.19."),
+            "v1.20.0",
+        ),
+        (
+            Release((1, 16), "Kyverno 1.15 is older than Assay supports. Assay applied the rules of Kyverno 1.16."),
+            "v1.15.2",
+        ),
+    ],
+)
+def test_the_nearest_release_decides(expected: Release, version: str) -> None:
+    """A release that is not supported has a note."""
+    assert expected == release_of(version)
