@@ -21,7 +21,7 @@ RESOLVED = {"variables"}
 """The variables of the policy: what they read counts."""
 OPEN = {"authorizer", "authorizer.requestResource", "exceptions", "json", "yaml", libraries.syntax.NOW}
 PARTLY = {"request", "resource"}
-SECRET = {"http", "image", "globalContext"}
+SECRET = {"http", "image", "globalContext", "mylib_version"}
 ALL = [(1, minor) for minor in range(OLDEST[1], NEWEST[1] + 1)]
 KUBERNETES = compile_policy(read_policy(policy("p", "true")))
 FORM = next(form for _, form in read_kyverno(kyverno_policy("true")).variants())

@@ -13,7 +13,7 @@ _OWN_JSON: Minor = (1, 19)
 
 
 _URL = re.compile(r"url\.URL")
-_NESTED_LITERAL = re.compile(r"json\.marshal\(")
+_TAKES_MAPS = re.compile(r"json\.marshal\(|listObjToMap\(")
 
 
 def reason(expression: str, difference: Difference, release: Minor) -> str | None:
@@ -22,8 +22,8 @@ def reason(expression: str, difference: Difference, release: Minor) -> str | Non
         return "a URL in the result of listObjToMap is a Go struct there, whose fields no expression can read"
     if difference.what == "value" and "gzip.compress" in expression:
         return "another compressor writes other bytes for the same text"
-    if release < _OWN_JSON and _NESTED_LITERAL.search(expression) and "map[ref.Val]ref.Val" in str(difference.expected):
-        return "json.marshal does not write a map literal inside another literal, which looks like any map here"
+    if release < _OWN_JSON and _TAKES_MAPS.search(expression) and "map[ref.Val]ref.Val" in str(difference.expected):
+        return "a map literal is an error for these functions there, and looks like any map here"
     return explained.reason(expression, difference)
 
 

@@ -11,7 +11,7 @@ import pytest
 from scanner.model.outcome import CheckKind, Errored, Passed, Skipped, Violated
 from scanner.model.release import Minor, Release, format_minor
 from scanner.policies.kyverno.libraries import NoClusterData
-from scanner.policies.kyverno.libraries.cluster_data import Call
+from scanner.policies.kyverno.libraries.cluster_data import Call, Collection
 from scanner.policies.kyverno.modes import CONTROLLER
 from scanner.policies.kyverno.releases import CHANGES, NEWEST, OLDEST, release_of
 from tests.policies.kyverno.made import check_results, deployment, exception, invocation_results, outcomes, pod, policy
@@ -150,10 +150,37 @@ def test_a_namespaced_policy_reads_no_global_context_since_1_19(release: Minor) 
     """The read is an error."""
     manifest = namespaced("globalContext.Get('entry', '') == 'value'")
     refused = Errored(
-        "error: globalContext.* is not allowed in namespaced policies", would_deny=True, reason="", code=400
+        "error: failed to get global reference: globalContext.* is not allowed in namespaced policies",
+        would_deny=True,
+        reason="",
+        code=400,
     )
     (result,) = check_results(pod(), manifest, cluster_data=Answers(), release=release)
     assert (Passed() if release < (1, 19) else refused) == result.outcome
+
+
+@on_every_release
+def test_an_image_with_a_digest_has_its_tag_since_1_19(release: Minor) -> None:
+    """Before, a digest hides the tag."""
+    manifest = policy(f"image('nginx:1.25@sha256:{'a' * 64}').tag() == '1.25'")
+    (result,) = check_results(pod(), manifest, release=release)
+    assert isinstance(result.outcome, Violated if release < (1, 19) else Passed)
+
+
+class NoObjects(NoClusterData):
+    """A server without objects."""
+
+    def get(self, _collection: Collection, _namespace: str, _name: str, /) -> Any:
+        """Find none."""
+        return None
+
+
+@on_every_release
+def test_an_object_that_does_not_exist_is_null_since_1_18(release: Minor) -> None:
+    """Before, the read is an error."""
+    manifest = policy("resource.Get('apps/v1', 'deployments', 'team', 'web') == dyn(null)")
+    (result,) = check_results(pod(), manifest, cluster_data=NoObjects(), release=release)
+    assert isinstance(result.outcome, Errored if release < (1, 18) else Passed)
 
 
 def test_the_page_has_every_difference_with_its_test() -> None:
