@@ -199,11 +199,12 @@ def test_an_interrupted_page_leaves_nothing_behind(home: Path) -> None:
     """The unfinished folder of pages is removed, after SIGTERM too."""
     script = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom scanner import cli\n"
-        "from scanner.report.output import replaced\n"
+        "from scanner.report.output import replace_folder\n"
         "signal.signal(signal.SIGTERM, cli._interrupt)\n"
-        "with replaced(Path('report')):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "with replace_folder(Path('report')):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    subprocess.run([sys.executable, "-c", script], cwd=home, capture_output=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", script], cwd=home, capture_output=True, check=False)
+    assert b"KeyboardInterrupt" in ran.stderr
     assert [] == [path.name for path in home.iterdir() if "report" in path.name]
 
 

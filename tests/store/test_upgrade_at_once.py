@@ -36,7 +36,8 @@ print(upgrade(sys.argv[1]).migrated)
 """
 KILLED = """
 import os, signal, sys
-from scanner.store import search_index, upgrade
+from scanner.store import upgrade
+from scanner.store.rows import search_index
 
 search_index.index_all = lambda connection: os.kill(os.getpid(), signal.SIGKILL)
 upgrade(sys.argv[1])
