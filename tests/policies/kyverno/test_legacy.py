@@ -45,7 +45,7 @@ def counted(scan: Recorded) -> list[tuple[str, str, str]]:
     return [(item.kind, item.name, item.why) for item in scan.end.outside if item.kind in items]
 
 
-VALIDATE: Final = {"validate": {"pattern": {}}}
+VALIDATE: Final[Any] = {"validate": {"pattern": {}}}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_scan_without_the_right_to_list_older_policies_is_complete() -> None:
     """Their number is not known, which is no gap."""
     scan = scan_of(legacy(VALIDATE), refused={"clusterpolicies.kyverno.io": forbidden("clusterpolicies")})
     why = "whether there are any in the cluster is not known: cannot list clusterpolicies: forbidden"
-    assert ([("legacyPolicy", "ClusterPolicy of kyverno.io", why)], [], ScanState.COMPLETE) == (
+    assert ([("legacyPolicy", "ClusterPolicy of kyverno.io", why)], (), ScanState.COMPLETE) == (
         counted(scan),
         scan.gaps,
         scan.end.state,
