@@ -226,6 +226,11 @@ class AdmissionLanguage:
         """See Language: the kinds of the admission API are built in."""
         return ()
 
+    @property
+    def counted_kinds(self) -> tuple[Kind, ...]:
+        """See Language."""
+        return ()
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language."""
         return self.api.kinds(served)

@@ -66,6 +66,11 @@ class Language(Protocol):
         """
         ...
 
+    @property
+    def counted_kinds(self) -> tuple[Kind, ...]:
+        """The kinds, in each of their versions, whose objects it counts and does not need; files need no definitions of these either."""
+        ...
+
     def kinds(self, served: Iterable[Kind]) -> Iterable[Kind]:
         """The kinds to list for its documents: each served kind once, in one version."""
         ...

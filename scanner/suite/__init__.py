@@ -5,6 +5,6 @@ There are two formats. `kyverno-test.yaml` is Kyverno's (`cli.kyverno.io/v1alpha
 """
 
 from scanner.suite.checking import Checked, check
-from scanner.suite.form import Expectation, Suite
+from scanner.suite.form import BrokenSuite, Expectation, Suite
 
-__all__ = ["Checked", "Expectation", "Suite", "check"]
+__all__ = ["BrokenSuite", "Checked", "Expectation", "Suite", "check"]

@@ -5,28 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from scanner.api import Auditor, InvocationResult, KyvernoContext, Schemas
 from scanner.cel import EvaluationError, Value
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.outcome import CheckResult, Errored, Passed, Skipped, SkipReason, Violated, WouldChange
-from scanner.model.policy import Operation
+from scanner.model.policy import ADMISSION_API, MatchResources, Operation, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
+from scanner.mutate.schema import Conversion, Schema
 from scanner.policies.kyverno.libraries import Call, Collection, NoClusterData
 from scanner.policies.kyverno.modes import ADMISSION, CLI
 from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.result import result_of
 from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
+from scanner.posture.policy_kinds import plural_of
 from scanner.suite.form import Expectation, Suite
 
-NOT_MATCHED = "not matched"
+NOT_MATCHED: Final = "not matched"
+EXCLUDED: Final = "excluded"
+NOT_FOUND: Final = "not found"
+_VOWELS: Final = frozenset("AEIOUaeiou")
+_RESPONSES_KEPT_UNTIL: Final[Minor] = (1, 17)
+"""The last release whose CLI counts every object that a policy does not match as excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a policy for one object: pass, fail, error, skip or `NOT_MATCHED`, as policy reports name it."""
+    """The result of a policy for one object: pass, fail, warn, error or skip, as policy reports name it, or the reason for none.
+
+    An object that admission does not evaluate is `NOT_MATCHED`. For the Kyverno CLI, it is `EXCLUDED`, or `NOT_FOUND` if the policy
+    has but one plain rule. A policy that the suite does not have is `NOT_FOUND`, too.
+    """
 
     status: str
     message: str = ""
@@ -34,20 +46,28 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An expectation about the objects of one name, with a result for each object and each autogen variant of the policy."""
+    """An expectation about the objects of one name, with a result for each object and each autogen variant of the policy.
+
+    `unsupported` is the reason why Assay cannot tell whether the expectation is met, a sentence without its full stop, or empty.
+    """
 
     expectation: Expectation
     resource: str
-    results: tuple[Result, ...]
+    results: tuple[Result, ...] = ()
+    unsupported: str = ""
 
     @property
     def right(self) -> bool:
-        """Return whether every matched object has the expected result; without a matched object the result is skip."""
-        matched = [result for result in self.results if result.status != NOT_MATCHED]
-        return all(_meets(self.expectation, result) for result in matched or [Result("skip")])
+        """Return whether every object that counts is known to have the expected result; if none counts, the result is skip."""
+        if self.unsupported:
+            return False
+        counted = [result for result in self.results if result.status != NOT_MATCHED]
+        return all(_meets(self.expectation, result) for result in counted or [Result("skip")])
 
 
 def _meets(expectation: Expectation, result: Result) -> bool:
+    if result.status == EXCLUDED:
+        return True
     return result.status == expectation.result and expectation.message in ("", result.message)
 
 
@@ -61,12 +81,16 @@ def check(
 ) -> Iterator[Checked]:
     """Evaluate every object that an expectation names, by the rules of a release of Kyverno.
 
-    Raises UsageError and SchemaUnknown as `Auditor` does.
+    `kinds` and `schemas` are those of Kubernetes itself. Raises an AssayError for a suite that cannot be evaluated.
     """
+    questions = [(expectation, name) for expectation in suite.expectations for name in expectation.resources or ("",)]
+    if suite.payloads:
+        reason = f"{suite.payloads}: payloads are not objects of a cluster"
+        yield from (Checked(expectation, name, unsupported=reason) for expectation, name in questions)
+        return
     evaluation = _SuiteEvaluation(suite, kinds, schemas, now, parse, release)
-    for expectation in suite.expectations:
-        for name in expectation.resources or ("",):
-            yield Checked(expectation, name, tuple(evaluation.results(expectation, name)))
+    for expectation, name in questions:
+        yield evaluation.check(expectation, name)
 
 
 class _SuiteEvaluation:
@@ -82,7 +106,8 @@ class _SuiteEvaluation:
         release: Minor,
     ) -> None:
         loads = self._loads = suite.as_command_line
-        served_kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
+        self._release = release
+        served_kinds = {(kind.api_version, kind.kind): kind for kind in (*kinds, *suite.kinds)}
         self._objects = (
             [placed(document, served_kinds, unknown=loads) for document in suite.resources]
             if loads
@@ -90,15 +115,21 @@ class _SuiteEvaluation:
         )
         served = with_unknown(served_kinds.values(), (*self._objects, *suite.given))
         policies = [*bound(suite.policies)] if loads else [*suite.policies]
-        kyverno = [read_policy(document) for document in policies if is_policy(document)]
-        self._kyverno: Mapping[tuple[str, str], KyvernoPolicy] = {
-            (policy.kind, policy.full_name): policy for policy in kyverno
+        kyverno = [read_policy(document, source="document") for document in policies if is_policy(document)]
+        elsewhere = {policy.key: policy.elsewhere for policy in kyverno if policy.elsewhere}
+        self._kyverno: Mapping[PolicyKey, KyvernoPolicy] = {policy.key: policy for policy in kyverno}
+        self._unsupported = {
+            **{_short(name): f"{name} is not evaluated: {reason}" for (_, name), reason in elsewhere.items()},
+            **{_name_of(document): _describe_unsupported(document) for document in suite.others},
         }
+        policies = [document for document in policies if _key_of(document) not in elsewhere]
+        self._evaluated = {_name_of(document) for document in policies if not _is_binding(document)}
         table = {(kind.api_version, kind.kind): kind for kind in served}
         given = Given(table, suite.given, suite.images, suite.answers, suite.entries, parse)
         mode = replace(CLI, create_only=False) if loads else ADMISSION
         self._kyverno_context = KyvernoContext(now, mode, given, ("CREATE", "UPDATE", "DELETE"), release=release)
-        self._suite, self._policies, self._kinds, self._schemas = suite, policies, served, schemas
+        self._suite, self._policies, self._kinds = suite, policies, served
+        self._schemas = _SuiteSchemas(suite.schemas, schemas)
         self._auditors: dict[bool, Auditor] = {}
 
     def _auditor(self, operation: Operation) -> Auditor:
@@ -107,8 +138,8 @@ class _SuiteEvaluation:
         if deletes not in self._auditors:
             documents = [document for document in self._policies if is_policy(document) or not deletes]
             self._auditors[deletes] = Auditor(
-                policies=[document for document in documents if as_text(document.get("kind")).endswith("Policy")],
-                bindings=[document for document in documents if as_text(document.get("kind")).endswith("Binding")],
+                policies=[document for document in documents if not _is_binding(document)],
+                bindings=[document for document in documents if _is_binding(document)],
                 params=self._suite.params,
                 namespaces=self._suite.namespaces,
                 kinds=self._kinds,
@@ -119,7 +150,21 @@ class _SuiteEvaluation:
             )
         return self._auditors[deletes]
 
-    def results(self, expectation: Expectation, name: str) -> Iterator[Result]:
+    def check(self, expectation: Expectation, name: str) -> Checked:
+        """Compare an expectation about the objects of a name with their results.
+
+        Of policies with one name, some may be of kinds that are not evaluated: then only a difference is certain.
+        """
+        policy = _short(expectation.policy)
+        unsupported = self._unsupported.get(policy, "")
+        if policy in self._evaluated:
+            checked = Checked(expectation, name, tuple(self._results(expectation, name)))
+            return replace(checked, unsupported=unsupported) if checked.right else checked
+        if unsupported:
+            return Checked(expectation, name, unsupported=unsupported)
+        return Checked(expectation, name, (Result(NOT_FOUND, "the suite has no policy of this name"),))
+
+    def _results(self, expectation: Expectation, name: str) -> Iterator[Result]:
         """The results of the policy for the objects of a name, or for all objects if none has that name."""
         namespace, _, short_name = name.rpartition("/")
         named = [document for document in self._objects if short_name in ("", dig(document, "metadata", "name"))]
@@ -135,7 +180,27 @@ class _SuiteEvaluation:
             )
             if _short(invocation_result.invocation.policy.name) == _short(expectation.policy)
         ]
-        yield from map(self._result, invocation_results) if invocation_results else (Result(NOT_MATCHED),)
+        yield from map(self._result, invocation_results) if invocation_results else (self._without_result(expectation),)
+
+    def _without_result(self, expectation: Expectation) -> Result:
+        """The result for an object that a policy does not match.
+
+        Mirrors `hasSelector` of the Kyverno CLI: since 1.18 the response is dropped if the policy has one rule without names and
+        neither a selector nor an exclusion. A ValidatingAdmissionPolicy always has a response, a MutatingAdmissionPolicy none.
+        """
+        if not self._loads:
+            return Result(NOT_MATCHED)
+        forms = [
+            bound_policy.policy
+            for bound_policy in self._auditor(expectation.operation).bound
+            if _short(bound_policy.policy.name) == _short(expectation.policy)
+        ]
+        return Result(EXCLUDED if any(map(self._keeps_response, forms)) else NOT_FOUND)
+
+    def _keeps_response(self, form: Policy) -> bool:
+        if form.language in ADMISSION_API:
+            return form.language == "ValidatingAdmissionPolicy"
+        return self._release <= _RESPONSES_KEPT_UNTIL or form.match is None or not _is_plain(form.match)
 
     def _result(self, invocation_result: InvocationResult) -> Result:
         variant = invocation_result.invocation.policy
@@ -150,8 +215,38 @@ class _SuiteEvaluation:
         return next((result for result in results if result.status != "pass"), Result("pass"))
 
 
+def _is_plain(match: MatchResources) -> bool:
+    """Return whether constraints are one rule without names, selectors and exclusions."""
+    selectors = (match.namespace_selector, match.object_selector)
+    return (
+        len(match.rules) == 1
+        and not match.rules[0].resource_names
+        and not match.exclude_rules
+        and not any(selector.requirements for selector in selectors)
+    )
+
+
 def _short(name: str) -> str:
     return name.rpartition("/")[2]
+
+
+def _name_of(document: JsonObject) -> str:
+    return as_text(dig(document, "metadata", "name"))
+
+
+def _is_binding(document: JsonObject) -> bool:
+    return as_text(document.get("kind")).endswith("Binding")
+
+
+def _key_of(document: JsonObject) -> PolicyKey | None:
+    return read_policy(document).key if is_policy(document) else None
+
+
+def _describe_unsupported(document: JsonObject) -> str:
+    kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).rpartition("/")[0]
+    noun = f"{kind} of {group}" if group else kind or "document without a kind"
+    article = "an" if noun[0] in _VOWELS else "a"
+    return f"{_name_of(document)} is {article} {noun}, which Assay does not evaluate"
 
 
 def _result_of(check_result: CheckResult) -> Result:
@@ -195,7 +290,7 @@ def placed(document: JsonObject, kinds: Mapping[tuple[str, str], Kind], *, unkno
 def bound(policies: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Policies and bindings. A policy without a binding gets one; a policy with a binding loses its own constraints."""
     documents = tuple(policies)
-    bindings = [document for document in documents if as_text(document.get("kind")).endswith("Binding")]
+    bindings = [document for document in documents if _is_binding(document)]
     named = {as_text(dig(binding, "spec", "policyName")) for binding in bindings}
     yield from bindings
     for document in documents:
@@ -317,14 +412,35 @@ def _place(kind: Kind) -> Collection:
 
 
 def with_unknown(kinds: Iterable[Kind], documents: Iterable[JsonObject]) -> tuple[Kind, ...]:
-    """The kinds, and the kinds of objects that are not among them: with a guessed plural, and namespaced if the object is."""
+    """The kinds, and the kinds of objects that are not among them.
+
+    Such a kind has the plural and the scope that another version has, or else the regular plural, and the scope of the object.
+    """
     served = {(kind.api_version, kind.kind): kind for kind in kinds}
-    plurals = {kind.kind: kind.plural for kind in served.values()}
+    others = {(kind.group, kind.kind): kind for kind in served.values()}
     for document in documents:
         version, name = _key(document)
         if (version, name) not in served and version and name:
             group, _, short = version.rpartition("/")
+            other = others.get((group, name))
             placed = dig(document, "metadata", "namespace") is not None
-            plural = plurals.get(name, f"{name.lower()}s")
-            served[version, name] = Kind(group, short, name, plural, namespaced=placed)
+            served[version, name] = (
+                replace(other, version=short) if other else Kind(group, short, name, plural_of(name), namespaced=placed)
+            )
     return tuple(served.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _SuiteSchemas:
+    """The schemas of the definitions in a suite, and of all other kinds."""
+
+    own: Schemas
+    others: Schemas
+
+    def schema(self, kind: Kind) -> Schema | None:
+        """See Schemas."""
+        return self.own.schema(kind) or self.others.schema(kind)
+
+    def conversion(self, kind: Kind) -> Conversion:
+        """See Schemas."""
+        return (self.own if self.own.schema(kind) else self.others).conversion(kind)

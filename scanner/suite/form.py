@@ -16,9 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scanner.model.policy import Operation
-from scanner.model.resource import UserInfo
+from scanner.model.policy import ADMISSION_API, Operation
+from scanner.model.resource import Kind, UserInfo
+from scanner.mutate.schema import NO_SCHEMAS, Schemas
 from scanner.policies.kyverno.exceptions import is_exception
+from scanner.policies.kyverno.spec import is_policy
+from scanner.policies.manifest import GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Suite:
 
     `images` are image data by reference, `answers` HTTP responses by method and URL (an empty method stands for all), `entries` the
     global context by name. With `as_command_line` the suite is evaluated as the Kyverno CLI does.
+
+    `others` are policies of kinds that Assay does not evaluate, `payloads` is the field with payloads that are no objects of a
+    cluster, or empty. `kinds` and `schemas` are those of the CustomResourceDefinitions among the files.
     """
 
     name: str
@@ -58,6 +64,18 @@ class Suite:
     entries: Mapping[str, Json] = field(default_factory=dict)
     user: UserInfo = field(default_factory=UserInfo)
     as_command_line: bool = False
+    others: tuple[JsonObject, ...] = ()
+    payloads: str = ""
+    kinds: tuple[Kind, ...] = ()
+    schemas: Schemas = NO_SCHEMAS
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSuite:
+    """A suite that cannot be run, with the reason."""
+
+    name: str
+    error: str
 
 
 KIND = "PolicyTest"
@@ -74,7 +92,8 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     user = documents.get("user")
     return Suite(
         name=name,
-        policies=tuple(document for document in policies if not is_exception(document)),
+        policies=tuple(document for document in policies if is_evaluated(document)),
+        others=tuple(document for document in policies if not is_evaluated(document) and not is_exception(document)),
         resources=resources,
         expectations=tuple(_expectation(result) for result in as_list(documents.get("results"))),
         exceptions=tuple(document for document in policies if is_exception(document)),
@@ -83,6 +102,12 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
         given=resources,
         user=UserInfo(as_text(dig(user, "username")), as_text(dig(user, "uid")), texts(dig(user, "groups"))),
     )
+
+
+def is_evaluated(document: JsonObject) -> bool:
+    """Return whether a document is a policy of a kind that Assay evaluates, or a binding of one."""
+    kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).partition("/")[0]
+    return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in ADMISSION_API)
 
 
 def _objects(value: Json) -> tuple[JsonObject, ...]:

@@ -11,14 +11,12 @@ from typing import cast
 from scanner.cel import EvaluationError
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scanner.model.policy import ADMISSION_API, Operation
+from scanner.model.policy import Operation
 from scanner.model.resource import UserInfo
 from scanner.policies.kyverno.exceptions import is_exception
 from scanner.policies.kyverno.libraries.cluster_data import projected
 from scanner.policies.kyverno.request import with_doubles
-from scanner.policies.kyverno.spec import is_policy
-from scanner.policies.manifest import GROUP
-from scanner.suite.form import Expectation, Suite
+from scanner.suite.form import Expectation, Suite, is_evaluated
 
 _OPERATIONS: Mapping[str, Operation] = {"CREATE": "CREATE", "UPDATE": "UPDATE", "DELETE": "DELETE"}
 
@@ -32,6 +30,7 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
 
     Raises UsageError for a test that cannot be read.
     """
+    policies = _objects(documents.get("policies"))
     context = _objects(documents.get("given"))
     cluster = _objects(documents.get("clusterResources"))
     described = [
@@ -42,7 +41,8 @@ def suite_of(name: str, documents: Mapping[str, Json]) -> Suite:
     images = [image for document in context for image in _objects(dig(document, "spec", "images"))]
     return Suite(
         name=name,
-        policies=tuple(document for document in _objects(documents.get("policies")) if _is_evaluated(document)),
+        policies=tuple(document for document in policies if is_evaluated(document)),
+        others=tuple(document for document in policies if not is_evaluated(document) and not is_exception(document)),
         resources=_objects(documents.get("resources")),
         expectations=tuple(_expectation(result, usual) for result in as_list(documents.get("results"))),
         exceptions=tuple(document for document in _objects(documents.get("exceptions")) if is_exception(document)),
@@ -86,11 +86,6 @@ def _projected(data: Json, path: str) -> Json:
 
 def _objects(value: Json) -> tuple[JsonObject, ...]:
     return tuple(as_object(item) for item in as_list(value))
-
-
-def _is_evaluated(document: JsonObject) -> bool:
-    kind, group = as_text(document.get("kind")), as_text(document.get("apiVersion")).partition("/")[0]
-    return is_policy(document) or (group == GROUP and kind.removesuffix("Binding") in ADMISSION_API)
 
 
 def _expectation(result: Json, usual: Operation) -> Expectation:

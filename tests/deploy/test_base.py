@@ -18,7 +18,9 @@ from scanner.posture.workloads import list_usual_controllers
 from tests.deploy.programs import BASE, base
 
 MANIFESTS = base()
-OF_LANGUAGES = {(kind.group, kind.plural) for language in LANGUAGES for kind in language.custom_kinds}
+OF_LANGUAGES = {
+    (kind.group, kind.plural) for language in LANGUAGES for kind in (*language.custom_kinds, *language.counted_kinds)
+}
 """Group and plural of the documents of policy languages that Kubernetes does not serve."""
 REVIEWS = {"selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}
 

@@ -65,6 +65,7 @@ class PodLevels(PlainLanguage):
     needs_bindings: bool = True
     report_source: str = ""
     custom_kinds: tuple[Kind, ...] = ()
+    counted_kinds: tuple[Kind, ...] = ()
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         del served

@@ -84,6 +84,10 @@ class Requirements(PlainLanguage):
     def custom_kinds(self) -> tuple[Kind, ...]:
         return self.kind, EXEMPTIONS
 
+    @property
+    def counted_kinds(self) -> tuple[Kind, ...]:
+        return ()
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         yield from (kind for kind in served if kind in self.custom_kinds)
 

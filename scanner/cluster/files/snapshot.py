@@ -442,7 +442,8 @@ def _list_served(custom: Iterable[Definition], of_languages: Iterable[Kind]) -> 
 def _list_language_kinds(languages: Iterable[Language], api_versions: Iterable[str]) -> tuple[Kind, ...]:
     """The custom kinds of policy languages in the groups of the documents, because these kinds need no definitions."""
     groups = {api_version.partition("/")[0] for api_version in api_versions}
-    return tuple(kind for language in languages for kind in language.custom_kinds if kind.group in groups)
+    kinds = (kind for language in languages for kind in (*language.custom_kinds, *language.counted_kinds))
+    return tuple(kind for kind in kinds if kind.group in groups)
 
 
 def _find_written_kind(document: _SnapshotDocument, languages: Iterable[Language]) -> tuple[str, str]:

@@ -284,7 +284,10 @@ class Health:
 
 
 class Unneeded(StrEnum):
-    """The kinds of items that a scan does not need: no bound policy can match them, or other tools read them. The list is closed."""
+    """The kinds of items that a scan does not need. The list is closed.
+
+    No bound policy can match them, or other tools read them; or they are older policies of Kyverno, counted by kind.
+    """
 
     API_GROUP = "apiGroup"
     DOCUMENT = "document"
@@ -298,8 +301,12 @@ class Unneeded(StrEnum):
     PACKAGE_METADATA = "packageMetadata"
     NO_MANIFEST = "noManifest"
     UNUSED_DOCUMENT = "unusedDocument"
+    LEGACY_POLICY = "legacyPolicy"
+    LEGACY_EXCEPTION = "legacyException"
 
 
+LEGACY_ENDING: Final = ": Kyverno 1.20 plans to stop running them"
+"""The end of the reason for older policies that were counted."""
 _UNNEEDED: Final = frozenset(Unneeded)
 
 
@@ -308,7 +315,7 @@ class OutOfScope:
     """An item that a scan does not evaluate, and that makes no scan incomplete.
 
     Either an object of the cluster that also decides about requests, such as a webhook, or (`unneeded`) an item that no bound policy
-    can match: `kind` is one of `Unneeded` then, and `name` the place of the item.
+    can match, or older policies: `kind` is one of `Unneeded` then, and `name` the place of the item, or the kind of the policies.
     """
 
     kind: str
@@ -317,7 +324,7 @@ class OutOfScope:
 
     @property
     def unneeded(self) -> bool:
-        """Return whether no bound policy can match the item, which does not decide about requests either."""
+        """Return whether the scan does not need the item, and names it as *out of scope*."""
         return self.kind in _UNNEEDED
 
 

@@ -15,7 +15,7 @@ from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor, Release
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.scan import Health, HealthKind, OutOfScope
 from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
 from scanner.policies.kyverno import installed, spec
 from scanner.policies.kyverno.autogen import served_by, unresolved
@@ -24,6 +24,7 @@ from scanner.policies.kyverno.exceptions import PolicyException, is_exception, r
 from scanner.policies.kyverno.installed import installed_release
 from scanner.policies.kyverno.inventory import Inventory, Parse
 from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
+from scanner.policies.kyverno.legacy import LEGACY_KINDS, describe_legacy, is_legacy, list_rights, read_legacy
 from scanner.policies.kyverno.libraries import Network
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
@@ -72,6 +73,7 @@ class KyvernoOptions:
         self, policies: tuple[KyvernoPolicy, ...], supporting: Iterable[Supporting], context: BindingContext
     ) -> KyvernoScan:
         """The objects on which the policies of one kind rely in a scan, and the context of their evaluation."""
+        supporting = tuple(supporting)
         exceptions, entries = ([each for each in supporting if each.what == what] for what in (_EXCEPTION, _ENTRY))
         mode = MODES[self.compat]
         inventory = Inventory(context.served, [entry.body for entry in entries], self.parse, self.network)
@@ -97,7 +99,9 @@ class KyvernoOptions:
             rights=(
                 *([self.configuration.right()] if wanted else []),
                 *([installed.right(self.namespace)] if reads_release else []),
+                *list_rights(context.served),
             ),
+            legacy=describe_legacy(supporting, context),
             rules=tuple(rule_documents(policies, exceptions, entries)),
         )
 
@@ -107,7 +111,7 @@ class KyvernoScan:
     """The objects on which Kyverno's policies of one kind rely in one scan, and the context of their evaluation.
 
     `release` is that of Kyverno, None without policies. `rights` are those to read it and Kyverno's own configuration, `rules` the
-    exceptions and entries that decide together with the policies.
+    exceptions and entries that decide together with the policies, `legacy` the numbers of Kyverno's older policies.
     """
 
     exceptions: tuple[PolicyException, ...]
@@ -117,6 +121,7 @@ class KyvernoScan:
     release: Release | None
     rights: tuple[ListRight, ...]
     rules: tuple[RuleDocument, ...]
+    legacy: tuple[OutOfScope, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,11 @@ class KyvernoLanguage(ABC):
         """See Language."""
         return (*self.api.served, *SHARED_KINDS)
 
+    @property
+    def counted_kinds(self) -> tuple[Kind, ...]:
+        """See Language: the older policies, and the exceptions from them."""
+        return LEGACY_KINDS
+
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language: each in the preferred version, because all versions have one schema."""
         wanted = {(kind.group, kind.plural) for kind in self.custom_kinds}
@@ -167,7 +177,12 @@ class KyvernoLanguage(ABC):
 
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
-        return spec.is_policy(document, self.api) or is_exception(document) or spec.is_entry(document)
+        return (
+            spec.is_policy(document, self.api)
+            or is_exception(document)
+            or spec.is_entry(document)
+            or is_legacy(document)
+        )
 
     def read(self, document: JsonObject, *, source: str, namespace: str, rules: Minor) -> ReadDocument:
         """See Language: Kyverno's own rules are the same for every release."""
@@ -176,6 +191,8 @@ class KyvernoLanguage(ABC):
             return ReadDocument(spec.read_policy(document, self.api, source=source, namespace=namespace).written())
         if is_exception(document):
             return ReadDocument(Supporting(_EXCEPTION, read_exception(document, source=source).key, document))
+        if is_legacy(document):
+            return ReadDocument(read_legacy(document, namespace))
         return ReadDocument(Supporting(_ENTRY, as_text(dig(document, "metadata", "name")), document))
 
     def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:

@@ -73,7 +73,8 @@ class BoundKyverno(BoundLanguage):
     def __init__(self, forms: tuple[BoundForm, ...], scan: KyvernoScan) -> None:
         """Take the forms, and the objects on which they rely."""
         self._forms, self._scan = forms, scan
-        self.gaps, self.outside = scan.configuration.gaps, scan.configuration.outside
+        self.gaps = scan.configuration.gaps
+        self.outside = (*scan.configuration.outside, *scan.legacy)
         self.release = scan.release
 
     @property

@@ -12,7 +12,16 @@ from typing import Final
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import Coverage, CoverageState, OutOfScope, ScanRecord, ScanState, Scope, Unneeded
+from scanner.model.scans.scan import (
+    LEGACY_ENDING,
+    Coverage,
+    CoverageState,
+    OutOfScope,
+    ScanRecord,
+    ScanState,
+    Scope,
+    Unneeded,
+)
 from scanner.posture.policy_kinds import plural_of
 from scanner.report.text.numbers import join_texts, plural
 
@@ -187,6 +196,10 @@ _NOT_READ_AGAIN: Final = {
     Unneeded.REPEATED: ("copy of a file or document that was read", "copies of files or documents that were read"),
     Unneeded.UNUSED_DOCUMENT: ("document of -f that no policy uses", "documents of -f that no policy uses"),
 }
+_LEGACY: Final = {
+    Unneeded.LEGACY_POLICY: ("older policies of Kyverno", ""),
+    Unneeded.LEGACY_EXCEPTION: ("exceptions from older policies of Kyverno", ""),
+}
 _RENDER: Final = "Render charts and kustomizations, and scan the output, to evaluate what they make"
 _RENDERED: Final = frozenset(
     {
@@ -195,14 +208,16 @@ _RENDERED: Final = frozenset(
     }
 )
 TITLES: Final = {
-    kind: words[0] for table in (_NOT_MATCHED, _OF_OTHER_TOOLS, _NOT_READ_AGAIN) for kind, words in table.items()
+    kind: words[0]
+    for table in (_NOT_MATCHED, _OF_OTHER_TOOLS, _NOT_READ_AGAIN, _LEGACY)
+    for kind, words in table.items()
 }
 """The titles of the kinds of items."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class UnneededItem:
-    """An item that a scan does not need. `where` is an API group, a file or a document."""
+    """An item that a scan does not need. `where` is an API group, a file, a document, or a kind of older policies."""
 
     kind: Unneeded
     where: str
@@ -229,3 +244,13 @@ def unneeded_line(items: Sequence[UnneededItem]) -> str:
     ]
     advice = f". {_RENDER}" if not _RENDERED.isdisjoint(numbers) else ""
     return f"{'; '.join(named)}{advice}" if named else ""
+
+
+def legacy_line(items: Sequence[UnneededItem]) -> str:
+    """The older policies of Kyverno and the exceptions from them, by kind; an empty string without any."""
+    legacy = [item for kind in _LEGACY for item in items if item.kind == kind]
+    counts = ", ".join(
+        f"{item.where} {item.why.removesuffix(LEGACY_ENDING) if item.why.endswith(LEGACY_ENDING) else '(number not known)'}"
+        for item in legacy
+    )
+    return f"{counts}{LEGACY_ENDING}" if legacy else ""

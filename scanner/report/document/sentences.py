@@ -20,7 +20,7 @@ from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection
 from scanner.report.document.by_policy import PolicySection
-from scanner.report.document.coverage import CoverageSection, unneeded_line
+from scanner.report.document.coverage import CoverageSection, legacy_line, unneeded_line
 from scanner.report.document.document import Document
 from scanner.report.document.notes import list_missed, rights_line
 from scanner.report.document.waivers import STATE_WORDS
@@ -268,8 +268,13 @@ def outside_line(document: Document) -> str:
 
 
 def out_of_scope_line(document: Document) -> str:
-    """The numbers of items that no bound policy can match, and of files of other tools, or an empty string."""
-    return unneeded_line(document.out_of_scope)
+    """The numbers of items that no bound policy can match, of files of other tools, and of older policies, or an empty string."""
+    return ". ".join(filter(None, list_out_of_scope(document)))
+
+
+def list_out_of_scope(document: Document) -> tuple[str, str]:
+    """The items that the scan does not need, and the older policies of Kyverno; each may be empty."""
+    return unneeded_line(document.out_of_scope), legacy_line(document.out_of_scope)
 
 
 def controls_line(framework: FrameworkSection) -> str:

@@ -33,10 +33,10 @@ from scanner.report.document.sentences import (
     headline_of,
     health_line,
     kyverno_of,
+    list_out_of_scope,
     namespace_title,
     nothing_line,
     opinion_line,
-    out_of_scope_line,
     outside_line,
     preview_line,
     requester_line,
@@ -257,7 +257,7 @@ def _print_closing(console: Console, document: Document, *, wide: bool) -> None:
         _print_fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
     for note in document.notes:
         _print_fact(console, "Note", note)
-    if unneeded := out_of_scope_line(document):
+    for unneeded in filter(None, list_out_of_scope(document)):
         _print_fact(console, "Scope", f"out of scope: {unneeded}")
     if not wide:
         _print_fact(console, "More", "--wide also prints namespaces, owners, controls and policy health")

@@ -40,7 +40,10 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
         list[OutsideJson], Meta(description="Objects that also decide about requests, but are not evaluated.")
     ]
     out_of_scope: Annotated[
-        list[UnneededJson], Meta(description="Items that no bound policy can match, and files of other tools.")
+        list[UnneededJson],
+        Meta(
+            description="Items that no bound policy can match, files of other tools, and the numbers of older policies of Kyverno."
+        ),
     ]
 
 
