@@ -192,7 +192,7 @@ LIBRARIES: Final = {
         },
         0,
         0,
-        ("testSuite", "testSuite", "unusedDocument"),
+        ("legacyPolicy", "testSuite", "testSuite"),
     ),
     "params and their definition": Repository(
         {

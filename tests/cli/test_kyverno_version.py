@@ -131,7 +131,7 @@ def test_a_suite_is_evaluated_by_the_rules_of_a_release(
     write("suite/kyverno-test.yaml", SUITE.replace("RESULT", result))
     write("suite/values.yaml", VALUES)
     ran = assay("test", folder.parent / "suite", "--kyverno-version", version)
-    assert (0, b"1 expectations in 1 suites: 1 as expected, 0 different\n") == (ran.code, ran.stdout)
+    assert (0, b"1 expectation in 1 suite: 1 as expected, 0 different\n") == (ran.code, ran.stdout)
 
 
 @pytest.mark.parametrize("command", [("scan", "--from", "objects"), ("test", "."), ("rbac", "generate")])
