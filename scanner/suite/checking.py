@@ -265,7 +265,7 @@ def _result_of(check_result: CheckResult) -> Result:
 
 # Loads policies and objects as the Kyverno CLI does.
 #
-# Source of truth: Kyverno 1.18's CLI. Objects without a namespace are in `default`, null maps are empty, and the
+# Source of truth: the CLI of Kyverno 1.16 to 1.19. Objects without a namespace are in `default`, null maps are empty, and the
 # bindings of a policy of the admission API replace its own constraints.
 
 _EMPTIED = ("data", "stringData")

@@ -1,6 +1,6 @@
 """Kyverno's format of a suite: a Test document with the contents of its files.
 
-Source of truth: `cli.kyverno.io/v1alpha1` of Kyverno 1.18: Test, Values, UserInfo, Context and ClusterResource.
+Source of truth: `cli.kyverno.io/v1alpha1` of Kyverno 1.16 to 1.19: Test, Values, UserInfo, Context and ClusterResource.
 """
 
 from __future__ import annotations

@@ -78,10 +78,12 @@ def parse_unsigned(text: str) -> UInt:
 
 
 def _parse_in_range(text: str, low: int, high: int, message: str) -> int:
-    base = 16 if "x" in text else 10
-    if len(text) > _LONGEST_NUMBER:
-        text = text.lstrip("-").lstrip("0x") if base == 16 else text  # noqa: PLR2004
-    value = int(text, base) if len(text) <= _LONGEST_NUMBER else high + 1
+    magnitude = text.removeprefix("-")
+    digits = magnitude.removeprefix("0x").lstrip("0") or "0"
+    if len(digits) > _LONGEST_NUMBER:  # Python refuses to read so many decimal digits.
+        raise BadLiteral(message)
+    value = int(digits, 16 if "x" in magnitude else 10)
+    value = -value if text.startswith("-") else value
     if not low <= value <= high:
         raise BadLiteral(message)
     return value
@@ -138,7 +140,7 @@ def _unquote(text: str) -> tuple[bool, str]:
     raw = text[0] in "rR"
     if raw:
         text = text[1:]
-    quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1  # noqa: PLR2004
+    quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1  # noqa: PLR2004 - two times three quotes
     return raw, text[quotes:-quotes]
 
 

@@ -82,7 +82,7 @@ def _choose_matching(incomplete: str, read: Callable[[], Iterable[str]]) -> list
     """The texts that begin with what is typed; none if they cannot be read, because a shell would print the trouble."""
     try:
         return [text for text in read() if text.startswith(incomplete) and text.isprintable()]
-    except Exception:  # noqa: BLE001 - whatever is wrong, the command itself reports it
+    except Exception:  # noqa: BLE001 - the command itself reports every error
         return []
 
 

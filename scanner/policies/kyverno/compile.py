@@ -1,6 +1,6 @@
 """Compiles a policy's expressions in Kyverno's environment, with Kyverno's messages for those that do not compile.
 
-Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.18. A policy's match conditions cannot read variables, a variable
+Source of truth: `pkg/cel/policies/vpol/compiler` of Kyverno 1.16 to 1.19. A policy's match conditions cannot read variables, a variable
 can read those before it with their exact types, and Kyverno rejects an expression whose type is dyn. One fault, an exception's
 included, makes the whole policy unusable.
 

@@ -1,7 +1,7 @@
 """Kyverno's own limits of its webhook: resource filters, and the selectors of its webhook configurations.
 
 Source of truth: `pkg/config` (`parseKinds`, `ToFilter`, `parseWebhooks`, `IsExcluded`), `ParseKindSelector` of `pkg/utils/kube`,
-`WithFilter` of `pkg/webhooks/handlers` and `buildWebhookRules` of `pkg/controllers/webhook` of Kyverno 1.18, the defaults from
+`WithFilter` of `pkg/webhooks/handlers` and `buildWebhookRules` of `pkg/controllers/webhook` of Kyverno 1.16 to 1.19, the defaults from
 its Helm chart. The keys `matchConditions`, `webhookLabels` and `webhookAnnotations` exempt no object from ValidatingPolicies.
 """
 
