@@ -20,6 +20,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Modules in the order of tests/conftest.py, each run by one worker.
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
+# The tests that need neither servers, browsers nor other processes, and compute for seconds at most.
+FUNCTIONS := -m "not (postgres or browser or server or subprocess or long)"
+# Property tests try examples that follow from the seed; elsewhere the same ones each time.
+SEARCH := --hypothesis-profile=search --hypothesis-seed
 
 .PHONY: help setup demo docs picture test test-all coverage check lint format types layers conformance bench apiserver helm promtool oracle kyverno-oracle fuzz kyverno nightly releases clean
 
@@ -54,7 +58,7 @@ picture: demo ## take the picture of the README anew; needs Chromium
 	@$(BIN)/python -m scripts.take_picture
 
 test: setup ## the tests of functions, five minutes: without servers, browsers, other processes and long computations
-	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not (postgres or browser or server or subprocess or long)"
+	@$(BIN)/python -m pytest $(PARALLEL) -q $(FUNCTIONS)
 
 test-all: setup ## the whole test suite; lists skipped tests and how to enable them
 	@$(BIN)/python -m pytest $(PARALLEL) -q
@@ -96,14 +100,15 @@ kyverno: setup ## compare random policies, exceptions and expressions with relea
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, every example of the property tests, then make fuzz and make kyverno; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, then make fuzz and make kyverno; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
+	$(BIN)/python -m pytest $(PARALLEL) -q $(FUNCTIONS) $(SEARCH)=$$seed && \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
-	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py --hypothesis-seed=$$seed && \
+	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py $(SEARCH)=$$seed && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
-	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py --hypothesis-seed=$$seed && \
-	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py --hypothesis-seed=$$seed && \
+	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \
+	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py $(SEARCH)=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \

@@ -15,8 +15,10 @@ from hypothesis import settings
 from tests.markers import MARKERS, mark
 from tests.requirements import API_SERVER, report_once
 
-# A deadline would make the result of a test depend on the load of the machine.
-settings.register_profile("assay", deadline=None)
+# A deadline would make the result of a test depend on the load of the machine. Property tests try the same examples in each run
+# of `make check`, so that a change fails for a fault of its own; `make nightly` has the profile `search`, which tries new ones.
+settings.register_profile("assay", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
 settings.load_profile("assay")
 
 TESTS = Path(__file__).parent

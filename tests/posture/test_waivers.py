@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -134,8 +135,9 @@ _SUBJECTS = st.builds(WaiverSubject, *(_NAMES,) * 4, st.just("K"), _NAMES, st.ju
 
 
 @given(st.lists(_WAIVERS, max_size=12), _SUBJECTS)
-def test_the_index_finds_the_waivers_that_match(waivers: list[Waiver], found: WaiverSubject) -> None:
-    """As many as a comparison with every waiver finds, the one that applies longest first."""
+def test_the_index_finds_the_waivers_that_match(unnamed: list[Waiver], found: WaiverSubject) -> None:
+    """As many as a comparison with every waiver finds, the one that applies longest first. No two have the same name."""
+    waivers = [replace(each, name=f"waiver-{number}") for number, each in enumerate(unnamed)]
     naive = [each for each in waivers if all(test(found) for _, test in conditions_of(each))]
     assert sorted(naive, key=lambda each: (-each.until.toordinal(), each.name)) == _found(waivers, found)
 
