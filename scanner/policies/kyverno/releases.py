@@ -55,8 +55,22 @@ ANNOTATED_PASSES = ReleaseChange(
 )
 OWN_ERRORS = ReleaseChange(
     "own errors",
-    "The error of a validation begins with `error`, before with `failed to load context`: EvaluationResult.",
+    "The error of a validation, or of an audit annotation after one that fails, begins with `error`, before with "
+    "`failed to load context`: EvaluationResult.",
     since=(1, 19),
+)
+
+# --- Kyverno's reports: pkg/cel/policies/vpol/engine, pkg/controllers/report
+
+INDEXED_RESULTS = ReleaseChange(
+    "indexed results",
+    "A failure in Kyverno's report has the index of its validation: withValidationIndex.",
+    since=(1, 19),
+)
+SCANNED_NAMESPACED = ReleaseChange(
+    "scanned namespaced",
+    "Kyverno's background scan evaluates namespaced policies: ScanResource.",
+    since=(1, 17),
 )
 
 # --- namespaced policies: pkg/cel/compiler

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
 from scanner.model.release import Minor
 from tests.oracle import explained
 from tests.oracle.compare import Difference
@@ -25,11 +23,3 @@ def reason(expression: str, difference: Difference, release: Minor) -> str | Non
     if release < _OWN_JSON and _TAKES_MAPS.search(expression) and "map[ref.Val]ref.Val" in str(difference.expected):
         return "a map literal is an error for these functions there, and looks like any map here"
     return explained.reason(expression, difference)
-
-
-def reason_of_policy(policy: dict[str, Any], kind: str, release: Minor) -> str | None:
-    """Return the reason of a known difference of a policy's results; None for any other."""
-    del release
-    if policy["kind"] == "NamespacedValidatingPolicy" and kind.startswith("class ") and kind.endswith(" none"):
-        return "a policy in a namespace is not evaluated for the Namespace of that name"
-    return None
