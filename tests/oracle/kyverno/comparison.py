@@ -23,7 +23,7 @@ from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.result import Result, engine_result
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
-from tests.oracle.kyverno.policies import NAMESPACES, Example, Policies
+from tests.oracle.kyverno.policies import CUSTOM_KINDS, NAMESPACES, Example, Policies
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
 
@@ -154,7 +154,7 @@ def _auditor(release: Minor, policy: dict[str, Any], example: Example, mode: Kyv
         policies=[policy],
         bindings=(),
         namespaces=NAMESPACES,
-        kinds=builtin_kinds(),
+        kinds=(*builtin_kinds(), *CUSTOM_KINDS),
         user=UserInfo(),
         exceptions=example.exceptions,
         kyverno_context=KyvernoContext(ours.NOW, mode, ours.Entries(INVENTORY, ENTRIES), release=release),
