@@ -295,9 +295,7 @@ class Decision:
             reached = reached and (self.mode.all_validations or isinstance(outcome, Passed))
             yield outcome
 
-    def _annotated(
-        self, compiled: CompiledPolicy, values: Values, validated: tuple[Outcome, ...]
-    ) -> Iterator[Outcome]:
+    def _annotated(self, compiled: CompiledPolicy, values: Values, validated: tuple[Outcome, ...]) -> Iterator[Outcome]:
         failed = any(isinstance(outcome, Violated) for outcome in validated)
         if not (failed or ANNOTATED_PASSES.holds(self.release)):
             yield from (_NO_FAILURE for _ in compiled.annotations)

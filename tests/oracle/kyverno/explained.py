@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from scanner.model.release import Minor
 from tests.oracle import explained
 from tests.oracle.compare import Difference

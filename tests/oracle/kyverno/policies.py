@@ -350,7 +350,9 @@ class Policies:
             case "pods":
                 body["spec"] = self._pod_spec()
             case "jobsets":
-                jobs = [{"name": name, "template": {"spec": {"template": self._template()}}} for name in ("main", "other")]
+                jobs = [
+                    {"name": name, "template": {"spec": {"template": self._template()}}} for name in ("main", "other")
+                ]
                 body["spec"] = {"replicatedJobs": jobs[: self._weighted((0, 1, 1, 2))]}
             case "cronjobs":
                 body["spec"] = {"jobTemplate": {"spec": {"template": self._template()}}}

@@ -171,6 +171,16 @@ def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
     assert ["bool", "dyn"] == types
 
 
+@pytest.mark.parametrize("release", [BEFORE, NEWEST])
+@pytest.mark.parametrize(
+    "text",
+    ["optional.none().hasValue()", "format.uri().validate('a').hasValue()", "[1].all(x, optional.none().hasValue())"],
+)
+def test_a_call_without_arguments_has_a_cost(text: str, release: Minor) -> None:
+    """An expression whose cost is counted may call functions without arguments."""
+    assert cel.compile(text, environment(release, namespaced=False)).measure({}).cost > 0
+
+
 def test_a_call_stops_at_its_first_failing_argument_since_1_19() -> None:
     """The tracker of `distinct` ends the evaluation in a panic; it is not reached where the argument before fails."""
     text = "object.missing + object.missing.distinct()"
