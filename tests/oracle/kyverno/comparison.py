@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.result import Result, engine_result
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
+from tests.oracle.kyverno.explained import reason_of_policy
 from tests.oracle.kyverno.policies import CUSTOM_KINDS, NAMESPACES, Example, Policies
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
@@ -45,6 +47,7 @@ class Tally:
     unusable: int = 0
     results: int = 0
     unstable: int = 0
+    explained: Counter[str] = field(default_factory=Counter)
     different: dict[str, list[tuple[Example, str, str]]] = field(default_factory=dict)
 
     @property
@@ -74,7 +77,10 @@ class Comparison:
         self.tally.unusable += bool(theirs.get("refused"))
         self.tally.results += len(theirs.get("results") or ())
         for kind, expected, actual in differences(self._release, example, theirs):
-            if self._is_unstable(example, theirs):
+            why = reason_of_policy(expected, self._release)
+            if why is not None:
+                self.tally.explained[why] += 1
+            elif self._is_unstable(example, theirs):
                 self.tally.unstable += 1
             else:
                 self.tally.different.setdefault(kind, []).append((example, expected, actual))
@@ -197,10 +203,12 @@ def main() -> int:
             comparison.batch(min(_BATCH, arguments.policies - start))
     tally = comparison.tally
     sys.stdout.write(f"{report(tally)}\n" if tally.different else "")
+    for why, number in tally.explained.items():
+        sys.stdout.write(f"explained: {number} times: {why}\n")
     different = sum(map(len, tally.different.values()))
     sys.stdout.write(
         f"policies={tally.policies} unusable={tally.unusable} results={tally.results} different={different}"
-        f" unstable={tally.unstable} seed={seed}\n"
+        f" unstable={tally.unstable} explained={tally.explained.total()} seed={seed}\n"
     )
     return 1 if tally.classes else 0
 
