@@ -89,6 +89,9 @@ CONFINED_GLOBAL_CONTEXT = ReleaseChange(
 TAGS_OF_DIGESTS = ReleaseChange(
     "tags of digests", "A reference with a tag and a digest has both: tagFromTaggedDigestReference.", since=(1, 19)
 )
+JSON_NULLS = ReleaseChange(
+    "json nulls", "`json.marshal` writes null as null, before as 0: toJsonNative.", since=(1, 19)
+)
 
 MISSING_IS_NULL = ReleaseChange(
     "missing is null",

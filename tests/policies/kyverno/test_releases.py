@@ -169,6 +169,16 @@ def test_an_image_with_a_digest_has_its_tag_since_1_19(release: Minor) -> None:
     assert isinstance(result.outcome, Violated if release < (1, 19) else Passed)
 
 
+@on_every_release
+@pytest.mark.parametrize("text", ["null", "object.spec.none", "optional.of(null)"])
+def test_json_marshal_writes_null_since_1_19(text: str, release: Minor) -> None:
+    """1.18 writes the zero that is Go's null; earlier releases have no such function."""
+    if release < (1, 18):
+        return
+    expected = "null" if release >= (1, 19) else "0"
+    assert ["Passed"] == outcomes(pod(none=None), policy(f"json.marshal({text}) == '{expected}'"), release=release)
+
+
 class NoObjects(NoClusterData):
     """A server without objects."""
 
