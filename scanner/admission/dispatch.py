@@ -51,7 +51,7 @@ class BoundPolicy:
     """A compiled policy with its bindings, ordered by name, and the auditability of its expressions.
 
     `evaluator` is how the language evaluates a request that a binding matches. `combination` is how policies that change objects
-    act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace and (with
+    act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace, that Namespace itself and (with
     `evaluates_cluster_scoped`) cluster-scoped objects; with `covered`, only those whose namespace is covered. With
     `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
     the policy. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
@@ -69,6 +69,10 @@ class BoundPolicy:
     own_namespace_object: bool = False
     exempts: Exempts | None = None
     proves_fixes: bool = True
+
+    def evaluates(self, resource: Resource) -> bool:
+        """Return whether the policy evaluates objects where this one is; a Namespace is in itself, and cluster-scoped."""
+        return any(map(self.evaluates_namespace, (resource.namespace, get_request_namespace(resource))))
 
     def evaluates_namespace(self, namespace: str) -> bool:
         """Return whether the policy evaluates the objects of a namespace; an empty name stands for cluster-scoped objects."""
@@ -182,7 +186,7 @@ def list_requests(
 
     A result without `request` is final: its binding selects no param, or its configuration is wrong.
     """
-    if bound.reading.reason or not bound.evaluates_namespace(resource.namespace):
+    if bound.reading.reason or not bound.evaluates(resource):
         return
     for binding in bound.bindings:
         selections = (

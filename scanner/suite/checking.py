@@ -207,7 +207,7 @@ class _SuiteEvaluation:
         excepted = next((check.excepted_by for check in invocation_result.check_results if check.excepted_by), "")
         policy = self._kyverno.get((variant.language, variant.name))
         if policy is not None and not (excepted and not self._loads):
-            result = result_of(policy, variant, invocation_result.check_results)
+            result = result_of(policy, variant, invocation_result.check_results, self._release)
             return Result(result.status, result.message)
         if excepted:
             return Result("skip", f"excepted by {excepted}")

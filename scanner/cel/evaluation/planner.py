@@ -259,6 +259,8 @@ def evaluates_in_turn(call: ResolvedCall) -> bool:
     Mirrors `evalVarArgs` of cel-go's `interpreter/interpretable.go`.
     """
     function, ids = call.function, call.overload_ids
+    if not call.arguments:
+        return False
     if len(call.arguments) > 2 or function.in_turn:  # noqa: PLR2004
         return True
     runs = sum(overload.run is not None for overload in function.overloads)

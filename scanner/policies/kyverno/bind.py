@@ -15,7 +15,7 @@ from scanner.admission.dispatch import BoundPolicy, Exempts
 from scanner.cel import ExpressionTooLarge, Timestamp
 from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
-from scanner.model.release import Minor
+from scanner.model.release import Minor, format_minor
 from scanner.model.selector import EVERYTHING
 from scanner.policies.kyverno.autogen import Resolve, Variant, unresolved
 from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
@@ -25,7 +25,7 @@ from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.extraction import Extraction
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
-from scanner.policies.kyverno.releases import NEWEST
+from scanner.policies.kyverno.releases import NEWEST, SCANNED_NAMESPACED
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 AS_WRITTEN = "as-written"
@@ -125,7 +125,7 @@ def _variant(
     kyverno_context: KyvernoContext,
 ) -> BoundPolicy:
     mode = kyverno_context.mode
-    reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
+    reason = _unauditable(policy, kyverno_context)
     read = classify_policy(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
     if reason:
         classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
@@ -142,12 +142,22 @@ def _variant(
         read,
         requester,
         Extraction(replace(decision, absent=None)) if variant.extracts else decision,
-        namespace=policy.namespace,
+        namespace="" if mode.everywhere else policy.namespace,
         evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
         own_namespace_object=mode.server,
         exempts=_exempts(policy, kyverno_context),
         proves_fixes=not mode.exempts,
     )
+
+
+def _unauditable(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> str:
+    """The reason why the policy is not evaluated in a mode, or an empty string."""
+    if kyverno_context.mode.all_modes:
+        return policy.elsewhere
+    is_scan = kyverno_context.mode.create_only
+    if is_scan and policy.namespace and not SCANNED_NAMESPACED.holds(kyverno_context.release):
+        return f"the background scan of Kyverno {format_minor(kyverno_context.release)} evaluates no namespaced policy"
+    return policy.unauditable()
 
 
 def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:

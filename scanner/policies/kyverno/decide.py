@@ -53,6 +53,11 @@ CONTEXT: Final = "failed to load context: "
 """The beginning of an error that ends the evaluation."""
 _ERROR: Final = "error: "
 _NOT_REACHED = Skipped(SkipReason.NOT_REACHED, "Kyverno stops at the first validation that does not pass")
+_REPLACED = Skipped(SkipReason.NOT_REACHED, "Kyverno's only result is the error of an audit annotation")
+REPLACED_FAILURE: Final = Skipped(
+    SkipReason.NOT_REACHED, "the validation fails, and Kyverno's only result is the error of an audit annotation"
+)
+"""The outcome of the validation after which an audit annotation errs."""
 _NO_FAILURE = Skipped(
     SkipReason.NOT_REACHED, "this release of Kyverno evaluates audit annotations only after a validation that fails"
 )
@@ -108,16 +113,23 @@ def _met(conditions: tuple[tuple[NamedExpression, Expression], ...], values: Val
 
 @dataclass(frozen=True, slots=True)
 class _AppliedExceptions:
-    """The exceptions that apply to an object, full ones and partial ones; `error` if Kyverno cannot decide it."""
+    """The exceptions that match an object, in their order; `error` if Kyverno cannot decide it.
 
-    full: tuple[PolicyException, ...] = ()
-    partial: tuple[PolicyException, ...] = ()
+    They are `full` if one of them exempts the object, else they offer values.
+    """
+
+    matched: tuple[PolicyException, ...] = ()
+    full: bool = False
     error: str = ""
     unknown: str = ""
 
     @property
+    def partial(self) -> tuple[PolicyException, ...]:
+        return tuple(exception for exception in self.matched if exception.partial)
+
+    @property
     def keys(self) -> str:
-        return ", ".join(exception.key for exception in (*self.full, *self.partial))
+        return ", ".join(exception.key for exception in (self.matched if self.full else self.partial))
 
     def offered(self) -> cel.Struct:
         """The value of `exceptions`."""
@@ -215,11 +227,10 @@ class Decision:
                 applied = replace(applied, unknown=f"policy exception {exception.key}: {met.unknown}")
             elif met.errors and not (applied.full and full_decides) and compiled.policy.failure_policy != "Ignore":
                 return _AppliedExceptions(error="; ".join(met.errors))
-            elif met.hold and exception.partial:
-                applied = replace(applied, partial=(*applied.partial, exception))
             elif met.hold:
-                applied = replace(applied, full=(*applied.full, exception))
-        return applied if full_decides or not applied.partial else replace(applied, full=())
+                matched = (*applied.matched, exception)
+                applied = replace(applied, matched=matched, full=applied.full or not exception.partial)
+        return applied if full_decides or not applied.partial else replace(applied, full=False)
 
     def ends(self, exception: PolicyException) -> bool:
         """Return whether an exception has ended."""
@@ -237,7 +248,7 @@ class Decision:
             return tuple(_excepted(check_result, applied.keys) for check_result in check_results)
         if applied.unknown:
             return tuple(_undecided(check_result, applied.unknown) for check_result in check_results)
-        if not applied.partial:
+        if not applied.matched:
             return check_results
         without_param = {
             check_result.check: check_result
@@ -268,21 +279,31 @@ class Decision:
             return Skipped(SkipReason.NOT_AUDITABLE, met.unknown)
         return _context_fault("; ".join(met.errors), denies=denies)
 
-    def _outcomes(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
-        worst: Outcome = Passed()
-        failed = False
+    def _outcomes(self, compiled: CompiledPolicy, values: Values) -> tuple[Outcome, ...]:
+        """The outcomes of all checks; in Kyverno's reports the first error of an audit annotation is the only result."""
+        validated = tuple(self._validated(compiled, values))
+        outcomes = (*validated, *self._annotated(compiled, values, validated))
+        error = next((outcome for outcome in outcomes[len(validated) :] if isinstance(outcome, Errored)), None)
+        if self.mode.all_validations or error is None:
+            return outcomes
+        return tuple(outcome if outcome is error else _replaced(outcome) for outcome in outcomes)
+
+    def _validated(self, compiled: CompiledPolicy, values: Values) -> Iterator[Outcome]:
+        reached = True
         for index, validation in enumerate(compiled.validations):
-            reached = self.mode.all_validations or isinstance(worst, Passed)
             outcome = self._validate(index, *validation, values) if reached else _NOT_REACHED
-            failed = failed or isinstance(outcome, Violated)
-            worst = outcome if reached else worst
+            reached = reached and (self.mode.all_validations or isinstance(outcome, Passed))
             yield outcome
+
+    def _annotated(self, compiled: CompiledPolicy, values: Values, validated: tuple[Outcome, ...]) -> Iterator[Outcome]:
+        failed = any(isinstance(outcome, Violated) for outcome in validated)
         if not (failed or ANNOTATED_PASSES.holds(self.release)):
             yield from (_NO_FAILURE for _ in compiled.annotations)
             return
-        annotated = self.mode.all_validations or isinstance(worst, Passed | Violated)
+        before = _ERROR if failed and OWN_ERRORS.holds(self.release) else CONTEXT
+        reached = self.mode.all_validations or failed or all(isinstance(outcome, Passed) for outcome in validated)
         for annotation, expression in zip(compiled.policy.audit_annotations, compiled.annotations, strict=True):
-            yield _annotate(annotation, expression, values) if annotated else _NOT_REACHED
+            yield _annotate(annotation, expression, values, before) if reached else _NOT_REACHED
 
     def _validate(
         self, index: int, validation: Validation, expression: Expression, message: Expression | None, values: Values
@@ -292,7 +313,7 @@ class Decision:
             if value.unavailable:
                 return Skipped(SkipReason.NOT_AUDITABLE, value.text)
             before = _ERROR if OWN_ERRORS.holds(self.release) else CONTEXT
-            return Errored(f"{before}{value.text}", would_deny=True, reason="", code=REFUSED)
+            return _error(f"{before}{value.text}")
         if value is True:
             return Passed()
         text = _message(validation, message, values)
@@ -306,13 +327,16 @@ def _broken(text: str) -> CheckResult:
 
 
 def _context_fault(text: str, *, denies: bool) -> Errored:
-    return Errored(f"{CONTEXT}{text}", would_deny=denies, reason="", code=REFUSED)
+    return _error(f"{CONTEXT}{text}", denies=denies)
+
+
+def _error(text: str, *, denies: bool = True) -> Errored:
+    return Errored(text, would_deny=denies, reason="", code=REFUSED)
 
 
 def _exempted(compiled: CompiledPolicy, applied: _AppliedExceptions) -> tuple[CheckResult, ...]:
     """Kyverno's own verdict on an exempted object: of several exceptions, the highest priority selects pass or skip."""
-    matched = (*applied.full, *applied.partial)
-    first = max(matched, key=lambda exception: exception.priority)
+    first = max(applied.matched, key=lambda exception: exception.priority)
     done = "passed" if first.passes else "skipped"
     text = f"rule is {done} due to policy exception: {applied.keys}"
     outcome: Outcome = Passed() if first.passes else Skipped(SkipReason.EXCEPTION, text)
@@ -346,13 +370,17 @@ def _message(validation: Validation, expression: Expression | None, values: Valu
     return f"failed to evaluate message expression: {value.text}" if isinstance(value, Fault) else str(value)
 
 
-def _annotate(annotation: AuditAnnotation, expression: Expression, values: Values) -> Outcome:
+def _replaced(outcome: Outcome) -> Outcome:
+    return REPLACED_FAILURE if isinstance(outcome, Violated) else _REPLACED
+
+
+def _annotate(annotation: AuditAnnotation, expression: Expression, values: Values, before: str) -> Outcome:
     value = run(expression, values)
     if isinstance(value, Fault) and value.unavailable:
         return Skipped(SkipReason.NOT_AUDITABLE, value.text)
     if isinstance(value, Fault):
-        return _context_fault(f"failed to evaluate auditAnnotation '{annotation.key}': {value.text}", denies=True)
+        return _error(f"{before}failed to evaluate auditAnnotation '{annotation.key}': {value.text}")
     if not isinstance(value, str):
-        text = f"failed to convert auditAnnotation '{annotation.key}' expression: it is null"
-        return _context_fault(text, denies=True)
+        converting = f"failed to convert auditAnnotation '{annotation.key}' expression"
+        return _error(f"{before}{converting}: type conversion error from 'null_type' to 'string'")
     return Passed(annotation=value)

@@ -2,7 +2,7 @@
 
 Kyverno's scan and its command line differ from its webhook: they stop at the first failure, ignore the end of an exception, and
 treat a negative object selector as one that selects everything; its scan evaluates the policies of all namespaces for
-cluster-scoped objects. Assay evaluates as admission does by default.
+cluster-scoped objects, and its command line for all objects. Assay evaluates as admission does by default.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
@@ -23,7 +23,7 @@ class KyvernoMode:
     `pkg/cel/policies/vpol/engine` reads by its name (`NewNamespaceResolver`): the stored Namespace itself, or null while it is
     being created. `evaluates_cluster_scoped`: a namespaced policy is also evaluated for objects without a namespace.
     `numbers_as_doubles`: every number of an object is a double. `all_modes`: policies that are not for stored objects are
-    evaluated as well.
+    evaluated as well. `everywhere`: a namespaced policy is evaluated for the objects of every namespace.
     """
 
     all_validations: bool
@@ -35,6 +35,7 @@ class KyvernoMode:
     evaluates_cluster_scoped: bool
     numbers_as_doubles: bool
     all_modes: bool
+    everywhere: bool
 
 
 ADMISSION = KyvernoMode(
@@ -47,6 +48,7 @@ ADMISSION = KyvernoMode(
     evaluates_cluster_scoped=False,
     numbers_as_doubles=False,
     all_modes=False,
+    everywhere=False,
 )
 CONTROLLER = KyvernoMode(
     all_validations=False,
@@ -58,6 +60,7 @@ CONTROLLER = KyvernoMode(
     evaluates_cluster_scoped=True,
     numbers_as_doubles=False,
     all_modes=False,
+    everywhere=False,
 )
-CLI = replace(CONTROLLER, evaluates_cluster_scoped=False, numbers_as_doubles=True, all_modes=True)
+CLI = replace(CONTROLLER, numbers_as_doubles=True, all_modes=True, everywhere=True)
 MODES = {"": ADMISSION, "controller": CONTROLLER, "cli": CLI}

@@ -55,8 +55,22 @@ ANNOTATED_PASSES = ReleaseChange(
 )
 OWN_ERRORS = ReleaseChange(
     "own errors",
-    "The error of a validation begins with `error`, before with `failed to load context`: EvaluationResult.",
+    "The error of a validation, or of an audit annotation after one that fails, begins with `error`, before with "
+    "`failed to load context`: EvaluationResult.",
     since=(1, 19),
+)
+
+# --- Kyverno's reports: pkg/cel/policies/vpol/engine, pkg/controllers/report
+
+INDEXED_RESULTS = ReleaseChange(
+    "indexed results",
+    "A failure in Kyverno's report has the index of its validation: withValidationIndex.",
+    since=(1, 19),
+)
+SCANNED_NAMESPACED = ReleaseChange(
+    "scanned namespaced",
+    "Kyverno's background scan evaluates namespaced policies: ScanResource.",
+    since=(1, 17),
 )
 
 # --- namespaced policies: pkg/cel/compiler
@@ -74,6 +88,9 @@ CONFINED_GLOBAL_CONTEXT = ReleaseChange(
 
 TAGS_OF_DIGESTS = ReleaseChange(
     "tags of digests", "A reference with a tag and a digest has both: tagFromTaggedDigestReference.", since=(1, 19)
+)
+JSON_NULLS = ReleaseChange(
+    "json nulls", "`json.marshal` writes null as null, before as 0: toJsonNative.", since=(1, 19)
 )
 
 MISSING_IS_NULL = ReleaseChange(

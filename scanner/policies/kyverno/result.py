@@ -1,7 +1,8 @@
 """The result that Kyverno would write into a report for one policy and one object: one result for all validations.
 
-Source of truth: `reportutils` of Kyverno 1.19. The first validation that does not pass decides; audit annotations are properties,
-some of which replace the message; of an unscored policy a failure is a warning.
+Source of truth: `handlePolicy` of `pkg/cel/policies/vpol/engine`, and `reportutils`, of Kyverno 1.16 to 1.19. The first validation
+that does not pass decides; audit annotations are properties, some of which replace the message, and an error of one is the result; of
+an unscored policy a failure is a warning.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 """
@@ -14,6 +15,9 @@ from typing import Literal
 
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
 from scanner.model.policy import Policy
+from scanner.model.release import Minor
+from scanner.policies.kyverno.decide import CONTEXT, REPLACED_FAILURE
+from scanner.policies.kyverno.releases import INDEXED_RESULTS, NEWEST
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 Status = Literal["pass", "fail", "warn", "error", "skip"]
@@ -22,7 +26,7 @@ _INDEX = "cel.validationIndex"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One entry of a report. `unmet`: the match conditions are not true; only the command line shows such a skip."""
+    """One entry of a report. `unmet`: the match conditions are not true; since 1.19 only the command line shows such a skip."""
 
     status: Status
     message: str
@@ -31,41 +35,50 @@ class Result:
     unmet: bool = False
 
 
-def result_of(policy: KyvernoPolicy, form: Policy, check_results: Sequence[CheckResult]) -> Result:
+def result_of(
+    policy: KyvernoPolicy, form: Policy, check_results: Sequence[CheckResult], release: Minor = NEWEST
+) -> Result:
     """Kyverno's single result from the check results of one variant."""
-    raw = _raw(form, check_results)
+    raw = engine_result(form, check_results, release)
     message = _overridden(raw)
     status: Status = "warn" if policy.unscored and raw.status == "fail" else raw.status
     properties = {**raw.properties, "process": "background scan"}
     return replace(raw, status=status, message=message, properties=properties)
 
 
-def _raw(form: Policy, check_results: Sequence[CheckResult]) -> Result:
+def engine_result(form: Policy, check_results: Sequence[CheckResult], release: Minor) -> Result:
+    """The rule response of the engine, before it becomes an entry of a report."""
     first = check_results[0] if check_results else None
     if first is None:
         return Result("pass", "success")
     if first.excepted_by and isinstance(first.outcome, Passed | Skipped):
         return _exempted(first)
-    if first.check.kind in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION):
-        return _whole(first)
+    if isinstance(first.outcome, Errored) and first.check.kind in (CheckKind.CONDITIONS, CheckKind.CONFIGURATION):
+        return _error(first.outcome.message)
     if isinstance(first.outcome, Skipped) and first.outcome.reason is SkipReason.CONDITION_FALSE:
         return Result("skip", "skip", unmet=True)
+    broken = next(filter(None, map(_annotation_error, check_results)), "")
+    if broken:
+        failed = (check_result for check_result in check_results if check_result.outcome == REPLACED_FAILURE)
+        return _error(broken, next(failed, None))
     validations = (check_result for check_result in check_results if check_result.check.kind is CheckKind.VALIDATION)
     failing = next((check_result for check_result in validations if not isinstance(check_result.outcome, Passed)), None)
-    broken = next(filter(None, map(_breakage, check_results)), "")
-    if broken and not (failing and isinstance(failing.outcome, Errored)):
-        return Result("error", broken, "evaluation")
     annotations = _annotations(form, check_results)
-    return _failed(failing, annotations) if failing else Result("pass", "success", properties=annotations)
+    return _failed(failing, annotations, release) if failing else Result("pass", "success", properties=annotations)
 
 
-def _whole(check_result: CheckResult) -> Result:
-    message = check_result.outcome.message if isinstance(check_result.outcome, Errored) else ""
-    return Result("error", message, "evaluation" if check_result.check.kind is CheckKind.CONDITIONS else "")
+def _error(message: str, failing: CheckResult | None = None) -> Result:
+    """An error; one that ends the evaluation is that of the rule `evaluation`, and has no properties."""
+    if message.startswith(CONTEXT):
+        return Result("error", message, "evaluation")
+    return Result("error", message, properties=_index(failing) if failing else {})
 
 
-def _breakage(check_result: CheckResult) -> str:
-    """The error of an audit annotation: Kyverno then has no verdict."""
+def _index(check_result: CheckResult) -> Mapping[str, str]:
+    return {_INDEX: str(check_result.check.index)}
+
+
+def _annotation_error(check_result: CheckResult) -> str:
     outcome = check_result.outcome
     about = check_result.check.kind is CheckKind.AUDIT_ANNOTATION
     return outcome.message if about and isinstance(outcome, Errored) else ""
@@ -78,15 +91,15 @@ def _exempted(check_result: CheckResult) -> Result:
     return Result("pass" if passed else "skip", message, "exception", {"exceptions": names})
 
 
-def _failed(check_result: CheckResult, annotations: Mapping[str, str]) -> Result:
-    index = {_INDEX: str(check_result.check.index)}
+def _failed(check_result: CheckResult, annotations: Mapping[str, str], release: Minor) -> Result:
     match check_result.outcome:
         case Violated(message=message):
+            index = _index(check_result) if INDEXED_RESULTS.holds(release) else {}
             return Result("fail", message, properties={**index, **annotations})
         case Errored(message=message):
-            return Result("error", message, properties=index)
+            return _error(message, check_result)
         case Skipped(detail=detail):
-            return Result("error", f"error: {detail}", properties=index)
+            return _error(f"error: {detail}", check_result)
         case _:
             return Result("pass", "success", properties=annotations)
 

@@ -21,12 +21,11 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.model.release import Minor, minor_of
 from scanner.policies.kyverno.bind import AS_WRITTEN
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
-from scanner.policies.kyverno.result import Result, result_of
-from scanner.policies.kyverno.spec import read_policy
+from scanner.policies.kyverno.result import Result, engine_result
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
 from tests.oracle.kyverno.explained import reason_of_policy
-from tests.oracle.kyverno.policies import NAMESPACES, Example, Policies
+from tests.oracle.kyverno.policies import CUSTOM_KINDS, NAMESPACES, Example, Policies
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
 
@@ -36,8 +35,8 @@ ENGINE = {"CREATE": replace(_UPDATES, ignores_negative_selectors=True), "UPDATE"
 _BATCH = 100
 _REPEATS = 10
 
-Verdict = tuple[str, str]
-"""A variant, and its status."""
+Verdict = tuple[str, str, str, dict[str, str]]
+"""The status, the message, the name of the rule and the properties of a result."""
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ class Comparison:
         self.tally.unusable += bool(theirs.get("refused"))
         self.tally.results += len(theirs.get("results") or ())
         for kind, expected, actual in differences(self._release, example, theirs):
-            why = reason_of_policy(example.policy, kind, self._release)
+            why = reason_of_policy(expected, self._release)
             if why is not None:
                 self.tally.explained[why] += 1
             elif self._is_unstable(example, theirs):
@@ -106,16 +105,14 @@ def differences(release: Minor, example: Example, theirs: Any) -> Iterator[tuple
     for number, (expected, actual) in enumerate(zip(_replies(theirs, example), mine, strict=True)):
         if refused:
             # A policy that does not compile evaluates nothing; ours has an error for each object that it matches.
-            wrong = [result for result in actual if "failed to compile policy" not in result[1][1]]
+            wrong = [result for result in actual if not _is_refusal(result)]
             if wrong:
                 yield "usable here", str(theirs["refused"])[:300], str(wrong)
             continue
-        if any("failed to compile policy" in text for _, (_, text) in actual):
+        if any(map(_is_refusal, actual)):
             yield "unusable here", str(expected), str(actual)
             return
-        if [(variant, status) for variant, (status, _) in expected] != [
-            (variant, status) for variant, (status, _) in actual
-        ]:
+        if _classes(expected) != _classes(actual):
             yield f"class {_classes(expected)} {_classes(actual)}", f"{number}: {expected}", str(actual)
         elif expected != actual:
             yield "text", f"{number}: {expected}", str(actual)
@@ -124,27 +121,35 @@ def differences(release: Minor, example: Example, theirs: Any) -> Iterator[tuple
 Found = list[tuple[str, Verdict]]
 
 
+def _is_refusal(result: tuple[str, Verdict]) -> bool:
+    return "failed to compile policy" in result[1][1]
+
+
 def _classes(results: Found) -> str:
-    return ",".join(f"{variant or 'as written'}={status}" for variant, (status, _) in results) or "none"
+    return ",".join(f"{variant or 'as written'}={verdict[0]}" for variant, verdict in results) or "none"
 
 
 def _replies(theirs: Any, example: Example) -> Iterator[Found]:
     for reply in theirs.get("results") or [{"error": "", "policies": []}] * len(example.requests):
         yield sorted(
-            (policy["Variant"], (rule["Status"], rule["Message"]))
+            (policy["Variant"], (rule["Status"], rule["Message"], rule["Name"], _own_properties(rule["Props"])))
             for policy in reply["policies"]
             for rule in policy["Rules"]
         )
 
 
+def _own_properties(properties: dict[str, str]) -> dict[str, str]:
+    """The properties without the names of exceptions, which the programs do not print in every release."""
+    return {key: text for key, text in properties.items() if key != "exceptions"}
+
+
 def _results(release: Minor, example: Example) -> Iterator[Found]:
     policy = json.loads(json.dumps(example.policy))
-    read = read_policy(policy)
     auditors = {operation: _auditor(release, policy, example, mode) for operation, mode in ENGINE.items()}
     for request in example.requests:
         operation = request["operation"]
         found = [
-            (_variant(result), _verdict(result_of(read, result.invocation.policy, result.check_results)))
+            (_variant(result), _verdict(engine_result(result.invocation.policy, result.check_results, release)))
             for result in auditors[operation].evaluate(request["object"], operation=operation)
         ]
         yield sorted(found)
@@ -155,7 +160,7 @@ def _auditor(release: Minor, policy: dict[str, Any], example: Example, mode: Kyv
         policies=[policy],
         bindings=(),
         namespaces=NAMESPACES,
-        kinds=builtin_kinds(),
+        kinds=(*builtin_kinds(), *CUSTOM_KINDS),
         user=UserInfo(),
         exceptions=example.exceptions,
         kyverno_context=KyvernoContext(ours.NOW, mode, ours.Entries(INVENTORY, ENTRIES), release=release),
@@ -168,7 +173,7 @@ def _variant(result: InvocationResult) -> str:
 
 
 def _verdict(result: Result) -> Verdict:
-    return result.status, result.message
+    return result.status, result.message, result.rule, _own_properties(dict(result.properties))
 
 
 def report(tally: Tally) -> str:

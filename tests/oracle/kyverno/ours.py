@@ -15,7 +15,7 @@ from scanner.model.resource import Kind, resource_of
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.compile import compile_policy, own_words
 from scanner.policies.kyverno.inventory import Inventory
-from scanner.policies.kyverno.request import evaluated, with_variables
+from scanner.policies.kyverno.request import METERED, evaluated, with_variables
 from scanner.policies.manifest import read_policy
 from tests.oracle import ours
 
@@ -88,6 +88,7 @@ def _outcome(
         "request": request.get("request"),
         "namespaceObject": request.get("namespaceObject"),
         "exceptions": libraries.exempted([], []),
+        METERED: True,
     }
     outcome = evaluated(program, with_variables(compiled, base))
     if isinstance(outcome, cel.EvaluationError):

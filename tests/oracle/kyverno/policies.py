@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from scanner.model.resource import Kind
 from tests.oracle.grammar import Generator
 from tests.oracle.kyverno.vocabulary import ENTRIES, EXTRA, INVENTORY
 
@@ -19,7 +20,11 @@ _RESOURCES: dict[str, tuple[str, str, str, str]] = {
     "statefulsets": ("apps", "v1", "StatefulSet", "statefulsets"),
     "jobs": ("batch", "v1", "Job", "jobs"),
     "cronjobs": ("batch", "v1", "CronJob", "cronjobs"),
+    "jobsets": ("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
 }
+CUSTOM_KINDS = (Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", namespaced=True),)
+"""The kinds of objects beside those of Kubernetes."""
+_CUSTOM_CONTROLLER = "jobsets.v1alpha2.jobset.x-k8s.io"
 _CONTROLLERS = (
     "deployments",
     "statefulsets",
@@ -29,6 +34,9 @@ _CONTROLLERS = (
     "replicasets",
     "nonsense",
     "Deployment",
+    "jobsets",
+    _CUSTOM_CONTROLLER,
+    "statefulsets.v1.apps",
 )
 _CONDITIONS = (
     "true",
@@ -46,6 +54,12 @@ _CONDITIONS = (
     "!('x' in exceptions.allowedValues)",
     "object.kind in ['Pod', 'Deployment']",
     "request.object.metadata.name == object.metadata.name",
+    "has(request.object.spec)",
+    "request.oldObject == null",
+    "request.namespace == 'team'",
+    "request.kind.kind == 'Pod'",
+    "request.resource.resource in ['pods', 'deployments']",
+    "variables.a == 1",
 )
 _EXPRESSIONS = (
     *_CONDITIONS,
@@ -69,6 +83,43 @@ _EXPRESSIONS = (
     "lists.range(2).all(i, i < 2)",
     "regex.replace(object.metadata.name, '-', '') != ''",
     "namespaceObject == null",
+    "request.object.spec.containers.all(c, c.image != 'nginx')",
+    "request.oldObject.spec == object.spec",
+    "request.object == object",
+    "request.name == object.metadata.name && !request.dryRun && request.options == null",
+    "object.spec.template.spec.containers.all(c, c.image != 'nginx')",
+    "object.spec.replicatedJobs.all(j, j.name == 'main')",
+    "image(object.spec.containers[0].image).registry() == 'reg'",
+    "image(object.spec.containers[0].image).digest() == ''",
+    "isImage(object.spec.containers[0].image)",
+    "json.marshal(object.metadata.labels) != '{}'",
+    "json.unmarshal('{\"a\": 1}').a == 1",
+    "yaml.parse('a: 1').a == 1",
+    "sha256(object.metadata.name) != ''",
+    "hash.sha1(object.metadata.name) != ''",
+    "sha1(object.metadata.name) != ''",
+    "base64.decode('aGk=') == b'hi'",
+    "globalContext.Get('entry', '').a == 1",
+    "globalContext.Get('entry').a == 1",
+    "resource.Get('v1', 'configmaps', 'settings').data.mode == 'strict'",
+    "resource.List('v1', 'configmaps').items.size() == 1",
+    "size(resource.List('v1', 'configmaps', 'team').items) == 1",
+    "dyn(resource.List('v1', 'configmaps', 'team')).items.all(i, i.metadata.name == 'settings')",
+    "resource.get('v1', 'configmaps', 'team', 'other') == null",
+    "parseServiceAccount('system:serviceaccount:a:b').Name == 'b'",
+    "time.toCron(timestamp('2026-01-01T00:00:00+02:00')) != ''",
+    "time.now() > timestamp('2020-01-01T00:00:00Z')",
+    "math.round(1.25, 1) == 1.3",
+    "listObjToMap([{'k': 'a'}], [{'v': 1}], 'k', 'v').a == 1",
+    "quantity('1Gi').isGreaterThan(quantity('1Mi'))",
+    "ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.0.0.1')",
+    "object.metadata.?labels[?'app'].orValue('') == 'web'",
+    "string(object.metadata.?labels.app.orValue('none')) == 'none'",
+    "object.metadata.labels.app.orValue('none') == 'none'",
+    "cel.bind(n, object.metadata.name, n == 'web' || n.startsWith('web-'))",
+    "exceptions.allowedImages.size() == 0",
+    "'x' in exceptions.allowedValues",
+    "http.Put('https://example.com', {'a': 1}) == null",
 )
 _VARIABLES = (
     ("a", ("1", "object.spec.missing", "size(object.metadata.name)", "dyn(1)")),
@@ -79,6 +130,7 @@ _VARIABLES = (
     ),
 )
 _MESSAGES = (
+    "object.spec.containers[0].image + ' of ' + request.namespace",
     "'no: ' + object.metadata.name",
     "''",
     "object.spec.missing",
@@ -99,7 +151,7 @@ _NAMESPACE_SELECTORS: tuple[Any, ...] = (
     {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]},
     {"matchLabels": {"kubernetes.io/metadata.name": "team"}},
 )
-NAMESPACES: list[dict[str, Any]] = [
+_ALL_NAMESPACES: list[dict[str, Any]] = [
     {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -107,8 +159,9 @@ NAMESPACES: list[dict[str, Any]] = [
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-    for name, env in (("team", "prod"), ("other", "test"))
+    for name, env in (("team", "prod"), ("other", "test"), ("new", "prod"), ("newer", "test"))
 ]
+NAMESPACES, _NEW_NAMESPACES = _ALL_NAMESPACES[:2], _ALL_NAMESPACES[2:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +197,14 @@ class Policies:
         exceptions = [self._exception(number, policy) for number in range(self._weighted((0, 0, 0, 1, 1, 2, 3)))]
         # Kyverno's lister has no order; Assay has this one.
         exceptions.sort(key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
-        return Example(policy, exceptions, [self._admission() for _ in range(4)])
+        requests = [self._admission() for _ in range(4)]
+        return Example(policy, exceptions, [*requests, *self._of_custom_controller(policy)])
+
+    def _of_custom_controller(self, policy: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return requests on workloads that the policy alone makes a matter of autogen."""
+        autogen = policy["spec"].get("autogen", {"podControllers": {"controllers": ()}})
+        is_named = _CUSTOM_CONTROLLER in autogen["podControllers"]["controllers"]
+        return [self._admission("jobsets"), self._admission("jobsets")] if is_named else []
 
     def _weighted(self, numbers: tuple[int, ...]) -> int:
         return self._chance.choice(numbers)
@@ -250,12 +310,17 @@ class Policies:
             "spec": spec,
         }
 
-    def _admission(self) -> dict[str, Any]:
+    def _admission(self, plural: str = "") -> dict[str, Any]:
         chance = self._chance
-        plural = chance.choice(("pods", "pods", *_RESOURCES))
+        plural = plural or chance.choice(("pods", "pods", *_RESOURCES))
         group, version, kind, _ = _RESOURCES[plural]
-        body = self._object(plural, kind, f"{group}/{version}" if group else version)
         operation = chance.choice(("CREATE", "CREATE", "UPDATE"))
+        # Only a Namespace that exists is found, and only one that does not exist can be created.
+        body = (
+            {**chance.choice(NAMESPACES if operation == "UPDATE" else _NEW_NAMESPACES)}
+            if kind == "Namespace"
+            else self._object(plural, kind, f"{group}/{version}" if group else version)
+        )
         namespace = body["metadata"].get("namespace", "")
         return {
             "operation": operation,
@@ -270,8 +335,6 @@ class Policies:
 
     def _object(self, plural: str, kind: str, api_version: str) -> dict[str, Any]:
         chance = self._chance
-        if kind == "Namespace":
-            return {**chance.choice(NAMESPACES)}
         metadata: dict[str, Any] = {
             "name": chance.choice(("web", "web-1")),
             "namespace": chance.choice(("team", "other")),
@@ -286,6 +349,11 @@ class Policies:
                 body["data"] = {"mode": chance.choice(("strict", "lax"))}
             case "pods":
                 body["spec"] = self._pod_spec()
+            case "jobsets":
+                jobs = [
+                    {"name": name, "template": {"spec": {"template": self._template()}}} for name in ("main", "other")
+                ]
+                body["spec"] = {"replicatedJobs": jobs[: self._weighted((0, 1, 1, 2))]}
             case "cronjobs":
                 body["spec"] = {"jobTemplate": {"spec": {"template": self._template()}}}
             case _:

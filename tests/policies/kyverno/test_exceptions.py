@@ -72,6 +72,15 @@ def test_the_exception_of_the_highest_priority_decides_the_result() -> None:
     assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (reported.status, reported.message)
 
 
+@pytest.mark.parametrize(("expected", "names"), [("passed", ("a", "b")), ("skipped", ("b", "a"))])
+def test_the_first_exception_decides_the_result_without_a_priority(expected: str, names: tuple[str, str]) -> None:
+    """In the order of their names, also if it only offers images, and the message names all in this order."""
+    first, second = names
+    offers = exception(first, reportResult="pass", images=["nginx"])
+    text = f"rule is {expected} due to policy exception: team/a, team/b"
+    assert text == result(pod(), policy("false"), exceptions=(offers, exception(second))).message
+
+
 def test_exceptions_come_before_match_conditions() -> None:
     """An exempted object is skipped even if the policy's match conditions are false."""
     unmet = policy(

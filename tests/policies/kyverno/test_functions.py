@@ -7,6 +7,7 @@ import pytest
 from scanner import cel
 from scanner.model.release import Minor
 from scanner.policies.kyverno.libraries import NoClusterData, environment, exempted, library_values
+from tests.policies.kyverno.made import outcomes, pod, policy
 
 DIGEST = "sha256:" + "a" * 64
 NEWEST: Minor = (1, 19)
@@ -109,7 +110,10 @@ def test_values_are_written_as_go_writes_them(expected: str, text: str) -> None:
         ("EOF", "gzip.decompress(b'')"),
         ("gzip: invalid header", "gzip.decompress(b'0123456789')"),
         ("lists.range: size must be non-negative, got -1", "lists.range(-1)"),
-        ("operation cancelled: actual cost limit exceeded", "json.encode(1)"),
+        ("unsupported type conversion from 'int' to string", "json.encode({1: 2})"),
+        ("optional.none() dereference", "json.encode([optional.none()])"),
+        ("proto:\u00a0google.protobuf.Value.number_value: invalid NaN value", "json.encode([double('NaN')])"),
+        ("type conversion error from 'Quantity' to '*structpb.Value'", "json.encode(quantity('1'))"),
         ("illegal base64 data at input byte 0", "base64.decode('a')"),
         ("invalid replacement string: '\\' \\ not allowed at end", "regex.replace('a', 'a', '\\\\')"),
         (
@@ -169,6 +173,53 @@ def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
         for release in (BEFORE, NEWEST)
     ]
     assert ["bool", "dyn"] == types
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("9007199254740991", "json.encode(9007199254740991)"),
+        ('"9007199254740992"', "json.encode(9007199254740992)"),
+        ('"18446744073709551615"', "json.encode(18446744073709551615u)"),
+        ("1e+21", "json.encode(1e21)"),
+        ("-0", "json.encode(-0.0)"),
+        ('"3601.5s"', "json.encode(duration('1h1.5s'))"),
+        ('"YWI="', "json.encode(b'ab')"),
+        ('{"labels":{"example.com/team":"shop"}}', "json.encode(object.metadata)"),
+        ('[{"Name":"b","Namespace":"a"}]', "json.encode([parseServiceAccount('system:serviceaccount:a:b')])"),
+        ('{"AllowedImages":[],"AllowedValues":["a"]}', "json.encode(exceptions)"),
+        ("null", "json.encode(null)"),
+        ("[1]", "json.encode(optional.of([1]))"),
+        ('"\\u003c\\u003e"', "json.encode('<>')"),
+    ],
+)
+def test_json_encode_writes_values_as_protobuf_does(expected: str, text: str) -> None:
+    """Integers that a double cannot hold, durations and bytes are texts."""
+    assert expected == value(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "expression"),
+    [
+        ("Errored", "json.encode(1) == '1'"),
+        ("Passed", "json.encode(object.kind) == '\"Pod\"'"),
+        ("Errored", "json.encode('a') + json.encode('b') != ''"),
+        ("Passed", "'a' + 'b' != '' && json.encode(1) == '1'"),
+    ],
+)
+def test_json_encode_exceeds_the_limit_where_nothing_was_charged_before(expected: str, expression: str) -> None:
+    """The price is the highest number of 64 bits: added to another cost, the sum wraps around and is one less."""
+    assert [expected] == outcomes(pod(), policy(expression))
+
+
+@pytest.mark.parametrize("release", [BEFORE, NEWEST])
+@pytest.mark.parametrize(
+    "text",
+    ["optional.none().hasValue()", "format.uri().validate('a').hasValue()", "[1].all(x, optional.none().hasValue())"],
+)
+def test_a_call_without_arguments_has_a_cost(text: str, release: Minor) -> None:
+    """An expression whose cost is counted may call functions without arguments."""
+    assert cel.compile(text, environment(release, namespaced=False)).measure({}).cost > 0
 
 
 def test_a_call_stops_at_its_first_failing_argument_since_1_19() -> None:

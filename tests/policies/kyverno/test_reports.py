@@ -51,11 +51,19 @@ BROKEN = [{"key": "team", "valueExpression": "string(object.none)"}]
         (
             Result(
                 "error",
+                "error: failed to evaluate auditAnnotation 'team': no such key: none",
+                properties={"cel.validationIndex": "0", **PROCESS},
+            ),
+            policy("false", auditAnnotations=BROKEN),
+        ),
+        (
+            Result(
+                "error",
                 "failed to load context: failed to evaluate auditAnnotation 'team': no such key: none",
                 "evaluation",
                 PROCESS,
             ),
-            policy("false", auditAnnotations=BROKEN),
+            policy("true", auditAnnotations=BROKEN),
         ),
     ],
 )

@@ -254,15 +254,31 @@ def test_a_policy_without_admission_denies_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(("compat", "expected"), [("", []), ("controller", ["team/checks"]), ("cli", [])])
-def test_in_controller_mode_a_namespaced_policy_evaluates_cluster_scoped_objects(
-    compat: str, expected: list[str]
-) -> None:
-    """Kyverno's scan evaluates cluster-scoped objects by the policies of all namespaces; admission does not."""
-    own = {**policy("false", resources=("namespaces",)), "kind": "NamespacedValidatingPolicy"}
-    own["metadata"] = {"name": "checks", "namespace": "team"}
-    scan = _scanned(own, compat=compat)
-    assert expected == [finding.policy for finding in scan.findings]
+OTHER = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+
+
+@pytest.mark.parametrize(
+    ("compat", "expected"),
+    [
+        ("", ["/team", "team/web"]),
+        ("controller", ["/other", "/team", "team/web"]),
+        ("cli", ["/other", "/team", "other/web", "team/web"]),
+    ],
+)
+def test_the_mode_decides_where_a_namespaced_policy_applies(compat: str, expected: list[str]) -> None:
+    """Admission: in its namespace, and for that Namespace. Kyverno's scan: all cluster-scoped objects too; its CLI: everywhere."""
+    own = policy("false", resources=("namespaces", "pods"), kind="NamespacedValidatingPolicy")
+    own["metadata"]["namespace"] = "team"
+    scan = _scanned(own, OTHER, pod(), pod(namespace="other"), compat=compat)
+    assert expected == sorted(f"{finding.namespace}/{finding.name}" for finding in scan.findings)
+
+
+def test_a_namespaced_policy_reads_its_own_namespace_where_the_kyverno_cli_evaluates_it() -> None:
+    """Its functions read the objects in the namespace of the policy, also for an object elsewhere."""
+    own = policy("resource.Get('v1', 'configmaps', 'settings').data.mode == 'lax'", kind="NamespacedValidatingPolicy")
+    own["metadata"]["namespace"] = "team"
+    scan = _scanned(own, OTHER, SETTINGS, pod(namespace="other"), compat="cli")
+    assert ["other/web: CEL expression validation failed at index 0"] == scan.messages
 
 
 def _configured(**data: Any) -> Any:

@@ -89,7 +89,7 @@ def _libraries(release: Minor, declared: Declarations, *, namespaced: bool) -> t
         "resource": (resources.NAMESPACED if namespaced else resources.CLUSTER,),
         "image": (images.implementation(release),),
         "records": (records.IMPLEMENTATION,),
-        "documents": (documents.IMPLEMENTATION,),
+        "documents": (documents.implementation(release), documents.ENCODE),
         "certificates": (certificates.IMPLEMENTATION,),
         "times": (times.IMPLEMENTATION,),
         "network": (network.REQUESTS, network.OTHERS),

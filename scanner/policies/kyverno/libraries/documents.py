@@ -15,16 +15,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NoReturn
 
-from scanner.cel.errors import CostExceeded, EvaluationError
+from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.named_formats import NamedFormat
+from scanner.cel.functions.pricing import WRAP, Cost, Price
 from scanner.cel.functions.url import Url
+from scanner.cel.protobuf.fields import convert_value
 from scanner.cel.types.type_system import Type, opaque
 from scanner.cel.values import text, times
 from scanner.cel.values.values import Duration, KeyedMap, Opaque, Optional, Struct, Timestamp, UInt, Value
+from scanner.model.release import Minor
 from scanner.policies.kyverno.libraries.cluster_data import ClusterData
 from scanner.policies.kyverno.libraries.declared import Implementation
 from scanner.policies.kyverno.libraries.natives import as_string, converted, native_type
 from scanner.policies.kyverno.libraries.records import EXCEPTIONS, SERVICE_ACCOUNT
+from scanner.policies.kyverno.releases import JSON_NULLS
 
 JSON = opaque("json.Json")
 YAML = opaque("yaml.Yaml")
@@ -276,20 +280,70 @@ _FIELD_NAMES: dict[Type, Callable[[str], str]] = {
 """The names of the fields of Go's structs in JSON."""
 
 
-def _encode(_value: Value) -> Value:
-    """Raise the error of a call of cel-go's `json.encode`: its price is the highest number, above every limit."""
-    raise CostExceeded
+def _encode(value: Value) -> Value:
+    """Return the JSON text of a value by the rules of protobuf: `jsonEncodeValue` of cel-go's extension of encoders."""
+    converted_value = convert_value(_without_structs(value), "value")
+    _reject_special_numbers(converted_value)
+    return "".join(_written(converted_value))
+
+
+def _without_structs(value: Value) -> Value:
+    match value:
+        case list():
+            return [_without_structs(item) for item in value]
+        case dict():
+            return {key: _without_structs(item) for key, item in value.items()}
+        case Struct():
+            name = str if value.type == SERVICE_ACCOUNT else _FIELD_NAMES[value.type]
+            return {name(field): item for field, item in value.fields.items()}
+        case _:
+            return value
+
+
+def _reject_special_numbers(value: Value) -> None:
+    match value:
+        case list():
+            for item in value:
+                _reject_special_numbers(item)
+        case dict():
+            for item in value.values():
+                _reject_special_numbers(item)
+        case float() if not math.isfinite(value):
+            # The space after the colon is one that does not break.
+            raise EvaluationError(
+                f"proto:\u00a0google.protobuf.Value.number_value: invalid {text.write_printed(value)} value"
+            )
+        case _:
+            return
+
+
+def _marshal_before(_reader: JsonReader, value: Value) -> Value:
+    """Return the JSON text of a value as earlier releases write it: of Go's null, which is a zero, and with other errors."""
+    inner = value.value if type(value) is Optional and value.present else value
+    if inner is None:
+        return "0"
+    try:
+        return marshalled(value)
+    except EvaluationError as error:
+        raise EvaluationError(re.sub(r"^json: failed to convert CEL [a-z ]+: ", "", str(error))) from None
 
 
 def _parse(reader: YamlReader, document: str) -> Value:
     return reader.cluster_data.parse_yaml(document)
 
 
-IMPLEMENTATION = Implementation(
-    {
-        "json_encode_dyn": _encode,
-        "unmarshal_string_dyn": _unmarshal,
-        "marshal_dyn_string": _marshal,
-        "parse_string_dyn": _parse,
-    }
+ENCODE = Implementation(
+    {"json_encode_dyn": _encode}, cost=Cost(Price(lambda _arguments, _result: WRAP - 1), bound=None)
 )
+"""Each call costs the highest number: where an expression has cost something before, the sum wraps around and is one less."""
+
+
+def implementation(release: Minor) -> Implementation:
+    """Return the functions as a release has them."""
+    return Implementation(
+        {
+            "unmarshal_string_dyn": _unmarshal,
+            "marshal_dyn_string": _marshal if JSON_NULLS.holds(release) else _marshal_before,
+            "parse_string_dyn": _parse,
+        }
+    )
