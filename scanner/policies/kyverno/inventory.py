@@ -271,7 +271,7 @@ def _decoded(body: bytes) -> Value:
 def _needs(form: BoundForm) -> frozenset[Need]:
     texts = [expression.text for _, expression in form.bound.compiled.expressions()]
     texts += [expression.text for exception in form.decision.exceptions for _, expression in exception.conditions]
-    return frozenset(need for text in texts for need in needs(text, form.bound.namespace))
+    return frozenset(need for text in texts for need in needs(text, form.policy.namespace))
 
 
 def _places(namespaces: set[str]) -> tuple[str, ...]:
