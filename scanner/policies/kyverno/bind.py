@@ -136,8 +136,13 @@ class _Binder:
         registration = self.registry.of(policy) if self.registry and policy.admission else None
         unknown = policy.ignored_controllers(release, self.context.resolve)
         for variant, form in compiled:
-            for is_enforced, part in _parts(variant, form, registration):
-                bound = self._bound(policy, variant, part, decision, registration if is_enforced else None)
+            name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
+            parts = tuple(_parts(variant, form, registration))
+            for is_enforced, part in parts:
+                of_rest = "-not-enforced" if len(parts) > 1 and not is_enforced else ""
+                bound = self._bound(
+                    policy, f"{name}{of_rest}", part, decision, registration if is_enforced else None, variant=variant
+                )
                 yield BoundForm(policy, decision, bound, unknown, registration, is_enforced)
 
     def _decision(self, policy: KyvernoPolicy, exceptions: tuple[CompiledException, ...], why: str) -> Decision:
@@ -157,12 +162,14 @@ class _Binder:
     def _bound(
         self,
         policy: KyvernoPolicy,
-        variant: Variant,
+        name: str,
         compiled: CompiledPolicy,
         decision: Decision,
         registration: Registration | None,
+        *,
+        variant: Variant,
     ) -> BoundPolicy:
-        """One form of a policy; without a registration no request reaches it."""
+        """One form of a policy, with the name of its binding; without a registration no request reaches it."""
         mode = self.context.mode
         reason = "" if mode.all_modes and not policy.elsewhere else policy.unauditable()
         read = classify_policy(compiled, ("CREATE",) if mode.create_only else self.context.operations)
@@ -173,7 +180,6 @@ class _Binder:
         if match and registration is None:
             match = replace(match, match_policy="Exact")
         form = replace(compiled, policy=replace(compiled.policy, match=match))
-        name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
         actions: tuple[Action, ...] = policy.enforced if registration or not mode.webhooks else ("Audit",)
         requester = frozenset(
             check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes

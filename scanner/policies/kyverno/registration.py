@@ -61,7 +61,7 @@ class Registration:
     `conditions` are those that Kyverno moves into the webhook of the policy. `variants` are the names of the forms with rules in a
     webhook, the empty name for the policy as it is written. `called` are the webhooks that call Kyverno for the policy, if its own
     rules do not tell it. `borrowed` are the rules of other policies by which Kyverno evaluates this policy, too. `faults` are the
-    reasons why the API server refuses the webhook. `companions` are the policies with other selectors that share the webhook.
+    reasons why the API server refuses the webhook. `companions` are the policies with other selectors that share the webhook, of which Kyverno registers those of one.
     """
 
     conditions: tuple[MovedCondition, ...] = ()
@@ -130,7 +130,11 @@ class Registry:
 
     def _companions(self, entry: _Entry) -> Iterator[str]:
         others = self._shared[self._group(entry)]
-        yield from sorted(other.policy.full_name for other in others if other.selectors != entry.selectors)
+        yield from sorted(
+            other.policy.full_name
+            for other in others
+            if other.selectors not in (entry.selectors, (EVERYTHING, EVERYTHING))
+        )
 
     def _faults(self, entry: _Entry) -> Iterator[str]:
         yield from entry.faults(self._rules)
