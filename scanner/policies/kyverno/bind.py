@@ -35,7 +35,7 @@ from scanner.policies.kyverno.extraction import Extraction
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
 from scanner.policies.kyverno.moved_conditions import Beyond, MovedConditions, budget_group, compile_conditions
-from scanner.policies.kyverno.registration import Forms, Registration, Registry, select_name
+from scanner.policies.kyverno.registration import Forms, MovedCondition, Registration, Registry, select_name
 from scanner.policies.kyverno.releases import NEWEST, OWN_NAMESPACE_ALONE
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
@@ -196,15 +196,24 @@ class _Binder:
             exempts=self._exempts(registration),
             proves_fixes=not mode.exempts,
         )
-        return bound if registration is None else self._through_webhook(policy, bound, registration)
-
-    def _through_webhook(self, policy: KyvernoPolicy, bound: BoundPolicy, registration: Registration) -> BoundPolicy:
-        """A form that the API server evaluates first, as far as its webhook has match conditions."""
-        match = bound.policy.match
-        if match is None or not registration.conditions:
+        if registration is None:
+            return bound
+        # The conditions about other forms are true for every object that this form matches, unless the object is null.
+        conditions = tuple(
+            moved
+            for moved in registration.conditions
+            if moved.variant == variant.name or "DELETE" in self.context.operations
+        )
+        if match is None or not conditions:
             return replace(bound, called=registration.called)
+        return self._through_webhook(policy, bound, match, conditions)
+
+    def _through_webhook(
+        self, policy: KyvernoPolicy, bound: BoundPolicy, match: MatchResources, moved: tuple[MovedCondition, ...]
+    ) -> BoundPolicy:
+        """A form of which the API server evaluates the match conditions first."""
         compiled = bound.compiled
-        conditions = compile_conditions(compiled, registration.conditions, self.rules)
+        conditions = compile_conditions(compiled, moved, self.rules)
         called = _of_webhook(match, policy.namespace, self.context.release)
         beyond = None if called == match and not policy.namespace else Beyond(match, policy.namespace)
         pinned = OWN_NAMESPACE_ALONE.holds(self.context.release)
