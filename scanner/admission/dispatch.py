@@ -9,7 +9,7 @@ Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#confi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
@@ -21,13 +21,23 @@ from scanner.admission.request import Request, read_typed_namespace
 from scanner.admission.results import fail_configuration
 from scanner.errors import ConfigurationError
 from scanner.model.json import JsonObject, dig, text_map
-from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Passed, Skipped
+from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Errored, Passed, Skipped
 from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.resource import Kind, Resource
 
-Exempts: TypeAlias = Callable[[Resource, Mapping[str, str]], str]
-"""Returns why admission exempts an object, in a namespace with some labels, from a policy, or an empty string."""
+
+class Exempts(Protocol):
+    """The exemptions of objects from a policy."""
+
+    def __call__(
+        self, resource: Resource, namespace_labels: Mapping[str, str], /, *, server_alone: bool = False
+    ) -> str:
+        """The reason why admission exempts an object, in a namespace with some labels, or an empty string.
+
+        With `server_alone` only exemptions count that hold before the API server calls the webhook of a policy.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,8 @@ class BoundPolicy:
     act together; other policies have none. With a `namespace`, the policy evaluates only objects of that namespace, that Namespace itself and (with
     `evaluates_cluster_scoped`) cluster-scoped objects; with `covered`, only those whose namespace is covered. With
     `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
-    the policy. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
+    the policy. `called` are the webhooks through which requests reach the policy: the policy evaluates an object in the version with
+    which the first of them is called, if it matches that version. Without `called` its own constraints tell it. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
     """
 
     compiled: CompiledPolicy
@@ -68,6 +79,7 @@ class BoundPolicy:
     covered: CoveredNamespaces | None = None
     own_namespace_object: bool = False
     exempts: Exempts | None = None
+    called: tuple[MatchResources, ...] = ()
     proves_fixes: bool = True
 
     def evaluates(self, resource: Resource) -> bool:
@@ -89,8 +101,12 @@ class BoundPolicy:
             isinstance(check_result.outcome, Passed | Skipped) for check_result in check_results
         ):
             return check_results
-        exempted = self.exempts(resource, text_map(dig(namespace, "metadata", "labels")))
-        return tuple(_exempt(check_result, exempted) for check_result in check_results) if exempted else check_results
+        labels = text_map(dig(namespace, "metadata", "labels"))
+        exempted, by_server = (self.exempts(resource, labels, server_alone=alone) for alone in (False, True))
+        return tuple(
+            _exempt(check_result, by_server if _is_servers(check_result) else exempted)
+            for check_result in check_results
+        )
 
     @property
     def may_change_objects(self) -> bool:
@@ -103,9 +119,16 @@ class BoundPolicy:
         return self.compiled.policy
 
 
+def _is_servers(check_result: CheckResult) -> bool:
+    """Return whether the API server itself refuses the request, before it calls a webhook."""
+    outcome = check_result.outcome
+    return check_result.check.kind is CheckKind.CONDITIONS and isinstance(outcome, Errored) and outcome.always
+
+
 def _exempt(check_result: CheckResult, exempted: str) -> CheckResult:
     """Mark a check result as exempted. Errors of the policy's configuration do not depend on the object and stay."""
-    if isinstance(check_result.outcome, Passed | Skipped) or check_result.check.kind is CheckKind.CONFIGURATION:
+    is_fixed = check_result.check.kind is CheckKind.CONFIGURATION or not exempted
+    if is_fixed or isinstance(check_result.outcome, Passed | Skipped):
         return check_result
     return check_result._replace(excepted_by=", ".join(filter(None, (exempted, check_result.excepted_by))))
 
@@ -168,13 +191,15 @@ def evaluate_object(
 
     The object is evaluated as if a request on `original` created or updated it.
     `resource` is in the kind in which it was listed. A policy that evaluates the object in another of its kinds has no result
-    here: it has one when the object is listed in that kind. A kind that differs in the apiVersion alone has no list of its own. Raises AuthorizerFailed and SchemaUnknown.
+    here: it has one when the object is listed in that kind. A request without results is one that the policy does not evaluate. A kind that differs in the apiVersion alone has no list of its own. Raises AuthorizerFailed and SchemaUnknown.
     """
     for pending in list_requests(bound, resource, original, context):
         if pending.request is None:
             yield pending
             continue
         check_results = bound.evaluator.evaluate(bound.compiled, pending.request, pending.invocation.param)
+        if bound.compiled.checks and not check_results:
+            continue
         check_results = bound.add_exemptions(check_results, resource, context.find_namespace(resource.namespace))
         yield pending._replace(check_results=check_results)
 
@@ -249,7 +274,7 @@ def select(
     if bound.covered and not bound.covered.include(target):
         return None
     try:
-        matched = _match(policy.match, target)
+        matched = _match(bound, target)
     except ConfigurationError as error:
         return Selection(target, resource.kind, f"failed to configure policy: {error}")
     if matched is None:
@@ -310,10 +335,15 @@ def _list_requests(
         yield InvocationResult(Invocation(policy, binding, param), target.operation, resource, (), request)
 
 
-def _match(match: MatchResources | None, target: MatchTarget) -> Kind | None:
+def _match(bound: BoundPolicy, target: MatchTarget) -> Kind | None:
+    match = bound.policy.match
     if match is None:
         raise ConfigurationError("policy contained no match constraints, a required field")
-    return applies(match, target)
+    if not bound.called:
+        return applies(match, target)
+    kinds = (applies(webhook, target) for webhook in bound.called)
+    received = (kind for kind in kinds if kind and applies(match, replace(target, kind=kind, equivalents=())))
+    return next(received, None)
 
 
 def _make_request(

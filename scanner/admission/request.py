@@ -121,7 +121,7 @@ def make_request_form(operation: Operation, matched: Kind, original: Kind, user:
     `uid`, `object` and `oldObject` are there, never filled and not declared: only `dyn(request)` reaches them. All requests share the
     parts of the form, which nothing changes.
     """
-    options = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}[operation]
+    options = f"{operation.capitalize()}Options"
     before = {
         "uid": "",
         **make_request_kinds(matched, original),

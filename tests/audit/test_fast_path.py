@@ -29,7 +29,7 @@ PODS = next(kind for kind in KINDS if kind.plural == "pods")
 class NoFastPath(FastPath):
     """A fast path that evaluates no policy, so that `evaluate_object` evaluates all of them."""
 
-    def fast_policy(self, _number: int, _namespace: str) -> None:
+    def get_fast_policy(self, _number: int, _namespace: str) -> None:
         return None
 
 

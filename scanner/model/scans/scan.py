@@ -262,6 +262,7 @@ class HealthKind(StrEnum):
     NEAR_LIMIT = "nearCostLimit"
     DUPLICATE = "duplicateBinding"
     SHADOWED = "shadowedBinding"
+    NOT_ENFORCED = "notEnforced"
     UNKNOWN_FIELD = "unknownField"
     NOT_SERVED = "versionNotServed"
     NOTE = "note"

@@ -47,7 +47,7 @@ def shared_policy_faults(
     yield from _param_kind_faults(dig(spec, "paramKind"))
     yield from match_faults("spec.matchConstraints", match, rules_needed=True)
     yield from of_match("spec.matchConstraints", match)
-    yield from _condition_faults(as_list(dig(spec, "matchConditions")), expressions)
+    yield from condition_faults("spec.matchConditions", as_list(dig(spec, "matchConditions")), expressions)
     yield from _variable_faults(as_list(dig(spec, "variables")), expressions)
 
 
@@ -99,9 +99,8 @@ def _group_version_faults(path: str, value: str) -> Iterator[str]:
             yield invalid(path, value, "version must be specified")
 
 
-def _condition_faults(conditions: Sequence[Json], expressions: Faults) -> Iterator[str]:
+def condition_faults(path: str, conditions: Sequence[Json], expressions: Faults) -> Iterator[str]:
     """The field errors of match conditions."""
-    path = "spec.matchConditions"
     if len(conditions) > _MOST_CONDITIONS:
         yield f"{path}: Too many: {len(conditions)}: must have at most {_MOST_CONDITIONS} items"
     names_seen: set[str] = set()

@@ -52,6 +52,15 @@ CONTROLLERS: Mapping[str, Target] = {
     "statefulsets": Target("apps", "v1", "statefulsets"),
 }
 """The controllers of Kubernetes by name."""
+_KINDS: Mapping[str, str] = {
+    "cronjobs": "CronJob",
+    "daemonsets": "DaemonSet",
+    "deployments": "Deployment",
+    "jobs": "Job",
+    "pods": "Pod",
+    "replicasets": "ReplicaSet",
+    "statefulsets": "StatefulSet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,13 @@ def variants(spec: JsonObject, release: Minor = NEWEST, resolve: Resolve = unres
 
 def ignored(spec: JsonObject, release: Minor, resolve: Resolve) -> tuple[str, ...]:
     """The names of controllers for which the policy has no variant, although it could have one."""
-    if not _about_pods_alone(spec, release):
+    if not is_about_pods_alone(spec, release):
         return ()
     return tuple(name for name in _controllers(spec) if _target(name, release, resolve) is None)
 
 
 def _generated(spec: JsonObject, release: Minor, resolve: Resolve) -> Iterator[tuple[str, JsonObject]]:
-    if not _about_pods_alone(spec, release):
+    if not is_about_pods_alone(spec, release):
         return
     chosen: defaultdict[str, set[Target]] = defaultdict(set)
     for name in _controllers(spec):
@@ -116,13 +125,19 @@ def _generated(spec: JsonObject, release: Minor, resolve: Resolve) -> Iterator[t
         yield variant, rewrite({**spec, "matchConstraints": _constraints(spec, targets)}, variant, release)
 
 
+def kind_of(plural: str) -> str:
+    """The kind of Pods and of their controllers."""
+    return _KINDS[plural]
+
+
 def _variant(controller: str) -> str:
     if controller not in CONTROLLERS:
         return EXTRACTED
     return "cronjobs" if controller == "cronjobs" else "defaults"
 
 
-def _about_pods_alone(spec: JsonObject, release: Minor) -> bool:
+def is_about_pods_alone(spec: JsonObject, release: Minor) -> bool:
+    """Return whether a policy is one for Pods, of which a release of Kyverno makes variants (`CanAutoGen`)."""
     match = dig(spec, "matchConstraints")
     selectors = [as_object(dig(match, "objectSelector"))]
     if not AUTOGEN_WITH_NAMESPACE_SELECTOR.holds(release):

@@ -12,24 +12,36 @@ from datetime import UTC, datetime
 from scanner.admission.auditability import AUDITABLE, classify_policy
 from scanner.admission.compiled import CompiledPolicy, leave_uncompiled
 from scanner.admission.dispatch import BoundPolicy, Exempts
+from scanner.admission.match import could_match
 from scanner.cel import ExpressionTooLarge, Timestamp
-from scanner.model.policy import Binding, MatchResources, Operation, Policy, Rule
+from scanner.model.policy import Action, Binding, MatchResources, Operation, Policy, Rule
 from scanner.model.reading import Auditability
+from scanner.model.release import NEWEST as KUBERNETES
 from scanner.model.release import Minor, format_minor
+from scanner.model.resource import Kind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.kyverno.autogen import Resolve, Variant, unresolved
-from scanner.policies.kyverno.compile import compile_exception, compile_policy, fault
+from scanner.policies.kyverno.compile import (
+    CompiledException,
+    compile_exception,
+    compile_policy,
+    cost_bounds,
+    fault,
+)
 from scanner.policies.kyverno.configuration import NOTHING, Configuration
 from scanner.policies.kyverno.decide import Decision
 from scanner.policies.kyverno.exceptions import PolicyException, concerning
 from scanner.policies.kyverno.extraction import Extraction
 from scanner.policies.kyverno.libraries import ClusterData, NoClusterData, library_values, secret_safe
 from scanner.policies.kyverno.modes import ADMISSION, KyvernoMode
-from scanner.policies.kyverno.releases import NEWEST, SCANNED_NAMESPACED
+from scanner.policies.kyverno.moved_conditions import Beyond, MovedConditions, budget_group, compile_conditions
+from scanner.policies.kyverno.registration import Forms, MovedCondition, Registration, Registry, select_name
+from scanner.policies.kyverno.releases import NEWEST, OWN_NAMESPACE_ALONE, SCANNED_NAMESPACED
 from scanner.policies.kyverno.spec import KyvernoPolicy
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its original form."""
+_EVERY_OPERATION: tuple[Operation, ...] = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -54,13 +66,16 @@ class KyvernoContext:
 class BoundForm:
     """One form of a policy in force: the original, or one from autogen. All forms share one decision.
 
-    `ignored_controllers` are the names of controllers for which the policy has no form.
+    `ignored_controllers` are the names of controllers for which the policy has no form. `registration` is None without webhooks. Only
+    if the form `is_enforced`, requests reach it.
     """
 
     policy: KyvernoPolicy
     decision: Decision
     bound: BoundPolicy
     ignored_controllers: tuple[str, ...] = ()
+    registration: Registration | None = None
+    is_enforced: bool = True
 
     @property
     def binding(self) -> str:
@@ -76,78 +91,168 @@ def bind(
 
 
 def bind_forms(
-    policies: Iterable[KyvernoPolicy], exceptions: Iterable[PolicyException], kyverno_context: KyvernoContext
+    policies: Iterable[KyvernoPolicy],
+    exceptions: Iterable[PolicyException],
+    kyverno_context: KyvernoContext,
+    rules: Minor = KUBERNETES,
 ) -> tuple[BoundForm, ...]:
-    """Every form of every policy, compiled, ordered by name and form, with its Kyverno policy and its decision."""
+    """Every form of every policy, compiled, ordered by name and form, with its Kyverno policy and its decision.
+
+    `rules` is the Kubernetes release of the API server that calls Kyverno.
+    """
     all_exceptions = tuple(exceptions)
     ordered = sorted(policies, key=lambda policy: (policy.full_name, policy.kind))
+    release, resolve = kyverno_context.release, kyverno_context.resolve
+    forms = [(policy, policy.variants(release, resolve)) for policy in ordered]
+    registry = Registry(forms, release, rules) if kyverno_context.mode.webhooks else None
+    binder = _Binder(kyverno_context, registry, rules)
     return tuple(
-        form for policy in ordered for form in _forms(policy, concerning(policy, all_exceptions), kyverno_context)
+        form for policy, variants in forms for form in binder.bind(policy, variants, concerning(policy, all_exceptions))
     )
 
 
-def _forms(
-    policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...], kyverno_context: KyvernoContext
-) -> Iterator[BoundForm]:
-    namespaced, release = bool(policy.namespace), kyverno_context.release
-    forms = policy.variants(release, kyverno_context.resolve)
-    try:
-        compiled = tuple((variant, compile_policy(form, release, namespaced=namespaced)) for variant, form in forms)
-        as_written = compiled[0][1]
-        conditions = tuple(
-            compile_exception(exception, as_written, release, namespaced=namespaced) for exception in exceptions
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Binds policies. Without a `registry` requests come through no webhooks; `rules` is the release of the API server."""
+
+    context: KyvernoContext
+    registry: Registry | None
+    rules: Minor
+
+    def bind(self, policy: KyvernoPolicy, forms: Forms, exceptions: tuple[PolicyException, ...]) -> Iterator[BoundForm]:
+        """Every form of a policy."""
+        namespaced, release = bool(policy.namespace), self.context.release
+        try:
+            compiled = tuple((variant, compile_policy(form, release, namespaced=namespaced)) for variant, form in forms)
+            as_written = compiled[0][1]
+            conditions = tuple(
+                compile_exception(exception, as_written, release, namespaced=namespaced) for exception in exceptions
+            )
+        except ExpressionTooLarge as why:
+            compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in forms)
+            conditions = ()
+        faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
+        decision = self._decision(policy, conditions, next(filter(None, faults), ""))
+        registration = self.registry.of(policy) if self.registry and policy.admission else None
+        unknown = policy.ignored_controllers(release, self.context.resolve)
+        for variant, form in compiled:
+            name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
+            parts = tuple(_parts(variant, form, registration))
+            for is_enforced, part in parts:
+                of_rest = "-not-enforced" if len(parts) > 1 and not is_enforced else ""
+                bound = self._bound(
+                    policy, f"{name}{of_rest}", part, decision, registration if is_enforced else None, variant=variant
+                )
+                yield BoundForm(policy, decision, bound, unknown, registration, is_enforced)
+
+    def _decision(self, policy: KyvernoPolicy, exceptions: tuple[CompiledException, ...], why: str) -> Decision:
+        context = self.context
+        return Decision(
+            mode=context.mode,
+            now=context.now,
+            exceptions=exceptions,
+            library_values=library_values(
+                context.cluster_data, _timestamp(context.now), policy.namespace, context.release
+            ),
+            fault=why,
+            secret_safe=secret_safe(context.cluster_data),
+            release=context.release,
         )
-    except ExpressionTooLarge as why:
-        compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in forms)
-        conditions = ()
-    faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
-    decision = Decision(
-        mode=kyverno_context.mode,
-        now=kyverno_context.now,
-        exceptions=conditions,
-        library_values=library_values(
-            kyverno_context.cluster_data, _timestamp(kyverno_context.now), policy.namespace, release
-        ),
-        fault=next(filter(None, faults), ""),
-        secret_safe=secret_safe(kyverno_context.cluster_data),
-        release=kyverno_context.release,
-    )
-    unknown = policy.ignored_controllers(kyverno_context.release, kyverno_context.resolve)
-    for variant, form in compiled:
-        yield BoundForm(policy, decision, _variant(policy, variant, form, decision, kyverno_context), unknown)
+
+    def _bound(
+        self,
+        policy: KyvernoPolicy,
+        name: str,
+        compiled: CompiledPolicy,
+        decision: Decision,
+        registration: Registration | None,
+        *,
+        variant: Variant,
+    ) -> BoundPolicy:
+        """One form of a policy, with the name of its binding; without a registration no request reaches it."""
+        mode = self.context.mode
+        reason = _unauditable(policy, self.context)
+        read = classify_policy(compiled, ("CREATE",) if mode.create_only else self.context.operations)
+        if reason:
+            classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
+            read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
+        match = None if read.reason else _match(compiled.policy, mode)
+        if match and registration is None:
+            match = replace(match, match_policy="Exact")
+        form = replace(compiled, policy=replace(compiled.policy, match=match))
+        actions: tuple[Action, ...] = policy.enforced if registration or not mode.webhooks else ("Audit",)
+        requester = frozenset(
+            check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
+        )
+        bound = BoundPolicy(
+            form,
+            (Binding.create_without_manifest(form.policy, name, actions, policy.source),),
+            read,
+            requester,
+            Extraction(replace(decision, absent=None)) if variant.extracts else decision,
+            namespace="" if mode.everywhere else policy.namespace,
+            evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
+            own_namespace_object=mode.server,
+            exempts=self._exempts(registration),
+            proves_fixes=not mode.exempts,
+        )
+        if registration is None:
+            return bound
+        # The conditions about other forms are true for every object that this form matches, unless the object is null.
+        conditions = tuple(
+            moved
+            for moved in registration.conditions
+            if moved.variant == variant.name or "DELETE" in self.context.operations
+        )
+        if match is None or not conditions:
+            return replace(bound, called=registration.called)
+        return self._through_webhook(policy, bound, match, conditions)
+
+    def _through_webhook(
+        self, policy: KyvernoPolicy, bound: BoundPolicy, match: MatchResources, moved: tuple[MovedCondition, ...]
+    ) -> BoundPolicy:
+        """A form of which the API server evaluates the match conditions first."""
+        compiled = bound.compiled
+        conditions = compile_conditions(compiled, moved, self.rules)
+        called = _of_webhook(match, policy.namespace, self.context.release)
+        beyond = None if called == match and not policy.namespace else Beyond(match, policy.namespace)
+        pinned = OWN_NAMESPACE_ALONE.holds(self.context.release)
+        return replace(
+            bound,
+            compiled=replace(
+                compiled,
+                policy=replace(compiled.policy, match=called),
+                cost_bounds=cost_bounds(compiled, budget_group(conditions)),
+            ),
+            evaluator=MovedConditions(conditions, bound.evaluator, beyond),
+            namespace=bound.namespace if pinned else "",
+            evaluates_cluster_scoped=pinned and bool(policy.namespace),
+        )
+
+    def _exempts(self, registration: Registration | None) -> Exempts | None:
+        """The filter of the webhook; the reports controller and the command line skip resource filters by default."""
+        configuration = self.context.configuration
+        return configuration.exempts if registration and configuration != NOTHING else None
 
 
-def _variant(
-    policy: KyvernoPolicy,
-    variant: Variant,
-    compiled: CompiledPolicy,
-    decision: Decision,
-    kyverno_context: KyvernoContext,
-) -> BoundPolicy:
-    mode = kyverno_context.mode
-    reason = _unauditable(policy, kyverno_context)
-    read = classify_policy(compiled, ("CREATE",) if mode.create_only else kyverno_context.operations)
-    if reason:
-        classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
-        read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
-    match = None if read.reason else _match(compiled.policy, mode)
-    form = replace(compiled, policy=replace(compiled.policy, match=match))
-    name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
-    requester = frozenset(
-        check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
+def _parts(
+    variant: Variant, form: CompiledPolicy, registration: Registration | None
+) -> Iterator[tuple[bool, CompiledPolicy]]:
+    """The parts of a form: one whose requests reach Kyverno (True), and one whose requests do not."""
+    match = form.policy.match
+    is_registered = registration is not None and not registration.faults and variant.name in registration.variants
+    borrowed = registration.borrowed if registration and not registration.faults else ()
+    reached = tuple(_reached(match, borrowed)) if match and borrowed and not is_registered else ()
+    if match is None or not reached:
+        yield is_registered, form
+        return
+    plurals = {plural for rule in reached for plural in rule.resources}
+    missed = tuple(
+        replace(rule, resources=(plural,)) for rule in match.rules for plural in rule.resources if plural not in plurals
     )
-    return BoundPolicy(
-        form,
-        (Binding.create_without_manifest(form.policy, name, policy.enforced, policy.source),),
-        read,
-        requester,
-        Extraction(replace(decision, absent=None)) if variant.extracts else decision,
-        namespace="" if mode.everywhere else policy.namespace,
-        evaluates_cluster_scoped=mode.evaluates_cluster_scoped,
-        own_namespace_object=mode.server,
-        exempts=_exempts(policy, kyverno_context),
-        proves_fixes=not mode.exempts,
-    )
+    for is_enforced, rules in ((True, reached), (False, missed)):
+        if rules:
+            yield is_enforced, replace(form, policy=replace(form.policy, match=replace(match, rules=rules)))
 
 
 def _unauditable(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> str:
@@ -160,11 +265,31 @@ def _unauditable(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> str:
     return policy.unauditable()
 
 
-def _exempts(policy: KyvernoPolicy, kyverno_context: KyvernoContext) -> Exempts | None:
-    """The filter of the webhook; the reports controller and the command line skip resource filters by default."""
-    configuration = kyverno_context.configuration
-    by_webhook = policy.admission and kyverno_context.mode.server
-    return configuration.exempts if by_webhook and configuration != NOTHING else None
+def _reached(match: MatchResources, borrowed: tuple[Rule, ...]) -> Iterator[Rule]:
+    """The rules of a variant, as far as borrowed rules lead requests to Kyverno."""
+    for rule, plural in [(each, plural) for each in match.rules for plural in each.resources]:
+        kind = Kind(rule.api_groups[0], rule.api_versions[0], "", plural, namespaced=True)
+        operations = (
+            operation
+            for operation in (_EVERY_OPERATION if "*" in rule.operations else rule.operations)
+            if any(could_match(other, kind, (operation,)) for other in borrowed)
+        )
+        if led := tuple(operations):
+            yield replace(rule, resources=(plural,), operations=led)
+
+
+def _of_webhook(match: MatchResources, namespace: str, release: Minor) -> MatchResources:
+    """The constraints of a policy as far as its webhook has them: no names of objects, and no exclusions.
+
+    The webhook of a namespaced policy selects its namespace instead of others.
+    """
+    pinned = namespace and OWN_NAMESPACE_ALONE.holds(release)
+    return replace(
+        match,
+        rules=tuple(replace(rule, resource_names=()) for rule in match.rules),
+        exclude_rules=(),
+        namespace_selector=select_name(namespace) if pinned else match.namespace_selector,
+    )
 
 
 def _match(policy: Policy, mode: KyvernoMode) -> MatchResources | None:

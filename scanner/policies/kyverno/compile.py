@@ -84,17 +84,18 @@ def _compiled_variant(policy: Policy, environment: cel.Environment) -> CompiledP
     )
     return replace(
         compiled,
-        cost_bounds=_cost_bounds(compiled),
+        cost_bounds=cost_bounds(compiled),
         open_roots=_OPEN_ROOTS,
         object_roots=_OBJECT_ROOTS,
         own_errors=_OWN_ERRORS,
     )
 
 
-def _cost_bounds(compiled: CompiledPolicy) -> CostBounds:
-    """The upper bounds of the cost: each expression has its own limit, and a policy has none."""
+def cost_bounds(compiled: CompiledPolicy, *further: BudgetGroup) -> CostBounds:
+    """The upper bounds of the cost: each expression has its own limit, and a policy has none. `further` groups have others."""
     programs = [expression.program for _, expression in compiled.expressions() if expression.program is not None]
-    return CostBounds(compiled.variables, [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs])
+    groups = [BudgetGroup(cel.PER_CALL_LIMIT, (program,)) for program in programs]
+    return CostBounds(compiled.variables, [*groups, *further])
 
 
 def compile_exception(

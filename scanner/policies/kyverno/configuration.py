@@ -63,12 +63,17 @@ class Configuration:
     excluded: tuple[tuple[str, str], ...] = ()
     included: tuple[tuple[str, str], ...] = ()
 
-    def exempts(self, resource: Resource, namespace_labels: Mapping[str, str]) -> str:
-        """The setting that keeps requests for an object from the webhook, such as a filter, or an empty string."""
+    def exempts(self, resource: Resource, namespace_labels: Mapping[str, str], /, *, server_alone: bool = False) -> str:
+        """The setting that keeps requests for an object from the policies, such as a filter, or an empty string.
+
+        With `server_alone` it is a selector of the webhooks: the API server does not call Kyverno, which has the filters.
+        """
         if not self._selects(resource, namespace_labels):
             return "the namespaceSelector of Kyverno's webhooks"
         if not self.object_selector.matches(resource.labels):
             return "the objectSelector of Kyverno's webhooks"
+        if server_alone:
+            return ""
         namespace = resource.name if _is_namespace(resource) else resource.namespace
         filtering = next((candidate for candidate in self.filters if candidate.matches(resource, namespace)), None)
         if filtering is not None:

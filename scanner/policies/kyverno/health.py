@@ -27,17 +27,54 @@ _NOT_AT_ADMISSION = (
     "evaluation.admission.enabled is false: Kyverno's webhook does not evaluate the policy, and denies no request"
 )
 _UNSCORED = "it is not scored: Kyverno reports its failures as warnings"
-_NO_EFFECT = "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"
+_NO_EFFECT = "spec.webhookConfiguration limits the time of the webhook, which a scan does not measure"
+_SHOWN = 3
+_REFUSED = (
+    "the API server refuses the webhook of the policy: admission does not evaluate the policy, and Kyverno cannot register other"
+    " policies that are created or changed"
+)
 
 
 def of_policies(forms: Iterable[BoundForm], served: tuple[Kind, ...]) -> Iterator[Health]:
     """The problems before the first object is evaluated, once for each policy with all its forms."""
     for form in forms:
+        yield from _of_registration(form)
         if form.binding == AS_WRITTEN:
             yield from _of_policy(form.policy, form.bound)
             yield from () if form.bound.reading.reason else kinds.find_unresolved_rules(form.bound, served)
             yield from _of_decision(form.policy.key, form.decision)
             yield from _of_autogen(form)
+
+
+def _of_registration(form: BoundForm) -> Iterator[Health]:
+    """The forms that admission does not evaluate, because Kyverno cannot or does not register a webhook for them."""
+    if form.registration is None:
+        return
+    language, name = form.policy.key
+    kyverno = f"Kyverno {format_minor(form.decision.release)}"
+    faults, companions = form.registration.faults, form.registration.companions
+    if form.binding == AS_WRITTEN and faults:
+        yield Health(HealthKind.NOT_ENFORCED, name, "", f"{_REFUSED}: {faults[0]}", language)
+    if not (form.is_enforced or faults):
+        match = form.bound.policy.match
+        plurals = sorted({plural for rule in match.rules for plural in rule.resources} if match else ())
+        detail = (
+            f"{kyverno} registers no webhook for this variant of a namespaced policy: admission does not evaluate the policy for"
+            f" {', '.join(plurals)}"
+        )
+        yield Health(HealthKind.NOT_ENFORCED, name, form.binding, detail, language)
+    if form.binding == AS_WRITTEN and companions:
+        detail = (
+            f"{kyverno} gives a webhook that policies share the selectors of one of them, by chance: admission may leave out the"
+            f" policy for objects that the selectors of other policies exclude ({_first(companions)})"
+        )
+        yield Health(HealthKind.NOTE, name, "", detail, language)
+
+
+def _first(names: tuple[str, ...]) -> str:
+    """The first names, and the number of the others."""
+    others = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {others} more" if others > 0 else "")
 
 
 def _of_autogen(form: BoundForm) -> Iterator[Health]:

@@ -62,7 +62,7 @@ class KyvernoValidating(KyvernoLanguage):
         """See Language."""
         policies = tuple(map(policy_of, documents.policies))
         scan = self.options.at(policies, documents.supporting, context)
-        return BoundKyverno(bind_forms(policies, scan.exceptions, scan.context), scan)
+        return BoundKyverno(bind_forms(policies, scan.exceptions, scan.context, context.rules), scan)
 
 
 class BoundKyverno(BoundLanguage):

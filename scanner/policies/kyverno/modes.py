@@ -22,8 +22,9 @@ class KyvernoMode:
     `server`: requests come from an API server, so those on Namespaces carry their namespace, which `Handle` of
     `pkg/cel/policies/vpol/engine` reads by its name (`NewNamespaceResolver`): the stored Namespace itself, or null while it is
     being created. `evaluates_cluster_scoped`: a namespaced policy is also evaluated for objects without a namespace.
-    `numbers_as_doubles`: every number of an object is a double. `all_modes`: policies that are not for stored objects are
-    evaluated as well. `everywhere`: a namespaced policy is evaluated for the objects of every namespace.
+    `webhooks`: requests come through the webhooks that Kyverno registers, so the API server evaluates some match conditions first, and
+    converts objects to the versions of rules. `numbers_as_doubles`: every number of an object is a double. `all_modes`: policies that
+    are not for stored objects are evaluated as well. `everywhere`: a namespaced policy is evaluated for the objects of every namespace.
     """
 
     all_validations: bool
@@ -33,6 +34,7 @@ class KyvernoMode:
     create_only: bool
     server: bool
     evaluates_cluster_scoped: bool
+    webhooks: bool
     numbers_as_doubles: bool
     all_modes: bool
     everywhere: bool
@@ -46,6 +48,7 @@ ADMISSION = KyvernoMode(
     create_only=False,
     server=True,
     evaluates_cluster_scoped=False,
+    webhooks=True,
     numbers_as_doubles=False,
     all_modes=False,
     everywhere=False,
@@ -58,6 +61,7 @@ CONTROLLER = KyvernoMode(
     create_only=True,
     server=False,
     evaluates_cluster_scoped=True,
+    webhooks=False,
     numbers_as_doubles=False,
     all_modes=False,
     everywhere=False,

@@ -1,6 +1,6 @@
 """The differences between Kyverno releases: one row for each change of a rule by which policies are evaluated.
 
-Source of truth: `pkg/cel/autogen`, `pkg/cel/engine` and `pkg/cel/policies/vpol` of Kyverno 1.16.3, 1.17.2, 1.18.2 and 1.19.1. Each
+Source of truth: `pkg/cel/autogen`, `pkg/cel/engine`, `pkg/cel/policies/vpol` and `pkg/controllers/webhook` of Kyverno 1.16.3, 1.17.2, 1.18.2 and 1.19.1. Each
 row has the upstream name. Code that depends on a row reads it by its name.
 
 Rules: `docs/kyverno.md#releases`.
@@ -71,6 +71,30 @@ SCANNED_NAMESPACED = ReleaseChange(
     "scanned namespaced",
     "Kyverno's background scan evaluates namespaced policies: ScanResource.",
     since=(1, 17),
+)
+
+# --- webhooks: pkg/controllers/webhook
+
+REGISTERED_VARIANTS = ReleaseChange(
+    "registered variants",
+    "The autogen variants of a namespaced policy that shares a webhook are enforced: buildWebhookRules.",
+    since=(1, 19),
+)
+KEPT_CONDITIONS = ReleaseChange(
+    "kept conditions",
+    "Kyverno alone evaluates a match condition that reads `namespaceObject`: webhookMatchConditions.",
+    since=(1, 19),
+)
+OWN_NAMESPACE_ALONE = ReleaseChange(
+    "own namespace alone",
+    "The API server evaluates the match conditions of a namespaced policy in no other namespace: resolveNamespaceSelector.",
+    since=(1, 19),
+)
+SEPARATE_SELECTORS = ReleaseChange(
+    "separate selectors", "Policies with different selectors share no webhook: groupBySelectors.", since=(1, 19)
+)
+UNIQUE_NAMES = ReleaseChange(
+    "unique names", "The webhooks of namespaced policies of one name have different names: generateName.", since=(1, 17)
 )
 
 # --- namespaced policies: pkg/cel/compiler

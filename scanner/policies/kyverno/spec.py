@@ -141,11 +141,11 @@ class KyvernoPolicy:
 
     def _policy(self, variant: Variant) -> Policy:
         read = manifest.read_policy({**self.document, "spec": variant.spec}, language=self.kind, source=self.source)
-        match = read.match and replace(read.match, match_policy="Exact")
+        is_exact = read.match and read.match.match_policy == "Exact"
         return replace(
             read,
             name=self.full_name,
-            match=match,
+            match=read.match and replace(read.match, match_policy="Exact" if is_exact else "Equivalent"),
             manifest=self.document,
             digest=manifest.digest(self.document),
         )

@@ -29,7 +29,7 @@ from tests.oracle.kyverno.policies import CUSTOM_KINDS, NAMESPACES, Example, Pol
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
 
-_UPDATES = replace(ADMISSION, all_validations=False, exempts=True, expires=False)
+_UPDATES = replace(ADMISSION, all_validations=False, exempts=True, expires=False, webhooks=False)
 ENGINE = {"CREATE": replace(_UPDATES, ignores_negative_selectors=True), "UPDATE": _UPDATES}
 """The modes of the engine alone: it stops at the first failure, and for a CREATE its matcher has an old object without labels."""
 _BATCH = 100

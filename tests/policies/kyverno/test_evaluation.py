@@ -34,6 +34,7 @@ def test_an_error_in_a_validation_denies_with_every_failure_policy(failure_polic
 CONDITIONS = {
     "error": {"name": "error", "expression": "object.none == 1"},
     "false": {"name": "false", "expression": "false"},
+    "kept": {"name": "kept", "expression": "exceptions.allowedImages == []"},
     "true": {"name": "true", "expression": "true"},
 }
 
@@ -57,8 +58,11 @@ CONDITIONS = {
     ],
 )
 def test_match_conditions_decide_before_any_check(expected: Any, failure_policy: str, names: list[str]) -> None:
-    """One false condition has precedence over errors; failurePolicy decides about an error."""
-    conditions = [CONDITIONS[name] for name in names]
+    """One false condition has precedence over errors; failurePolicy decides about an error.
+
+    Kyverno alone evaluates conditions of which one reads a variable of Kyverno.
+    """
+    conditions = [CONDITIONS["kept"], *(CONDITIONS[name] for name in names)]
     (check_result,) = check_results(pod(), policy("true", matchConditions=conditions, failurePolicy=failure_policy))
     assert expected == check_result.outcome
 

@@ -9,14 +9,27 @@ from typing import Any, Final
 
 import pytest
 
+from scanner.audit.findings import denies
 from scanner.model.outcome import CheckKind, Errored, Passed, Skipped, Violated
 from scanner.model.release import Minor, Release, format_minor
+from scanner.policies.kyverno.bind import KyvernoContext, bind_forms
+from scanner.policies.kyverno.health import of_policies
 from scanner.policies.kyverno.libraries import NoClusterData
 from scanner.policies.kyverno.libraries.cluster_data import Call, Collection
 from scanner.policies.kyverno.modes import CONTROLLER
 from scanner.policies.kyverno.releases import CHANGES, NEWEST, OLDEST, release_of
+from scanner.policies.kyverno.spec import read_policy
 from tests.policies.kyverno import test_modes
-from tests.policies.kyverno.made import check_results, deployment, exception, invocation_results, outcomes, pod, policy
+from tests.policies.kyverno.made import (
+    NOW,
+    check_results,
+    deployment,
+    exception,
+    invocation_results,
+    outcomes,
+    pod,
+    policy,
+)
 
 RELEASES: Final = tuple((1, minor) for minor in range(OLDEST[1], NEWEST[1] + 1))
 PAGE: Final = Path(__file__).parents[3] / "docs" / "kyverno.md"
@@ -137,6 +150,59 @@ def test_an_error_of_a_validation_is_named_as_one_since_1_19(release: Minor) -> 
     before = "failed to load context: " if release < (1, 19) else "error: "
     (result,) = check_results(pod(), policy("object.spec.none == 1"), release=release)
     assert Errored(f"{before}no such key: none", would_deny=True, reason="", code=400) == result.outcome
+
+
+def enforced(document: Any, *policies: Any, release: Minor) -> list[bool]:
+    """Tell of each invocation whether admission denies the object for it."""
+    return [
+        any(
+            denies(check.outcome, result.invocation)
+            for check in result.check_results
+            if isinstance(check.outcome, Violated | Errored)
+        )
+        for result in invocation_results(document, *policies, release=release)
+    ]
+
+
+@on_every_release
+def test_variants_of_a_namespaced_policy_are_enforced_since_1_19(release: Minor) -> None:
+    """Before, the webhook that policies share has no rules for them. Findings deny nothing."""
+    assert [release >= (1, 19)] == enforced(deployment(), namespaced("false"), release=release)
+
+
+@on_every_release
+def test_a_condition_that_reads_the_namespace_is_kyvernos_since_1_19(release: Minor) -> None:
+    """Before, the API server evaluates it, too, and has no Namespace. Other conditions of the policy are moved all the same."""
+    reads = [{"name": "n", "expression": "namespaceObject.metadata.name == 'team'"}]
+    (result,) = check_results(pod(), policy("true", matchConditions=reads), release=release)
+    assert isinstance(result.outcome, Errored if release < (1, 19) else Passed)
+
+
+@on_every_release
+def test_conditions_of_a_namespaced_policy_refuse_no_other_namespace_since_1_19(release: Minor) -> None:
+    """Before, its webhook is called for every namespace, and an error of its conditions refuses requests there."""
+    manifest = namespaced("false")
+    manifest["spec"]["matchConditions"] = [{"name": "e", "expression": "object.spec.none == 1"}]
+    assert ([True] if release < (1, 19) else []) == enforced(pod(namespace="other"), manifest, release=release)
+
+
+@on_every_release
+def test_policies_with_different_selectors_share_no_webhook_since_1_19(release: Minor) -> None:
+    """Before, all of them have the selectors of one of them, by chance, and a note tells it."""
+    narrow = policy("true", name="narrow", match={"objectSelector": {"matchLabels": {"app": "web"}}})
+    forms = bind_forms(map(read_policy, (policy("true"), narrow)), (), KyvernoContext(NOW, release=release))
+    notes = [entry for entry in of_policies(forms, ()) if "by chance" in entry.detail]
+    assert (["checks"] if release < (1, 19) else []) == [entry.policy for entry in notes]
+
+
+@on_every_release
+def test_namespaced_policies_of_one_name_have_webhooks_since_1_17(release: Minor) -> None:
+    """Before, their webhooks have one name, and the API server refuses all."""
+    manifests = [namespaced("false"), namespaced("false")]
+    for manifest, namespace in zip(manifests, ("team", "other"), strict=True):
+        manifest["metadata"]["namespace"] = namespace
+        manifest["spec"]["matchConditions"] = [{"name": "yes", "expression": "true"}]
+    assert [release >= (1, 17)] == enforced(pod(), *manifests, release=release)
 
 
 @on_every_release
