@@ -22,6 +22,7 @@ from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.language import KyvernoValidating
 from scanner.policies.manifest import UnknownField
 from scanner.policies.mutating.language import Mutating
+from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.validating.language import Validating
 
 Derivation: TypeAlias = Callable[[Collection[JsonObject], Minor], Iterable[Policy | Binding]]
@@ -145,6 +146,7 @@ def with_options(kyverno: KyvernoOptions = _KYVERNO) -> tuple[Language, ...]:
         Validating(),
         Mutating(),
         KyvernoValidating(kyverno),
+        PodSecurity(),
     )
 
 

@@ -40,30 +40,28 @@ _ALLOWED_VOLUMES: Final = (
 )
 VOLUMES_1_30: Final = frozenset(_ALLOWED_VOLUMES)
 VOLUMES_1_33: Final = VOLUMES_1_30 | {"image"}
-_OTHER_VOLUMES: Final = tuple(
-    [
-        "hostPath",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "gitRepo",
-        "nfs",
-        "iscsi",
-        "glusterfs",
-        "rbd",
-        "flexVolume",
-        "cinder",
-        "cephfs",
-        "flocker",
-        "fc",
-        "azureFile",
-        "vsphereVolume",
-        "quobyte",
-        "azureDisk",
-        "photonPersistentDisk",
-        "portworxVolume",
-        "scaleIO",
-        "storageos",
-    ]
+_OTHER_VOLUMES: Final = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "gitRepo",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "rbd",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "fc",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
 )
 
 

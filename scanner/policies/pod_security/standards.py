@@ -89,13 +89,14 @@ class _Variant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """A check of a level: its id, and its forms, the newest last.
+    """A check of a level: its id, what it demands, and its forms, the newest last.
 
     `overrides` is the id of the check of *baseline* that this check of *restricted* replaces.
     """
 
     id: str
     level: Level
+    title: str
     variants: tuple[_Variant, ...]
     overrides: str = ""
 
@@ -112,54 +113,94 @@ class Standard:
         )
 
 
-def _standard(name: str, level: Level, *variants: tuple[int, PodCheck], overrides: str = "") -> Standard:
-    return Standard(name, level, tuple(_Variant(*each) for each in variants), overrides)
+def _standard(name: str, level: Level, title: str, *variants: tuple[int, PodCheck], overrides: str = "") -> Standard:
+    return Standard(name, level, title, tuple(_Variant(*each) for each in variants), overrides)
 
 
 _B, _R = Level.BASELINE, Level.RESTRICTED
 STANDARDS: Final = (
-    _standard("appArmorProfile", _B, (0, baseline.check_app_armor)),
-    _standard("capabilities_baseline", _B, (0, baseline.check_capabilities)),
-    _standard("hostNamespaces", _B, (0, baseline.check_host_namespaces)),
-    _standard("hostPathVolumes", _B, (0, baseline.check_host_path_volumes)),
-    _standard("hostPorts", _B, (0, baseline.check_host_ports)),
-    _standard("hostProbesAndHostLifecycle", _B, (34, baseline.check_probe_hosts)),
-    _standard("privileged", _B, (0, baseline.check_privileged)),
-    _standard("procMount", _B, (0, baseline.check_proc_mount), (35, unless_user_namespace(baseline.check_proc_mount))),
+    _standard(
+        "appArmorProfile",
+        _B,
+        "AppArmor profiles are those of the runtime or of the host",
+        (0, baseline.check_app_armor),
+    ),
+    _standard(
+        "capabilities_baseline",
+        _B,
+        "No capabilities are added beyond the default ones",
+        (0, baseline.check_capabilities),
+    ),
+    _standard("hostNamespaces", _B, "Pods share no namespace with the host", (0, baseline.check_host_namespaces)),
+    _standard("hostPathVolumes", _B, "No volume is a path of the host", (0, baseline.check_host_path_volumes)),
+    _standard("hostPorts", _B, "Containers use no port of the host", (0, baseline.check_host_ports)),
+    _standard(
+        "hostProbesAndHostLifecycle", _B, "Probes and lifecycle handlers name no host", (34, baseline.check_probe_hosts)
+    ),
+    _standard("privileged", _B, "Containers are not privileged", (0, baseline.check_privileged)),
+    _standard(
+        "procMount",
+        _B,
+        "/proc has its default masks",
+        (0, baseline.check_proc_mount),
+        (35, unless_user_namespace(baseline.check_proc_mount)),
+    ),
     _standard(
         "seLinuxOptions",
         _B,
+        "SELinux options name no user, no role and only types of containers",
         (0, baseline.SeLinuxCheck(baseline.SE_LINUX_1_0)),
         (31, baseline.SeLinuxCheck(baseline.SE_LINUX_1_31)),
     ),
-    _standard("seccompProfile_baseline", _B, (0, baseline.check_seccomp_annotations), (19, baseline.check_seccomp)),
+    _standard(
+        "seccompProfile_baseline",
+        _B,
+        "Seccomp profiles are those of the runtime or of the host",
+        (0, baseline.check_seccomp_annotations),
+        (19, baseline.check_seccomp),
+    ),
     _standard(
         "sysctls",
         _B,
+        "Only safe kernel parameters are set",
         (0, baseline.SysctlCheck(baseline.SYSCTLS_1_0)),
         (27, baseline.SysctlCheck(baseline.SYSCTLS_1_27)),
         (29, baseline.SysctlCheck(baseline.SYSCTLS_1_29)),
         (32, baseline.SysctlCheck(baseline.SYSCTLS_1_32)),
         (37, baseline.SysctlCheck(baseline.SYSCTLS_1_37)),
     ),
-    _standard("windowsHostProcess", _B, (0, baseline.check_windows_host_process)),
+    _standard(
+        "windowsHostProcess",
+        _B,
+        "Containers are no processes of a Windows host",
+        (0, baseline.check_windows_host_process),
+    ),
     _standard(
         "allowPrivilegeEscalation",
         _R,
+        "Containers forbid privilege escalation",
         (8, restricted.check_privilege_escalation),
         (25, unless_windows(restricted.check_privilege_escalation)),
     ),
     _standard(
         "capabilities_restricted",
         _R,
+        "Containers drop all capabilities, and add NET_BIND_SERVICE at most",
         (22, restricted.check_capabilities),
         (25, unless_windows(restricted.check_capabilities)),
         overrides="capabilities_baseline",
     ),
-    _standard("procMount_restricted", _R, (35, baseline.check_proc_mount), overrides="procMount"),
+    _standard(
+        "procMount_restricted",
+        _R,
+        "/proc has its default masks, also in user namespaces",
+        (35, baseline.check_proc_mount),
+        overrides="procMount",
+    ),
     Standard(
         "restrictedVolumes",
         _R,
+        "Volumes have only the allowed types",
         (
             _Variant(0, restricted.VolumeCheck(restricted.VOLUMES_1_30)),
             _Variant(0, restricted.VolumeCheck(restricted.VOLUMES_1_33), _IMAGE_VOLUMES),
@@ -169,15 +210,21 @@ STANDARDS: Final = (
     _standard(
         "runAsNonRoot",
         _R,
+        "Containers must run as a user other than root",
         (0, restricted.check_run_as_non_root),
         (35, unless_user_namespace(restricted.check_run_as_non_root)),
     ),
     _standard(
-        "runAsUser", _R, (23, restricted.check_run_as_user), (35, unless_user_namespace(restricted.check_run_as_user))
+        "runAsUser",
+        _R,
+        "Neither the pod nor a container runs as the user 0",
+        (23, restricted.check_run_as_user),
+        (35, unless_user_namespace(restricted.check_run_as_user)),
     ),
     _standard(
         "seccompProfile_restricted",
         _R,
+        "Each container has the seccomp profile of the runtime or of the host",
         (19, restricted.check_seccomp_is_set),
         (25, unless_windows(restricted.check_seccomp_is_set)),
         overrides="seccompProfile_baseline",
