@@ -105,10 +105,16 @@ def _count(problem: Problem, numbers: Counter[str]) -> bool:
         numbers.update(resolved=1, fixed=int(problem.resolution == "fixed"))
         return False
     new, reopened = int(problem.status == "new"), int(problem.status == "reopened")
-    numbers.update(open=1, refused=int(problem.denies), new=new, reopened=reopened)
+    numbers.update(open=1, refused=int(problem.denies), new=new, reopened=reopened, pods=int(problem.refuses_pods))
     return True
 
 
 def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:
     policy = problem.language, problem.policy
-    return not problem.denies, ranks.get(policy, DEFAULT_SEVERITY.rank), problem.opened_at, problem.id
+    return (
+        not problem.denies,
+        not problem.refuses_pods,
+        ranks.get(policy, DEFAULT_SEVERITY.rank),
+        problem.opened_at,
+        problem.id,
+    )

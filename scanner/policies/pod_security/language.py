@@ -48,7 +48,6 @@ from scanner.policies.pod_security.standards import LATEST, STANDARDS, Level, Se
 
 LANGUAGE: Final = "PodSecurity"
 NAME: Final = "pod-security"
-_ACTIONS: Final[Mapping[Mode, Action]] = {Mode.ENFORCE: "Deny", Mode.AUDIT: "Audit", Mode.WARN: "Warn"}
 _WRITES: Final = ("CREATE", "UPDATE")
 
 
@@ -58,6 +57,7 @@ def _match(*resources: tuple[str, str]) -> MatchResources:
 
 
 _PODS: Final = _match(("", "pods"))
+_TEMPLATES: Final = _match(*WORKLOADS)
 _ALL: Final = _match(("", "pods"), *WORKLOADS)
 _MANIFEST: Final[JsonObject] = {
     "apiVersion": "pod-security.admission.config.k8s.io/v1",
@@ -95,12 +95,26 @@ def _make_policy() -> Policy:
     )
 
 
-def _make_binding(mode: Mode, demand: Demand) -> Binding:
-    name = f"{mode}-{demand.level}-{demand.version}"
-    spec: JsonObject = {"mode": str(mode), "level": str(demand.level), "version": str(demand.version)}
+def _list_bindings(mode: Mode, demand: Demand) -> Iterator[Binding]:
+    """What a mode does about a level: pods are refused, or pods and templates are warned of or audited.
+
+    The server judges no template by `enforce`: it admits the workload, and refuses its pods later. That is a binding of its own.
+    """
+    if mode is Mode.ENFORCE:
+        yield _make_binding(mode, demand, "Deny", _PODS)
+        yield _make_binding(mode, demand, "RefusePods", _TEMPLATES)
+    else:
+        yield _make_binding(mode, demand, "Warn" if mode is Mode.WARN else "Audit", None)
+
+
+def _make_binding(mode: Mode, demand: Demand, action: Action, match: MatchResources | None) -> Binding:
+    of_pods = action == "RefusePods"
+    name = f"{mode}-{demand.level}-{demand.version}{'-pods' * of_pods}"
+    spec: JsonObject = {"mode": mode.value, "level": demand.level.value, "version": str(demand.version)}
+    if of_pods:
+        spec = {**spec, "podsOf": "templates"}
     manifest: JsonObject = {"kind": f"{LANGUAGE}Binding", "metadata": {"name": name}, "spec": spec}
-    match = _PODS if mode is Mode.ENFORCE else None
-    return Binding(LANGUAGE, name, NAME, None, match, (_ACTIONS[mode],), manifest, digest(manifest), NAMESPACE_LABELS)
+    return Binding(LANGUAGE, name, NAME, None, match, (action,), manifest, digest(manifest), NAMESPACE_LABELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +154,7 @@ class PodSecurity:
         demanded = {(mode, policy.demands[mode]) for policy in policies for mode in Mode}
         for mode, demand in sorted(demanded, key=lambda each: (each[0], str(each[1]))):
             if demand.level is not Level.PRIVILEGED:
-                yield _make_binding(mode, demand)
+                yield from _list_bindings(mode, demand)
 
     def reads(self, document: JsonObject) -> bool:
         """See Language."""
@@ -216,6 +230,7 @@ class BoundPodSecurity(BoundLanguage):
             Mode(mode),
             Demand(read_level(level) or Level.PRIVILEGED, read_version(version) or LATEST),
             self._server,
+            of_pods="RefusePods" in binding.actions,
         )
         judges = list_judges(*judge.demand, self._server)
         checks = tuple(check for check in list_checks(policy) if check.expression in judges)

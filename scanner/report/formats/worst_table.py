@@ -26,11 +26,17 @@ _ONE_LINE: Final = 118
 """The least width of a console that shows a problem on one line."""
 _ELLIPSIS: Final = "…"
 _INDENT: Final = "    "
-_LEAST: Final = 8
-_EFFECTS: Final = {"Deny": "refused", "Warn": "warned", "Audit": "audited", "": "recorded"}
-_STYLES: Final = {"refused": "bold red", "warned": "yellow", "changed": "cyan"}
+_LEAST: Final = 12
+_EFFECTS: Final = {
+    "Deny": "refused",
+    "RefusePods": "pods refused",
+    "Warn": "warned",
+    "Audit": "audited",
+    "": "recorded",
+}
+_STYLES: Final = {"refused": "bold red", "pods refused": "red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
-_FIXED: Final = 14 + 8 + 8 + 6 * 2
+_FIXED: Final = 14 + 12 + 8 + 6 * 2
 """The cells of id, effect and severity in the table, and those between all columns."""
 
 
@@ -50,7 +56,7 @@ def print_worst_problems(console: Console, document: Document) -> None:
 
 
 def effect(worst: WorstProblem) -> str:
-    """The effect on the object: `refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
+    """The effect on the object: `refused`, `pods refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
     if worst.problem.denies:
         return "refused"
     match worst.example.finding.outcome:
