@@ -138,15 +138,18 @@ class Language(Protocol):
 
 
 _KYVERNO: Final = KyvernoOptions()
+_POD_SECURITY: Final = PodSecurity()
 
 
-def with_options(kyverno: KyvernoOptions = _KYVERNO) -> tuple[Language, ...]:
-    """Every language with the options of its family, in the order in which policies are evaluated."""
+def with_options(
+    kyverno: KyvernoOptions = _KYVERNO, pod_security: PodSecurity | None = _POD_SECURITY
+) -> tuple[Language, ...]:
+    """Every language with the options of its family, in the order in which policies are evaluated; Pod Security may be left out."""
     return (
         Validating(),
         Mutating(),
         KyvernoValidating(kyverno),
-        PodSecurity(),
+        *([pod_security] if pod_security else ()),
     )
 
 

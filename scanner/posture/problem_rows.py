@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from scanner.model.outcome import Check
+from scanner.model.outcome import Check, Finding
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
@@ -102,6 +102,13 @@ def select_open(
 
 def _counts(each: ProblemFinding) -> bool:
     return each.checked and each.stored.status not in SINGLE_SCAN_STATUSES and not each.stored.finding.excepted_by
+
+
+def order_effect(finding: Finding) -> int:
+    """The place of a finding among those of a problem by what it does: refuses the object, refuses its pods, or less."""
+    if finding.denies:
+        return 0
+    return 1 if REFUSE_PODS in finding.actions else 2
 
 
 def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:

@@ -165,14 +165,14 @@ class WorkloadExplanation:
         """The problems of some findings, those that would be refused first, resolved ones last."""
         from itertools import groupby
 
-        from scanner.posture.problem_rows import problem_of
+        from scanner.posture.problem_rows import order_effect, problem_of
         from scanner.posture.worst_problems import WorstProblem
 
         worst = []
         for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
             own = list(group)
             examples = sorted(
-                (each.stored for each in own), key=lambda each: (each.status == "resolved", not each.finding.denies)
+                (each.stored for each in own), key=lambda each: (each.status == "resolved", order_effect(each.finding))
             )
             worst.append(WorstProblem(problem_of(key, own, self._triage.waiver), examples[0]))
         return sorted(worst, key=self._order)

@@ -34,10 +34,11 @@ from scanner.model.policy import (
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health
+from scanner.model.rule import RuleType
+from scanner.model.scans.scan import Health, HealthKind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import make_bound_policy
-from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
+from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, RuleDocument
 from scanner.policies.manifest import UnknownField, digest
 from scanner.policies.pod_security.checks import WORKLOADS, Judge
 from scanner.policies.pod_security.configuration import DEFAULT, Configuration
@@ -65,7 +66,6 @@ _MANIFEST: Final[JsonObject] = {
     "metadata": {
         "name": NAME,
         "annotations": {
-            "assay.dev/title": "Pod Security",
             "assay.dev/severity": "high",
             "assay.dev/category": "Pod Security Standards",
             "assay.dev/description": "The levels of the Pod Security Standards that the labels of namespaces demand of pods.",
@@ -257,6 +257,16 @@ class BoundPodSecurity(BoundLanguage):
         for policy in self._documents.policies:
             compiled = CompiledPolicy.make_without_expressions(policy, list_checks(policy))
             yield policy, classify_policy(compiled, self._context.operations)
+
+    def rules(self) -> Iterator[RuleDocument]:
+        """See BoundLanguage: the configuration, if it is known."""
+        body = self._configuration.body
+        if self._given and self._documents.policies:
+            yield RuleDocument(RuleType.CONFIGURATION, LANGUAGE, body if body is not None else {})
+
+    def adapt_health(self, health: Iterable[Health]) -> Iterator[Health]:
+        """See BoundLanguage: a level that is demanded where no object is says nothing about the level."""
+        yield from (each for each in health if each.language != LANGUAGE or each.kind is not HealthKind.NO_OBJECT)
 
     def health(self, evaluable: tuple[BoundPolicy, ...], served: tuple[Kind, ...]) -> Iterator[Health]:
         """See BoundLanguage: labels that do not say what they seem to."""

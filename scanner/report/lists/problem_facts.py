@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import choose_strictest
+from scanner.posture.problem_rows import REFUSE_PODS, choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document
 
@@ -86,9 +86,10 @@ class FindingFacts(NamedTuple):
     waived: bool
 
     @property
-    def badness(self) -> tuple[bool, bool, bool, bool]:
+    def badness(self) -> tuple[bool, bool, bool, int]:
         """The place of a finding among those of its problem: smaller ones come first."""
-        return self.status == "resolved", not self.checked, self.excepted or self.waived, not self.denies
+        effect = 0 if self.denies else 1 if REFUSE_PODS in self.actions else 2
+        return self.status == "resolved", not self.checked, self.excepted or self.waived, effect
 
 
 class ProblemFacts(NamedTuple):
