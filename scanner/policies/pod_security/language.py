@@ -212,6 +212,8 @@ def _select(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 class BoundPodSecurity(BoundLanguage):
     """The policy in force: once for each binding, with the checks that its level demands."""
 
+    own_health = True
+
     def __init__(
         self, documents: PolicyDocuments, context: BindingContext, configuration: Configuration, *, given: bool
     ) -> None:

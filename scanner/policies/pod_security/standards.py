@@ -2,7 +2,7 @@
 
 Source of truth: `k8s.io/pod-security-admission` v0.30 to v0.38, `policy/registry.go` and `policy/checks.go`.
 
-Rules: `docs/semantics/pod-security.md#levels-and-versions`, `docs/semantics/pod-security.md#releases`.
+Rules: `docs/semantics/pod-security.md#levels-and-versions`, `docs/semantics/pod-security.md#versions-of-the-module`.
 """
 
 from __future__ import annotations
