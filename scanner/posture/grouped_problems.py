@@ -47,7 +47,7 @@ def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, Ope
     sums: defaultdict[PolicyKey, OpenProblems] = defaultdict(OpenProblems)
     for group in groups:
         policy = group.language, group.policy
-        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new, group.pods))
+        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new, group.pods_refused))
     return dict(sums)
 
 

@@ -105,7 +105,9 @@ def _count(problem: Problem, numbers: Counter[str]) -> bool:
         numbers.update(resolved=1, fixed=int(problem.resolution == "fixed"))
         return False
     new, reopened = int(problem.status == "new"), int(problem.status == "reopened")
-    numbers.update(open=1, refused=int(problem.denies), new=new, reopened=reopened, pods=int(problem.refuses_pods))
+    numbers.update(
+        open=1, refused=int(problem.denies), new=new, reopened=reopened, pods_refused=int(problem.refuses_pods)
+    )
     return True
 
 

@@ -12,13 +12,13 @@ from scanner.model.scans.scan import Scan
 class OpenProblems(NamedTuple):
     """Numbers of open problems, as `ProblemTotals` counts them.
 
-    Admission would refuse `refused` of them and the pods of `pods` more, and `new` began with the scan.
+    Admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan.
     """
 
     open: int = 0
     refused: int = 0
     new: int = 0
-    pods: int = 0
+    pods_refused: int = 0
 
     def add(self, other: OpenProblems) -> OpenProblems:
         """The sums."""
@@ -50,7 +50,7 @@ class GroupedProblems:
 class ProblemTotals:
     """Numbers of problems. Previewed, excepted and waived findings, and those that the scan did not check, belong to none.
 
-    `open` problems have a finding, and `refused` of them one whose object admission would refuse; of `pods` more it would admit the
+    `open` problems have a finding, and `refused` of them one whose object admission would refuse; of `pods_refused` more it would admit the
     objects, and refuse pods of them. `new` of them began with this
     scan, `reopened` began again. `resolved` problems have no finding any more, and `fixed` of them were fixed in every object.
     """
@@ -61,7 +61,7 @@ class ProblemTotals:
     reopened: int = 0
     resolved: int = 0
     fixed: int = 0
-    pods: int = 0
+    pods_refused: int = 0
 
 
 class ProblemGroup(NamedTuple):
@@ -79,7 +79,7 @@ class ProblemGroup(NamedTuple):
     new: int
 
     @property
-    def pods(self) -> int:
+    def pods_refused(self) -> int:
         """The number of problems whose objects admission would admit, and refuse pods of them."""
         return self.number - self.refused if self.action == "RefusePods" else 0
 

@@ -63,13 +63,9 @@ _APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _PROFILES: Final = ("RuntimeDefault", "Localhost")
-_PROBES: Final = (
-    ("livenessProbe",),
-    ("readinessProbe",),
-    ("startupProbe",),
-    ("lifecycle", "postStart"),
-    ("lifecycle", "preStop"),
-)
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS: Final = ("postStart", "preStop")
+_ACTIONS: Final = ("httpGet", "tcpSocket")
 
 
 def check_app_armor(pod: Pod) -> Failure | None:
@@ -183,10 +179,9 @@ def check_probe_hosts(pod: Pod) -> Failure | None:
     hosts: list[str] = []
     fields: list[FieldPlace] = []
     for container in pod.containers:
-        for path in _PROBES:
-            for action in ("httpGet", "tcpSocket"):
-                host = as_text(dig(container.body, *path, action, "host"))
-                if host:
+        for path, handler in _list_handlers(container.body):
+            for action in _ACTIONS:
+                if action in handler and (host := as_text(dig(handler, action, "host"))):
                     names.append(container.name)
                     hosts.append(host)
                     fields.append((*container.place, *path, action, "host"))
@@ -200,6 +195,15 @@ def check_probe_hosts(pod: Pod) -> Failure | None:
         f" {quote_each(distinct)}",
         tuple(fields),
     )
+
+
+def _list_handlers(container: JsonObject) -> Iterator[tuple[tuple[str, ...], JsonObject]]:
+    for name in _PROBES:
+        if name in container:
+            yield (name,), as_object(container[name])
+    if "lifecycle" in container:
+        for name in _HANDLERS:
+            yield ("lifecycle", name), as_object(dig(container, "lifecycle", name))
 
 
 def check_privileged(pod: Pod) -> Failure | None:

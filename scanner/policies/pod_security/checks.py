@@ -14,9 +14,10 @@ from scanner.model.outcome import Check, CheckResult, FieldPlace, Outcome, Passe
 from scanner.model.resource import Kind, Resource
 from scanner.policies.pod_security.baseline import Failure
 from scanner.policies.pod_security.derived import make_pod
-from scanner.policies.pod_security.labels import Demand, Mode
+from scanner.policies.pod_security.labels import Mode
 from scanner.policies.pod_security.pods import TEMPLATES, find_template, read_pod
-from scanner.policies.pod_security.standards import Server, judge
+from scanner.policies.pod_security.restricted import PodCheck
+from scanner.policies.pod_security.standards import Server, apply_checks
 
 REFUSED: Final = 403
 _REASON: Final = "Forbidden"
@@ -27,16 +28,36 @@ _JUDGED_ON_OWNER: Final = {("apps", "replicasets"): "Deployment", ("batch", "job
 _NO_SPEC = Skipped(SkipReason.CONDITION_FALSE, "the object has no pod spec")
 
 
+class Seen:
+    """The latest object with its failures: each binding of a level and version asks for them in turn."""
+
+    __slots__ = ("_body", "_failures")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._body: JsonObject | None = None
+        self._failures: Mapping[str, Failure] | None = None
+
+    def judge(self, judge: Judge, kind: Kind, body: JsonObject) -> Mapping[str, Failure] | None:
+        """The failures of an object, judged once."""
+        if body is not self._body:
+            self._failures = judge.judge(kind, body)
+            self._body = body
+        return self._failures
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Evaluates one binding: the checks that a level demands at a policy version. Satisfies `Evaluator`.
 
-    With `of_pods` the pods of a template are judged, and not the template as it is stored.
+    `checks` are those of the level at the version. With `of_pods` the pods of a template are judged, and not the template as it is
+    stored. `seen` is shared by the judges of one level and version, so that an object is judged once for all modes.
     """
 
     mode: Mode
-    demand: Demand
     server: Server
+    checks: Mapping[str, PodCheck]
+    seen: Seen
     of_pods: bool = False
 
     @property
@@ -51,22 +72,21 @@ class Judge:
         if self.of_pods and (owner := _find_owner(kind, body)):
             skipped = Skipped(SkipReason.CONDITION_FALSE, f"the pods of {owner} are judged")
             return tuple(CheckResult(check, skipped) for check in compiled.checks)
-        failures = self._judge(kind, body)
+        failures = self.seen.judge(self, kind, body)
         if failures is None:
             return tuple(CheckResult(check, _NO_SPEC) for check in compiled.checks)
         labels = text_map(dig(request.namespace_object, "metadata", "labels"))
         deciding = (*_find_marks(body), *self._find_labels(labels))
         return tuple(self._result(check, failures.get(check.expression), deciding) for check in compiled.checks)
 
-    def _judge(self, kind: Kind, body: JsonObject) -> Mapping[str, Failure] | None:
+    def judge(self, kind: Kind, body: JsonObject) -> Mapping[str, Failure] | None:
+        """The failures of an object by the ids of the checks; None for an object without the spec of a pod."""
         found = find_template(kind, body)
         if found is None:
             return None
         place, document = found
-        return judge(
-            *self.demand,
-            self.server,
-            read_pod(place, make_pod(document, self.server.release) if self.of_pods else document),
+        return apply_checks(
+            self.checks, read_pod(place, make_pod(document, self.server.release) if self.of_pods else document)
         )
 
     def _find_labels(self, labels: Mapping[str, str]) -> tuple[FieldPlace, ...]:
@@ -98,7 +118,7 @@ class Judge:
     def _passes(self, kind: Kind, body: object) -> bool:
         if not isinstance(body, Mapping) or (self.of_pods and _find_owner(kind, body)):
             return False
-        failures = self._judge(kind, body)
+        failures = self.seen.judge(self, kind, body)
         return failures is not None and not failures
 
 

@@ -40,7 +40,7 @@ from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, RuleDocument
 from scanner.policies.manifest import UnknownField, digest
-from scanner.policies.pod_security.checks import WORKLOADS, Judge
+from scanner.policies.pod_security.checks import WORKLOADS, Judge, Seen
 from scanner.policies.pod_security.configuration import DEFAULT, Configuration
 from scanner.policies.pod_security.health import find_health
 from scanner.policies.pod_security.labels import KEYS, Demand, Mode, read_labels, read_level, read_version
@@ -221,6 +221,7 @@ class BoundPodSecurity(BoundLanguage):
         self._documents, self._context, self._configuration, self._given = documents, context, configuration, given
         self._server = Server(context.rules)
         self._demands_of = lru_cache(maxsize=1024)(self._read_demands)
+        self._seen: dict[tuple[Demand, bool], Seen] = {}
         self._bound = tuple(self._bind(policy, each) for policy in documents.policies for each in documents.bindings)
 
     def _read_demands(self, labels: tuple[tuple[str, str], ...]) -> Mapping[Mode, Demand]:
@@ -228,17 +229,15 @@ class BoundPodSecurity(BoundLanguage):
 
     def _bind(self, policy: Policy, binding: Binding) -> BoundPolicy:
         mode, level, version = (as_text(dig(binding.manifest, "spec", each)) for each in ("mode", "level", "version"))
-        judge = Judge(
-            Mode(mode),
-            Demand(read_level(level) or Level.PRIVILEGED, read_version(version) or LATEST),
-            self._server,
-            of_pods="RefusePods" in binding.actions,
-        )
-        judges = list_judges(*judge.demand, self._server)
+        demand = Demand(read_level(level) or Level.PRIVILEGED, read_version(version) or LATEST)
+        of_pods = "RefusePods" in binding.actions
+        judges = list_judges(*demand, self._server)
+        seen = self._seen.setdefault((demand, of_pods), Seen())
+        judge = Judge(Mode(mode), self._server, judges, seen, of_pods=of_pods)
         checks = tuple(check for check in list_checks(policy) if check.expression in judges)
         compiled = CompiledPolicy.make_without_expressions(policy, checks)
         bound = make_bound_policy(compiled, (binding,), self._context.operations, judge)
-        covered = CoveredNamespaces(KEYS, lambda labels: self._demands_of(_select(labels))[judge.mode] == judge.demand)
+        covered = CoveredNamespaces(KEYS, lambda labels: self._demands_of(_select(labels))[judge.mode] == demand)
         return replace(bound, covered=covered, exempts=self._find_exemption if self._given else None)
 
     def _find_exemption(self, resource: Resource, labels: Mapping[str, str]) -> str:

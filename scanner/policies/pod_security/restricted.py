@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from scanner.model.json import Json, JsonObject, dig, texts
+from scanner.model.json import JsonObject, dig, texts
 from scanner.model.outcome import FieldPlace
 from scanner.policies.pod_security.baseline import Failure, check_seccomp
 from scanner.policies.pod_security.pods import (
@@ -119,7 +119,7 @@ class VolumeCheck:
 
     def __call__(self, pod: Pod) -> Failure | None:
         """Check a pod."""
-        bad = [(place, volume) for place, volume in pod.volumes() if not any(map(is_present, self._sources(volume)))]
+        bad = [(place, volume) for place, volume in pod.volumes() if not self._has_allowed(volume)]
         if not bad:
             return None
         types = [(place, get_text(volume, "name"), _find_type(volume)) for place, volume in bad]
@@ -132,8 +132,8 @@ class VolumeCheck:
             tuple(place if kind == _UNKNOWN else (*place, kind) for place, _, kind in types),
         )
 
-    def _sources(self, volume: JsonObject) -> list[Json]:
-        return [volume.get(name) for name in self.allowed]
+    def _has_allowed(self, volume: JsonObject) -> bool:
+        return any(name in self.allowed and is_present(value) for name, value in volume.items())
 
 
 _UNKNOWN: Final = "unknown"

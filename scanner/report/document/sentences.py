@@ -86,10 +86,10 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     problems = document.problems
     gaps = gaps_of(document)
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
-    admitted = 0 if problems.refused or problems.pods else problems.open
+    admitted = 0 if problems.refused or problems.pods_refused else problems.open
     more = " more" if problems.refused else ""
     parts = (
-        VerdictPart("pods", problems.pods, f"the pods of {problems.pods:,}{more} would be refused"),
+        VerdictPart("pods", problems.pods_refused, f"the pods of {problems.pods_refused:,}{more} would be refused"),
         VerdictPart("open", admitted, plural(admitted, "open problem")),
         VerdictPart("new", problems.new if is_compared(document) else 0, f"{problems.new:,} new"),
         VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),

@@ -154,7 +154,7 @@ def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
         labels = (*policy, str(numbers.severity(policy)))
         problems.append(((*labels, group.action, group.outcome), group.number))
         refused[labels] += group.refused
-        pods[labels] += group.pods
+        pods[labels] += group.pods_refused
         new[labels] += group.new
     return {
         "assay_problems": problems,

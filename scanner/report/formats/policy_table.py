@@ -178,7 +178,7 @@ def _title(document: Document, row: _PolicyRow) -> str:
 
 def _row(document: Document, section: PolicySection) -> _PolicyRow:
     preview, problems = document.previews.get(section.key, NOTHING), document.open_problems(section.key)
-    return _PolicyRow(section, document.count_in_force(section), preview, problems.refused, problems.pods)
+    return _PolicyRow(section, document.count_in_force(section), preview, problems.refused, problems.pods_refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:

@@ -203,7 +203,7 @@ _PORTION: Final = 5_000
 class OpenWorkload(NamedTuple):
     """The open problems of a workload with a policy.
 
-    Admission would refuse `refused` of them and the pods of `pods` more, and `new` began with the scan.
+    Admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan.
     """
 
     kind: str
@@ -213,7 +213,7 @@ class OpenWorkload(NamedTuple):
     problems: int
     refused: int
     new: int
-    pods: int
+    pods_refused: int
 
 
 def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenWorkload]:

@@ -275,7 +275,7 @@ def count_totals(
     for kind, number, *rest in connection.execute(_select_totals(connection, place, ranks, waived, most)):
         if kind == _TOTALS:
             open_now, refused, new, reopened, pods = number, *rest
-            totals = ProblemTotals(open_now, refused, new, reopened, pods=pods)
+            totals = ProblemTotals(open_now, refused, new, reopened, pods_refused=pods)
         else:
             worst.append(number)
     resolved, fixed = _count_resolved(connection, place)

@@ -31,12 +31,12 @@ from scanner.store.read.open_problems import OpenWorkload
 
 
 class Numbers(NamedTuple):
-    """Numbers of open problems: admission would refuse `refused` of them and the pods of `pods` more, and `new` began with the scan."""
+    """Numbers of open problems: admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan."""
 
     problems: int = 0
     refused: int = 0
     new: int = 0
-    pods: int = 0
+    pods_refused: int = 0
 
     def plus(self, other: Numbers) -> Numbers:
         """The sums."""
@@ -173,7 +173,7 @@ def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Nu
         numbers[0] += part.problems
         numbers[1] += part.refused
         numbers[2] += part.new
-        numbers[3] += part.pods
+        numbers[3] += part.pods_refused
     return {key: Numbers(*numbers) for key, numbers in sums.items()}
 
 
