@@ -208,6 +208,8 @@ def _list_handlers(container: JsonObject) -> Iterator[tuple[tuple[str, ...], Jso
 
 def check_privileged(pod: Pod) -> Failure | None:
     """No container is privileged."""
+    if "privileged" not in pod.secured:
+        return None
     bad = [container for container in pod.containers if container.security.get("privileged") is True]
     if not bad:
         return None
@@ -220,6 +222,8 @@ def check_privileged(pod: Pod) -> Failure | None:
 
 def check_proc_mount(pod: Pod) -> Failure | None:
     """Containers have the default masks of /proc."""
+    if "procMount" not in pod.secured:
+        return None
     bad = [(container, container.security.get("procMount")) for container in pod.containers]
     bad = [(container, value) for container, value in bad if is_present(value) and value != "Default"]
     if not bad:

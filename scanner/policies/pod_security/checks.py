@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.compiled import CompiledPolicy
-from scanner.admission.evaluator import FastForm
+from scanner.admission.evaluator import SKIPPED, FastForm, Skip
 from scanner.admission.request import Request
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import Check, CheckResult, FieldPlace, Outcome, Passed, Skipped, SkipReason, Violated
@@ -115,9 +115,11 @@ class Judge:
         del compiled
         return FastForm((lambda inputs: self._passes(kind, inputs["object"]),))
 
-    def _passes(self, kind: Kind, body: object) -> bool:
-        if not isinstance(body, Mapping) or (self.of_pods and _find_owner(kind, body)):
+    def _passes(self, kind: Kind, body: object) -> bool | Skip:
+        if not isinstance(body, Mapping):
             return False
+        if self.of_pods and _find_owner(kind, body):
+            return SKIPPED
         failures = self.seen.judge(self, kind, body)
         return failures is not None and not failures
 

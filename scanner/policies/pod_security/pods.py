@@ -43,13 +43,17 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The annotations and the spec of a pod or of a template. `place` is that of its metadata and spec in the object."""
+    """The annotations and the spec of a pod or of a template.
+
+    `place` is that of its metadata and spec in the object. `secured` are the fields that any securityContext has: most pods have few.
+    """
 
     place: FieldPlace
     annotations: Mapping[str, str]
     spec: JsonObject
     security: JsonObject
     containers: tuple[Container, ...]
+    secured: frozenset[str]
 
     @property
     def is_windows(self) -> bool:
@@ -90,12 +94,15 @@ def find_template(kind: Kind, body: JsonObject) -> tuple[FieldPlace, JsonObject]
 def read_pod(place: FieldPlace, document: JsonObject) -> Pod:
     """Read a pod or a template at a place of the object."""
     spec = as_object(document.get("spec"))
+    security = as_object(spec.get("securityContext"))
+    containers = tuple(_list_containers(place, spec))
     return Pod(
         place=place,
         annotations=text_map(dig(document, "metadata", "annotations")),
         spec=spec,
-        security=as_object(spec.get("securityContext")),
-        containers=tuple(_list_containers(place, spec)),
+        security=security,
+        containers=containers,
+        secured=frozenset(security).union(*(container.security for container in containers)),
     )
 
 
@@ -138,6 +145,8 @@ def select_securing(
     pod: Pod, field: str, is_bad: Callable[[JsonObject], bool]
 ) -> tuple[JsonObject | None, list[tuple[Container, JsonObject]]]:
     """The value of a field of the securityContexts where it is bad: of the pod, or None, and of each such container."""
+    if field not in pod.secured:
+        return None, []
     of_pod = pod.security.get(field)
     bad = of_pod if isinstance(of_pod, Mapping) and is_bad(of_pod) else None
     values = ((container, container.security.get(field)) for container in pod.containers)

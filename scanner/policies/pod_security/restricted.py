@@ -168,6 +168,8 @@ def check_run_as_non_root(pod: Pod) -> Failure | None:
 
 def check_run_as_user(pod: Pod) -> Failure | None:
     """Neither the pod nor a container names the user 0."""
+    if "runAsUser" not in pod.secured:
+        return None
     of_pod = _is_root(pod.security)
     bad = [container for container in pod.containers if _is_root(container.security)]
     if not (of_pod or bad):
