@@ -100,7 +100,7 @@ kyverno: setup ## compare random policies, exceptions and expressions with relea
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets and mutations against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, then make fuzz and make kyverno; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets, mutations and pods under Pod Security against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, then make fuzz and make kyverno; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	$(BIN)/python -m pytest $(PARALLEL) -q $(FUNCTIONS) $(SEARCH)=$$seed && \
@@ -113,6 +113,7 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.soak --scans $(or $(SCANS),200) && \
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.pod_security --seed $$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed && \
 	$(MAKE) kyverno SEED=$$seed
 

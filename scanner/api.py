@@ -1,6 +1,7 @@
 """The Python interface of Assay: documents in, outcomes out.
 
 ```python
+from scanner.policies.pod_security.language import PodSecurity
 from scanner.api import Auditor
 from scanner.cluster.definitions import builtin_kinds
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.context import EvaluationContext
@@ -35,9 +37,13 @@ from scanner.policies.kyverno.bind import KyvernoContext
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.language import Language, derive_from_namespaces, select_documents, with_options
 from scanner.policies.plan import find_equivalents
+from scanner.policies.pod_security.language import PodSecurity
 from scanner.scan.param_table import ParamTable
 
 __all__ = ["Auditor", "InvalidManifest", "InvocationResult", "KyvernoContext", "SchemaUnknown", "Schemas", "UserInfo"]
+
+
+_LABELS_ALONE: Final = PodSecurity()
 
 
 class Auditor:
@@ -57,6 +63,9 @@ class Auditor:
 
     Kyverno's validating policies may be among the others too; `exceptions` are their PolicyExceptions, and `kyverno_context` has
     the mode and the time of their evaluation, and the cluster data that they can read.
+
+    Pod Security follows from the labels of the namespaces; `pod_security` may have the configuration of the API server, and None
+    leaves it out.
     """
 
     def __init__(
@@ -74,6 +83,7 @@ class Auditor:
         schemas: Schemas | None = None,
         exceptions: Iterable[JsonObject] = (),
         kyverno_context: KyvernoContext | None = None,
+        pod_security: PodSecurity | None = _LABELS_ALONE,
     ) -> None:
         source = "document" if validate else "cluster"
         self.release = release_of(kubernetes_version)
@@ -83,14 +93,16 @@ class Auditor:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in served}
         now = datetime.now(tz=UTC)
         policy_languages = with_options(
-            KyvernoOptions(context=kyverno_context or KyvernoContext(now, resolve=served_by(served)))
+            KyvernoOptions(context=kyverno_context or KyvernoContext(now, resolve=served_by(served))), pod_security
         )
         described = tuple(namespaces)
         nouns = [
             *(_read(document, policy_languages, source, rules) for document in (*policies, *bindings, *exceptions)),
             *derive_from_namespaces(policy_languages, described, rules),
         ]
-        binding_context = BindingContext(now=now, rules=rules, schemas=schemas, namespaces=described)
+        binding_context = BindingContext(
+            now=now, rules=rules, schemas=schemas, namespaces=described, user=user or UserInfo()
+        )
         self.bound = tuple(
             bound_policy
             for language in policy_languages

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.evaluate import evaluate, make_check_inputs
@@ -15,8 +15,14 @@ from scanner.admission.request import Request
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.resource import Kind, Resource
 
-ObjectTest: TypeAlias = Callable[[Mapping[str, object]], bool]
-"""Returns True for the inputs of an object that simply passes."""
+
+class Skip:
+    """The result of a test for an object of which no check is evaluated, because a condition excludes it."""
+
+
+SKIPPED: Final = Skip()
+ObjectTest: TypeAlias = Callable[[Mapping[str, object]], "bool | Skip"]
+"""Returns True for the inputs of an object that simply passes, or SKIPPED; the latter only as the only test of a policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import NamedTuple, TypeAlias
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
+from scanner.admission.evaluator import SKIPPED
 from scanner.admission.params import resolve_params
 from scanner.audit.fast_policy import (
-    SKIPPED,
     BindingChoice,
     FastPolicy,
     Inputs,

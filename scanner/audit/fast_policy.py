@@ -13,7 +13,7 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import Variables, run
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.evaluate import evaluate_uncounted, find_unmet_condition
-from scanner.admission.evaluator import FastForm
+from scanner.admission.evaluator import SKIPPED, FastForm
 from scanner.admission.request import Request, filter_namespace, make_request_form, read_typed_namespace
 from scanner.admission.results import decide_validation
 from scanner.audit.findings import FindingForms
@@ -51,13 +51,6 @@ class NotPassed(NamedTuple):
     test: PassTest
     inputs: Inputs
     answer: object
-
-
-class _Skip:
-    """The result of a test for an object that a match condition excludes."""
-
-
-SKIPPED = _Skip()
 
 
 class BindingChoice(NamedTuple):

@@ -142,6 +142,7 @@ FLAG_RULES: Final[tuple[Rule, ...]] = (
     Excludes("--index", ("--parallel",), "--index scans one cluster, --parallel all of them"),
     Excludes("--all-namespaces", ("--namespace",), "leave one of them out"),
     Excludes("--kyverno-compat", ("--kyverno-resource-filters",), "only Kyverno's webhook applies resource filters"),
+    Excludes("--no-pod-security", ("--pod-security-config",), "leave one of them out"),
     Excludes("--waivers", ("--waivers-namespace",), "leave one of them out"),
     Excludes("--at", ("SCAN", "--scan"), "leave one of them out"),
     Excludes(

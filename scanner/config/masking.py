@@ -39,6 +39,7 @@ class Visibility(Enum):
 _AS_WRITTEN: Final = (
     *("from", "kubernetesVersion", "namespaceLabel", "namespace", "allNamespaces", "excludeNamespace", "selector", "kind", "skipKind"),
     *("policy", "binding", "policies", "noClusterPolicies", "assumeBound", "kyvernoVersion", "kyvernoCompat", "kyvernoResourceFilters"),
+    *("podSecurityConfig", "noPodSecurity"),
     *("allowNetwork", "allowNetworkTo", "operation", "asUser", "asUserGroup", "kubeconfig", "context", "as", "asGroup", "requestTimeout", "kindTimeout"),
     *("chunkSize", "concurrency", "qps", "burst", "fleet", "index", "parallel", "workers", "secondOpinion", "secondOpinionSample"),
     *("minCoverage", "keepLabel", "keepAnnotation", "waivers", "waiversNamespace", "output", "export", "singleFile", "html", "controls"),

@@ -13,6 +13,8 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 JsonObject: TypeAlias = Mapping[str, Json]
 
 EMPTY: JsonObject = {}
+OMITTED_IF_DEFAULT: Mapping[str, bool] = {"omitted if default": True}
+"""The metadata of a dataclass field whose default is not stored: texts of older versions and of this one are equal."""
 
 
 def dig(value: Json, *path: str) -> Json:

@@ -25,6 +25,7 @@ class ActionFilter(StrEnum):
 
     REFUSED = "refused"
     DENY = "Deny"
+    PODS = "RefusePods"
     WARN = "Warn"
     AUDIT = "Audit"
     ERRORED = "Errored"

@@ -6,7 +6,7 @@ Source of truth: `admissionregistration.k8s.io/v1` types of Kubernetes 1.36.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from scanner.model.json import EMPTY, JsonObject
 from scanner.model.resource import Resource
@@ -37,7 +37,12 @@ STATIC = ".static.k8s.io"
 FailurePolicy = Literal["Fail", "Ignore"]
 PatchType = Literal["ApplyConfiguration", "JSONPatch"]
 ReinvocationPolicy = Literal["Never", "IfNeeded"]
-Action = Literal["Deny", "Warn", "Audit"]
+Action = Literal["Deny", "RefusePods", "Warn", "Audit"]
+"""`RefusePods` is no action of a manifest: the object is admitted, and then its pods are refused. Derived bindings have it."""
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+"""The actions, the strictest first."""
+WRITTEN_ACTIONS: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit")
+"""The actions that a manifest can name."""
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 

@@ -18,6 +18,7 @@ class RuleType(StrEnum):
     EXCEPTION = "exception"
     GLOBAL_CONTEXT = "globalContext"
     NAMESPACE_LABELS = "namespaceLabels"
+    CONFIGURATION = "configuration"
 
 
 @dataclass(frozen=True, slots=True)

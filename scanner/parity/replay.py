@@ -26,9 +26,11 @@ from scanner.parity.answers import GONE, Response, UnrelatedResponse, read_unrel
 from scanner.parity.compare import SILENCE, VerdictComparison, VerdictDifference, compare_verdicts
 from scanner.parity.copies import list_changed_paths, make_copy, reads_any
 from scanner.parity.mutations import ExpectedUpdate, compare_update, expect_update
+from scanner.parity.pod_security import compare_pod_security, expect_pod_security, find_refusal
 from scanner.parity.verdicts import Verdict, list_verdicts
 from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.together import list_invocations
+from scanner.policies.pod_security.language import LANGUAGE as POD_SECURITY
 from scanner.policies.validating.language import LANGUAGE
 from scanner.scan.prepare import PreparedScan
 
@@ -183,6 +185,10 @@ class _Replay:
         bounds = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
         self._bounds = tuple(bound for bound in bounds.values() if bound.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
+        every = (bound for plan in prepared.plans for bound, _ in plan.policies)
+        self._pod_security = tuple(
+            {id(bound): bound for bound in every if bound.policy.language == POD_SECURITY}.values()
+        )
         self._mutators = tuple(
             bounds[key] for key in sorted(bounds) if bounds[key].policy.language == mutating.LANGUAGE
         )
@@ -200,6 +206,7 @@ class _Replay:
                     attempt = self._replay_write(subject, operation, views)
                 self._count(subject, operation, attempt)
             self._replay_mutations(subject)
+            self._replay_pod_security(subject)
         except ListFailed as error:
             gap = Gap(GapKind.LIST, f"{subject.kind.api_version}/{subject.kind.kind}", error.why)
             self._parity.gaps.extend([gap] if gap not in self._parity.gaps else [])
@@ -218,6 +225,38 @@ class _Replay:
             comparison = self._send_update(expectation, subject.kind, resource.body)
             if last or not comparison.differences:
                 self._count(subject, "UPDATE", _Attempt(comparison=comparison))
+                return
+
+    def _replay_pod_security(self, subject: _WriteSubject) -> None:
+        """Send one dry-run CREATE of a copy; its response shows what Pod Security refuses or warns of."""
+        if "CREATE" not in self._context.operations or not self._pod_security:
+            return
+        context = self._context.replace_operations(("CREATE",))
+        # A difference counts if the second attempt has it too: the object may have changed between the read and the write.
+        for last in (False, True):
+            resource = self._read_view(subject, subject.kind)
+            results = (
+                [
+                    each
+                    for bound in self._pod_security
+                    for each in evaluate_object(bound, resource, subject.kind, context)
+                ]
+                if resource
+                else []
+            )
+            expected = expect_pod_security(results)
+            if resource is None or expected is None:
+                return
+            self._parity.writes += 1
+            response = self._writer.create(subject.kind, make_copy(subject.kind, resource.body))
+            unrelated = None if find_refusal(response) else read_unrelated(response, "CREATE", subject.kind.resource)
+            if unrelated:
+                self._parity.unseen[unrelated.reason] += expected.seen
+                self._parity.missing.update([unrelated.permission] if unrelated.permission else [])
+                return
+            comparison = compare_pod_security(expected, response)
+            if last or not comparison.differences:
+                self._count(subject, "CREATE", _Attempt(comparison=comparison))
                 return
 
     def _send_update(self, expectation: ExpectedUpdate, kind: Kind, body: JsonObject) -> VerdictComparison:

@@ -22,6 +22,7 @@ from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.language import KyvernoValidating
 from scanner.policies.manifest import UnknownField
 from scanner.policies.mutating.language import Mutating
+from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.validating.language import Validating
 
 Derivation: TypeAlias = Callable[[Collection[JsonObject], Minor], Iterable[Policy | Binding]]
@@ -137,14 +138,18 @@ class Language(Protocol):
 
 
 _KYVERNO: Final = KyvernoOptions()
+_POD_SECURITY: Final = PodSecurity()
 
 
-def with_options(kyverno: KyvernoOptions = _KYVERNO) -> tuple[Language, ...]:
-    """Every language with the options of its family, in the order in which policies are evaluated."""
+def with_options(
+    kyverno: KyvernoOptions = _KYVERNO, pod_security: PodSecurity | None = _POD_SECURITY
+) -> tuple[Language, ...]:
+    """Every language with the options of its family, in the order in which policies are evaluated; Pod Security may be left out."""
     return (
         Validating(),
         Mutating(),
         KyvernoValidating(kyverno),
+        *([pod_security] if pod_security else ()),
     )
 
 

@@ -47,7 +47,7 @@ def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, Ope
     sums: defaultdict[PolicyKey, OpenProblems] = defaultdict(OpenProblems)
     for group in groups:
         policy = group.language, group.policy
-        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new))
+        sums[policy] = sums[policy].add(OpenProblems(group.number, group.refused, group.new, group.pods_refused))
     return dict(sums)
 
 
@@ -87,7 +87,7 @@ def _places(
     for counted in every:
         problem = next(problems(counted))
         names = {name_of(each.stored) for each in counted}
-        numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"))
+        numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"), int(problem.refuses_pods))
         yield from ((name, len(names), numbers) for name in names)
 
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from scanner.model.outcome import Check
-from scanner.model.policy import PolicyKey
+from scanner.model.outcome import Check, Finding
+from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
 
-_STRICTEST: Final = ("Deny", "Warn", "Audit")
+REFUSE_PODS: Final = "RefusePods"
 WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")
 """The reasons of resolutions, the first of which counts for a problem: it is fixed only if all its findings are."""
 
@@ -55,6 +55,11 @@ class Problem:
     def policy_key(self) -> PolicyKey:
         """Language and name of the policy."""
         return self.language, self.policy
+
+    @property
+    def refuses_pods(self) -> bool:
+        """Return whether admission would admit the objects and refuse pods of them."""
+        return not self.denies and self.action == REFUSE_PODS
 
 
 WaiverOf: TypeAlias = Callable[[StoredFinding], AppliedWaiver | None]
@@ -99,6 +104,13 @@ def _counts(each: ProblemFinding) -> bool:
     return each.checked and each.stored.status not in SINGLE_SCAN_STATUSES and not each.stored.finding.excepted_by
 
 
+def order_effect(finding: Finding) -> int:
+    """The place of a finding among those of a problem by what it does: refuses the object, refuses its pods, or less."""
+    if finding.denies:
+        return 0
+    return 1 if REFUSE_PODS in finding.actions else 2
+
+
 def select_alone(findings: Iterable[StoredFinding]) -> Iterator[list[ProblemFinding]]:
     """The findings of one scan alone, previews and outdated ones, by the problem that they would be, in the order of their ids.
 
@@ -123,7 +135,7 @@ def join_findings(group: Sequence[ProblemFinding], waiver_of: WaiverOf) -> Probl
 
 def choose_strictest(actions: Collection[str]) -> str:
     """The strictest of some actions; empty if there is none."""
-    return next((action for action in _STRICTEST if action in actions), "")
+    return next((action for action in ACTIONS if action in actions), "")
 
 
 def choose_weakest(resolutions: Collection[str]) -> str:

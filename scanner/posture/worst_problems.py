@@ -13,7 +13,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals
 from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
-from scanner.posture.problem_rows import Problem, problems, select_counted, select_open
+from scanner.posture.problem_rows import Problem, order_effect, problems, select_counted, select_open
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
@@ -95,8 +95,8 @@ def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
 
 
 def _make_worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
-    refused = [each.stored for each in group if each.stored.finding.denies]
-    return WorstProblem(next(problems(group, triage.waiver)), refused[0] if refused else group[0].stored)
+    example = min((each.stored for each in group), key=lambda stored: order_effect(stored.finding))
+    return WorstProblem(next(problems(group, triage.waiver)), example)
 
 
 def _count(problem: Problem, numbers: Counter[str]) -> bool:
@@ -105,10 +105,18 @@ def _count(problem: Problem, numbers: Counter[str]) -> bool:
         numbers.update(resolved=1, fixed=int(problem.resolution == "fixed"))
         return False
     new, reopened = int(problem.status == "new"), int(problem.status == "reopened")
-    numbers.update(open=1, refused=int(problem.denies), new=new, reopened=reopened)
+    numbers.update(
+        open=1, refused=int(problem.denies), new=new, reopened=reopened, pods_refused=int(problem.refuses_pods)
+    )
     return True
 
 
 def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:
     policy = problem.language, problem.policy
-    return not problem.denies, ranks.get(policy, DEFAULT_SEVERITY.rank), problem.opened_at, problem.id
+    return (
+        not problem.denies,
+        not problem.refuses_pods,
+        ranks.get(policy, DEFAULT_SEVERITY.rank),
+        problem.opened_at,
+        problem.id,
+    )

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, Protocol, cast, get_args
+from typing import Final, Protocol
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap
-from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, Policy, PolicyKey
+from scanner.model.policy import NAMESPACE_LABELS, WRITTEN_ACTIONS, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
@@ -162,11 +162,11 @@ def _assume_bindings(
         raise UsageError(f"--assume-bound {name}: the API would reject this policy ({reader.refused[name]}): {why}")
     if not policies_of_name:
         raise UsageError(f"--assume-bound names policy {name}, which is neither in the cluster nor in the policy files")
-    if action not in get_args(Action):
+    if action not in WRITTEN_ACTIONS:
         raise UsageError(f"--assume-bound {name}={action}: the action must be Deny, Warn or Audit")
     bindable = [(language, policy) for language, policy in policies_of_name if language.needs_bindings]
     for language, policy in bindable or policies_of_name:
-        yield language.assume_bound(policy, cast("Action", action))
+        yield language.assume_bound(policy, action)
 
 
 def _reject_bound(policy: Policy, bindings: Iterable[Binding]) -> None:

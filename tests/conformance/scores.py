@@ -13,6 +13,7 @@ from tests.conformance.delta import compare_delta
 from tests.conformance.expressions import compare_evaluations
 from tests.conformance.kyverno import compare_kyverno
 from tests.conformance.mutations import compare_mutations
+from tests.conformance.pod_security import compare_pod_security
 from tests.conformance.policies import compare_expressions, compare_matching, compare_policies, compare_rejected
 
 COMPARISONS: dict[str, Comparison] = {
@@ -26,6 +27,7 @@ COMPARISONS: dict[str, Comparison] = {
     "mutations": compare_mutations,
     "kyverno": compare_kyverno,
     "delta-1.37": compare_delta,
+    "pod-security": compare_pod_security,
 }
 _MOST_DIFFERENCES = 500
 

@@ -148,9 +148,11 @@ class WorkloadExplanation:
             problems = self._sorted(findings)
             still_open = [each for each in problems if each.example.status not in ("resolved", "preview")]
             refused = sum(each.problem.denies for each in still_open)
+            pods = sum(each.problem.refuses_pods for each in still_open)
             if number:
                 yield ""
             effect = f", {refused:,} would be refused" if refused else ""
+            effect += f", the pods of {pods:,}{' more' * bool(refused)} would be refused" if pods else ""
             yield f"{named.title}: {plural(len(still_open), 'open problem')} in scan {scan}{effect}"
             if problems:
                 yield Table(_HEAD, [self._cells(each) for each in problems])
@@ -163,14 +165,14 @@ class WorkloadExplanation:
         """The problems of some findings, those that would be refused first, resolved ones last."""
         from itertools import groupby
 
-        from scanner.posture.problem_rows import problem_of
+        from scanner.posture.problem_rows import order_effect, problem_of
         from scanner.posture.worst_problems import WorstProblem
 
         worst = []
         for key, group in groupby(findings, key=lambda each: each.stored.problem or each.stored.id):
             own = list(group)
             examples = sorted(
-                (each.stored for each in own), key=lambda each: (each.status == "resolved", not each.finding.denies)
+                (each.stored for each in own), key=lambda each: (each.status == "resolved", order_effect(each.finding))
             )
             worst.append(WorstProblem(problem_of(key, own, self._triage.waiver), examples[0]))
         return sorted(worst, key=self._order)
@@ -181,6 +183,7 @@ class WorkloadExplanation:
         return (
             problem.status == "resolved",
             not problem.denies,
+            not problem.refuses_pods,
             severity.rank,
             problem.opened_at,
             problem.id,
@@ -362,7 +365,8 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
         yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
     yield ""
     effect = "refused" if found.denies else "admitted"
-    yield f"This object would be {effect} on {found.operation} (actions: {', '.join(found.actions)})."
+    pods = ", and its pods refused" if "RefusePods" in found.actions and not found.excepted_by else ""
+    yield f"This object would be {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
     yield from _explain_limits(explained)
     if stored.status == "preview":
         yield f"Preview of {_format_time(stored.last_seen)}: the policy is not bound, and the finding has no history."

@@ -112,7 +112,7 @@ def _read_options(rights: RightsScope) -> Options:
         policy_files.manifests,
         cluster_policies=not rights.no_cluster_policies,
         derived_policies=not rights.no_cluster_policies,
-        languages=with_options(kyverno),
+        languages=with_options(kyverno, rights.pod_security.language()),
         definitions=policy_files.kinds,
     )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.cli.flags.connection import Connection
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.flags.kyverno import KYVERNO_FILTERS, KYVERNO_VERSION, FiltersOption, KyvernoVersionOption
+from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption
 from scanner.cli.flags.waivers import WaiversNamespaceOption
 
@@ -30,6 +31,7 @@ class RightsScope(FlagGroup):
     kyverno_filters: FiltersOption = ()
     kyverno_version: KyvernoVersionOption = ""
     waivers_namespace: WaiversNamespaceOption = ""
+    pod_security: PodSecurityFlags = field(default_factory=PodSecurityFlags)
 
     def arguments(self) -> list[str]:
         """The flags and their values. Standard input can be read only once, so no flag names it."""
@@ -42,6 +44,7 @@ class RightsScope(FlagGroup):
             *_repeated(KYVERNO_FILTERS, self.kyverno_filters),
             *_repeat_flag(KYVERNO_VERSION, self.kyverno_version),
             *_repeat_flag("--waivers-namespace", self.waivers_namespace),
+            *self.pod_security.arguments(),
         ]
 
 

@@ -16,6 +16,7 @@ from scanner.cli.flags.gates import GateFlags
 from scanner.cli.flags.kept_labels import KeptKeyFlags
 from scanner.cli.flags.kyverno import KyvernoFlags
 from scanner.cli.flags.manifests import ManifestFlags
+from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.report_formats import ControlsOption, ReportFlags
 from scanner.cli.flags.rights import RightsScope
 from scanner.cli.flags.scope import PolicyFlags, ScopeFlags
@@ -48,6 +49,7 @@ class ScanFlags(FlagGroup):
     scope: ScopeFlags
     policies: PolicyFlags
     kyverno: KyvernoFlags
+    pod_security: PodSecurityFlags
     request: RequestFlags
     connection: Connection
     limits: RequestLimits
@@ -101,6 +103,7 @@ class ScanFlags(FlagGroup):
             self.kyverno.kyverno_filters,
             self.kyverno.kyverno_version,
             self.waivers.waivers_namespace,
+            self.pod_security,
         )
 
     def of_member(self, member: Member) -> ScanFlags:
@@ -123,7 +126,7 @@ def read_options(context: typer.Context, flags: ScanFlags) -> tuple[Options, Pol
     from scanner.scan.options import Options
 
     kept = flags.kept.keys(get_settings().owners)
-    scope = flags.scope.scope(flags.request.operation.value)
+    scope = flags.pod_security.narrow(flags.scope.scope(flags.request.operation.value))
     user = flags.request.requester()
     network = flags.kyverno.network()
     method = _describe_method(context, flags, kept)
@@ -145,7 +148,7 @@ def read_options(context: typer.Context, flags: ScanFlags) -> tuple[Options, Pol
         derived_policies=not flags.policies.no_cluster_policies,
         assume_bound=tuple(map(parse_assumption, flags.policies.assume_bound)),
         user=user,
-        languages=with_options(kyverno),
+        languages=with_options(kyverno, flags.pod_security.language()),
         kept_keys=kept,
         method=method,
         silence=silence,

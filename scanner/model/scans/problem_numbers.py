@@ -10,15 +10,19 @@ from scanner.model.scans.scan import Scan
 
 
 class OpenProblems(NamedTuple):
-    """Numbers of open problems, as `ProblemTotals` counts them: admission would refuse `refused`, and `new` began with the scan."""
+    """Numbers of open problems, as `ProblemTotals` counts them.
+
+    Admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan.
+    """
 
     open: int = 0
     refused: int = 0
     new: int = 0
+    pods_refused: int = 0
 
     def add(self, other: OpenProblems) -> OpenProblems:
         """The sums."""
-        return OpenProblems(self.open + other.open, self.refused + other.refused, self.new + other.new)
+        return OpenProblems(*(own + more for own, more in zip(self, other, strict=True)))
 
 
 NO_PROBLEMS = OpenProblems()
@@ -46,7 +50,8 @@ class GroupedProblems:
 class ProblemTotals:
     """Numbers of problems. Previewed, excepted and waived findings, and those that the scan did not check, belong to none.
 
-    `open` problems have a finding, and `refused` of them one whose object admission would refuse. `new` of them began with this
+    `open` problems have a finding, and `refused` of them one whose object admission would refuse; of `pods_refused` more it would admit the
+    objects, and refuse pods of them. `new` of them began with this
     scan, `reopened` began again. `resolved` problems have no finding any more, and `fixed` of them were fixed in every object.
     """
 
@@ -56,6 +61,7 @@ class ProblemTotals:
     reopened: int = 0
     resolved: int = 0
     fixed: int = 0
+    pods_refused: int = 0
 
 
 class ProblemGroup(NamedTuple):
@@ -72,12 +78,17 @@ class ProblemGroup(NamedTuple):
     refused: int
     new: int
 
+    @property
+    def pods_refused(self) -> int:
+        """The number of problems whose objects admission would admit, and refuse pods of them."""
+        return self.number - self.refused if self.action == "RefusePods" else 0
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemCounts:
     """The numbers of problems with an open finding that a scan saw. Previews and excepted findings belong to none.
 
-    `denied` problems have a finding whose object admission would refuse, errors under `failurePolicy: Fail` included;
+    `denied` problems have a finding whose object, or whose pods, admission would refuse, errors under `failurePolicy: Fail` included;
     `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
     are new if that is None.
     """

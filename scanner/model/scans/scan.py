@@ -11,6 +11,7 @@ from hashlib import sha256
 from itertools import starmap
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from scanner.model.json import OMITTED_IF_DEFAULT
 from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
@@ -169,7 +170,8 @@ class ClusterIdentity:
 class Scope:
     """The scope of a scan; empty tuples mean everything. A limited scope does not make a scan incomplete.
 
-    `operation` is the simulated request: `create`, `update`, or `auto` for the first of these that a rule matches.
+    `operation` is the simulated request: `create`, `update`, or `auto` for the first of these that a rule matches. `skip_languages` are
+    policy languages that the user leaves out.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -180,6 +182,7 @@ class Scope:
     bindings: tuple[str, ...] = ()
     selector: str = ""
     operation: str = "auto"
+    skip_languages: tuple[str, ...] = field(default=(), metadata=OMITTED_IF_DEFAULT)
 
     @property
     def is_limited(self) -> bool:

@@ -125,6 +125,7 @@ class CircumstanceChanges:
         self._rules = _group_by_type(before.rules), _group_by_type(now.rules)
         self._params = self._find_differing_rules(RuleType.PARAM)
         self._exceptions = self._find_differing_rules(RuleType.EXCEPTION)
+        self._configurations = self._find_differing_rules(RuleType.CONFIGURATION)
         self._contexts = bool(self._find_differing_rules(RuleType.GLOBAL_CONTEXT))
         self._concerned: dict[tuple[PolicyKey, str], bool] = {}
         self._decisive: dict[tuple[PolicyKey | BindingKey, CheckKind], bool] = {}
@@ -145,7 +146,7 @@ class CircumstanceChanges:
             CauseKind.POLICY: self.policies,
             CauseKind.BINDING: self.bindings,
             CauseKind.PARAM: self._params,
-            CauseKind.EXCEPTION: self._contexts or self._exceptions,
+            CauseKind.EXCEPTION: self._contexts or self._exceptions or self._configurations,
             CauseKind.NAMESPACE: self.namespaces,
         }
         return (*(kind for kind, differs in parts.items() if differs), *self._everywhere)
@@ -184,6 +185,11 @@ class CircumstanceChanges:
         """Return whether a finding is an error of a configuration that lacks a param to which its binding refers."""
         return finding.lacks_param and any(self._references(finding))
 
+    def lacks_configuration(self, finding: Coordinates) -> bool:
+        """Return whether only the earlier scan knew the configuration of the language of a finding: this one can decide nothing."""
+        before, now = (rules[RuleType.CONFIGURATION] for rules in self._rules)
+        return finding.language in before and finding.language not in now
+
     def renames_binding(self, before: BindingKey, now: BindingKey) -> bool:
         """Return whether a binding is new, and has the content of one that is gone."""
         earlier, later = self.before.bindings, self.now.bindings
@@ -203,7 +209,7 @@ class CircumstanceChanges:
             yield CauseKind.BINDING
         if self._params_differ(finding) and self._compares_param(finding):
             yield CauseKind.PARAM
-        if self._contexts or finding.policy in self._exceptions:
+        if self._contexts or finding.policy in self._exceptions or finding.language in self._configurations:
             yield CauseKind.EXCEPTION
         if finding.namespace in self.namespaces and self._reads_namespace(finding.policy_key, finding.namespace):
             yield CauseKind.NAMESPACE

@@ -406,6 +406,7 @@ class RuleKind(StrEnum):
     EXCEPTION = "exception"
     GLOBAL_CONTEXT = "globalContext"
     NAMESPACE_LABELS = "namespaceLabels"
+    CONFIGURATION = "configuration"
 
 
 class RuleDifference(NamedTuple):

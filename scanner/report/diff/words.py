@@ -45,6 +45,7 @@ RULE_TITLES: Final[Mapping[RuleKind, str]] = {
     RuleKind.EXCEPTION: "exception",
     RuleKind.GLOBAL_CONTEXT: "global context entry",
     RuleKind.NAMESPACE_LABELS: "namespace labels of",
+    RuleKind.CONFIGURATION: "configuration of",
 }
 EQUAL_TEXT: Final = "(the shown text is equal)"
 _MOST_LINES: Final = 2000

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from scanner.model.policy import Action
+from scanner.model.policy import ACTIONS, Action
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import HealthKind, ScanState
@@ -30,7 +30,6 @@ from scanner.report.text.times import duration, stamp
 from scanner.report.text.titles import CONTROL_STATES, HEALTH_TITLES, RULES_KINDS, RULES_PARTS
 
 CLUSTER_SCOPED = "cluster-scoped objects"
-_ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
 def headline_of(document: Document) -> str:
@@ -66,7 +65,7 @@ def _extent(document: Document) -> str:
 
 
 class VerdictPart(NamedTuple):
-    """A part of the verdict: `kind` is refused, open, new, reopened, resolved or gaps."""
+    """A part of the verdict: `kind` is refused, pods, open, new, reopened, resolved or gaps."""
 
     kind: str
     number: int
@@ -79,7 +78,7 @@ def verdict_line(document: Document) -> tuple[str, ...]:
 
 
 def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
-    """The numbers with which every report begins: refused problems, then new, reopened, resolved ones, and gaps.
+    """The numbers with which every report begins: refused problems, those of which pods would be refused, then new, reopened, resolved ones, and gaps.
 
     Only the first part is there if its number is 0. The number of open problems is there if none of them would be refused.
     Nothing is new in the first scan of a cluster, unless a baseline is given.
@@ -87,8 +86,10 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
     problems = document.problems
     gaps = gaps_of(document)
     fixed = f" ({problems.fixed:,} fixed)" if problems.fixed else ""
-    admitted = 0 if problems.refused else problems.open
+    admitted = 0 if problems.refused or problems.pods_refused else problems.open
+    more = " more" if problems.refused else ""
     parts = (
+        VerdictPart("pods", problems.pods_refused, f"the pods of {problems.pods_refused:,}{more} would be refused"),
         VerdictPart("open", admitted, plural(admitted, "open problem")),
         VerdictPart("new", problems.new if is_compared(document) else 0, f"{problems.new:,} new"),
         VerdictPart("reopened", problems.reopened, f"{problems.reopened:,} reopened"),
@@ -379,7 +380,7 @@ def _badness(section: PolicySection) -> tuple[bool, int, int, int, str]:
 
 
 def _strictness(actions: Sequence[Action]) -> int:
-    return min((_ACTIONS.index(action) for action in actions), default=len(_ACTIONS))
+    return min((ACTIONS.index(action) for action in actions), default=len(ACTIONS))
 
 
 def worst_owners(owners: Iterable[OwnerSection]) -> list[OwnerSection]:

@@ -155,7 +155,7 @@ def _write_groups(noun: str, problems: GroupedProblems) -> dict[str, Plain]:
 
 
 def _problems(numbers: OpenProblems) -> dict[str, Plain]:
-    return {"open": numbers.open, "refused": numbers.refused, "new": numbers.new}
+    return {"open": numbers.open, "refused": numbers.refused, "podsRefused": numbers.pods_refused, "new": numbers.new}
 
 
 def _baseline(document: Document) -> Plain:

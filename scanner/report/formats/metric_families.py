@@ -91,6 +91,11 @@ METRICS: Final = (
         "Open problems, by policy, strictest action and outcome",
     ),
     Metric("assay_problems_refused", ("language", "policy", "severity"), "Open problems that would be refused"),
+    Metric(
+        "assay_problems_pods_refused",
+        ("language", "policy", "severity"),
+        "Open problems of objects that would be admitted, and pods of which would be refused",
+    ),
     Metric("assay_problems_new", ("language", "policy", "severity"), "Problems that began with the scan"),
     Metric("assay_findings_resolved", ("resolution",), "Findings that the scan resolved, by reason"),
     Metric("assay_waivers", ("state",), "Waivers, by state"),

@@ -148,16 +148,18 @@ def _checks(numbers: ScanNumbers) -> Iterator[tuple[Labels, float]]:
 
 def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
     problems: list[tuple[Labels, float]] = []
-    refused, new = Counter[Labels](), Counter[Labels]()
+    refused, pods, new = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     for group in numbers.groups:
         policy = group.language, group.policy
         labels = (*policy, str(numbers.severity(policy)))
         problems.append(((*labels, group.action, group.outcome), group.number))
         refused[labels] += group.refused
+        pods[labels] += group.pods_refused
         new[labels] += group.new
     return {
         "assay_problems": problems,
         "assay_problems_refused": sorted(refused.items()),
+        "assay_problems_pods_refused": sorted(pods.items()),
         "assay_problems_new": sorted(new.items()),
     }
 

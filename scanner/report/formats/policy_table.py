@@ -39,12 +39,13 @@ _LEAST_NAME: Final = 24
 
 
 class _PolicyRow(NamedTuple):
-    """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its refused problems."""
+    """A policy with the counts of its bindings in force, of those that `--assume-bound` added, and its problems that are refused, or whose pods are."""
 
     section: PolicySection
     bound: CheckCounts
     preview: CheckCounts
     refused: int
+    pods: int
 
 
 Cell: TypeAlias = Callable[[_PolicyRow], str]
@@ -82,6 +83,7 @@ _COLUMNS: Final = (
         "refused",
         style="bold red",
     ),
+    _Column("Pods\nrefused", _count(lambda row: row.pods), "of pods refused", style="red"),
     _Column("Violated", _count(lambda row: row.bound.violated), "violated"),
     _Column("Errored", _count(lambda row: row.bound.errored), "errored"),
     _Column("Would\nchange", _count(lambda row: row.bound.would_change), "would change", style="cyan"),
@@ -117,7 +119,7 @@ def print_policies(console: Console, document: Document, *, wide: bool) -> None:
 def _unit(rows: Sequence[_PolicyRow], *, wide: bool) -> str:
     """The units of the numbers of the table."""
     others = [
-        *(["Refused in problems"] if any(row.refused for row in rows) else []),
+        *(["Refused in problems"] if any(row.refused or row.pods for row in rows) else []),
         *(["matched in objects"] if wide else []),
     ]
     if not others:
@@ -175,8 +177,8 @@ def _title(document: Document, row: _PolicyRow) -> str:
 
 
 def _row(document: Document, section: PolicySection) -> _PolicyRow:
-    preview, refused = document.previews.get(section.key, NOTHING), document.open_problems(section.key).refused
-    return _PolicyRow(section, document.count_in_force(section), preview, refused)
+    preview, problems = document.previews.get(section.key, NOTHING), document.open_problems(section.key)
+    return _PolicyRow(section, document.count_in_force(section), preview, problems.refused, problems.pods_refused)
 
 
 def _needs_attention(section: PolicySection) -> bool:

@@ -148,7 +148,8 @@ def _level(stored: StoredFinding) -> tuple[str, str]:
         return "review", "none"
     match finding.outcome:
         case Violated():
-            return "fail", "error" if finding.denies else "warning" if "Warn" in finding.actions else "note"
+            is_error = finding.denies or "RefusePods" in finding.actions
+            return "fail", "error" if is_error else "warning" if "Warn" in finding.actions else "note"
         case Errored():
             return "fail", "error" if finding.denies else "warning"
         case WouldChange():

@@ -27,11 +27,17 @@ _ONE_LINE: Final = 118
 _ELLIPSIS: Final = "…"
 _INDENT: Final = "    "
 _LEAST: Final = 8
-_EFFECTS: Final = {"Deny": "refused", "Warn": "warned", "Audit": "audited", "": "recorded"}
-_STYLES: Final = {"refused": "bold red", "warned": "yellow", "changed": "cyan"}
+_EFFECTS: Final = {
+    "Deny": "refused",
+    "RefusePods": "pods refused",
+    "Warn": "warned",
+    "Audit": "audited",
+    "": "recorded",
+}
+_STYLES: Final = {"refused": "bold red", "pods refused": "red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
-_FIXED: Final = 14 + 8 + 8 + 6 * 2
-"""The cells of id, effect and severity in the table, and those between all columns."""
+_FIXED: Final = 14 + 8 + 6 * 2
+"""The cells of id and severity in the table, and those between all columns."""
 
 
 def print_worst_problems(console: Console, document: Document) -> None:
@@ -50,7 +56,7 @@ def print_worst_problems(console: Console, document: Document) -> None:
 
 
 def effect(worst: WorstProblem) -> str:
-    """The effect on the object: `refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
+    """The effect on the object: `refused`, `pods refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
     if worst.problem.denies:
         return "refused"
     match worst.example.finding.outcome:
@@ -92,12 +98,16 @@ def _severity(document: Document, worst: WorstProblem) -> str:
     return str(document.triage.severity(worst.example.finding.policy_key))
 
 
+def _width_of_effects(document: Document) -> int:
+    return max(_LEAST, *(len(effect(worst)) for worst in document.worst))
+
+
 def _print_two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
     """The id and the object on the first line, the rule on the second."""
-    would_be = effect(worst)
+    would_be, width = effect(worst), _width_of_effects(document)
     begin = f"  {worst.problem.id}  "
     severity = _severity(document, worst)
-    head = Text.assemble((would_be.ljust(_LEAST), _style(would_be)), "  ", severity.ljust(_LEAST), "  ")
+    head = Text.assemble((would_be.ljust(width), _style(would_be)), "  ", severity.ljust(_LEAST), "  ")
     where = text_of(console, place(worst), LONGEST_CELL)
     if len(begin) + head.cell_len + where.cell_len > console.width:
         head.rstrip()
@@ -123,7 +133,7 @@ def _print_rows(console: Console, document: Document) -> None:
     places = [place(worst) for worst in document.worst]
     owners = [_shorten(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
     ages = [age(document, worst) for worst in document.worst]
-    room = console.width - _FIXED - max(map(cell_len, owners)) - max(map(cell_len, ages))
+    room = console.width - _FIXED - _width_of_effects(document) - max(map(cell_len, owners)) - max(map(cell_len, ages))
     for_place = min(max(map(cell_len, places)), room // 2)
     columns = {
         "Problem": [worst.problem.id for worst in document.worst],

@@ -91,6 +91,7 @@ def summary_of(site: Site) -> str:
     parts = (
         f"{plural(problems.open, 'open problem')} with {plural(total.total, 'finding')}",
         f"{problems.refused:,} would be refused",
+        f"the pods of {problems.pods_refused:,} would be refused" if problems.pods_refused else "",
         f"{problems.new + problems.reopened:,} new or reopened",
         f"{problems.resolved:,} resolved",
         f"{plural(waived, 'finding')} waived" if waived else "",

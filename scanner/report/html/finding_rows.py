@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import orjson
 from markupsafe import Markup
 
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.posture.severity import Severity
 from scanner.report.group_files import GroupReader, GroupWriter, file_name
@@ -37,7 +37,8 @@ from scanner.report.text.titles import message_of
 DATA_FOLDER: Final = "data"
 SIZE: Final = 4_000
 """The rows of a file."""
-ACTIONS: Final = ("Deny", "Warn", "Audit", "")
+CHOICES: Final = (*ACTIONS, "")
+"""The strictest actions by their numbers in the data."""
 _MINUTE: Final = 60
 
 
@@ -78,7 +79,7 @@ class RowData:
         """The facts of a row."""
         return RowFacts(
             CHIPS.index(chip),
-            ACTIONS.index(action),
+            CHOICES.index(action),
             self._severities[self._site.sections[policy].severity],
             STATUSES.index(status),
             self._policies[policy],
@@ -113,7 +114,7 @@ def write_data(site: Site, into: Path, rows: Iterator[str], end: datetime) -> No
         "namespaces": list(namespaces),
         "owners": list(owners),
         "severities": list(map(str, Severity)),
-        "actions": ACTIONS,
+        "actions": CHOICES,
         "statuses": STATUSES,
         "chips": CHIPS,
         "chunks": number,

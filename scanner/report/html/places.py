@@ -310,6 +310,8 @@ def _decision(finding: Finding, rule: _Rule) -> str:
 
 
 def _describe_effect(finding: Finding) -> str:
+    if "RefusePods" in finding.actions:
+        return "its pods refused"
     if "Warn" in finding.actions:
         return "a warning"
     return "an entry in the audit log" if "Audit" in finding.actions else "no message"

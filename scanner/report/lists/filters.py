@@ -17,6 +17,7 @@ from scanner.report.lists.problem_facts import REFUSED, CommonProblem
 ACTIONS: Final[Sequence[tuple[str, str]]] = (
     (ActionFilter.REFUSED, "would be refused"),
     (ActionFilter.DENY, "Deny"),
+    (ActionFilter.PODS, "its pods would be refused"),
     (ActionFilter.WARN, "Warn"),
     (ActionFilter.AUDIT, "Audit"),
     (ActionFilter.ERRORED, "Errored"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from scanner.model.policy import ACTIONS
 from scanner.posture.problem_rows import Problem
 from scanner.report.lists.columns import (
     BOOLEAN,
@@ -176,7 +177,7 @@ PROBLEMS: Final = Columns[Problem](
         Column(
             "action",
             "1.2",
-            choice("Deny", "Warn", "Audit", None),
+            choice(*ACTIONS, None),
             "The strictest action of the bindings; null for none.",
             lambda problem, _: problem.action or None,
             (Cell(12),),

@@ -14,9 +14,9 @@ from itertools import chain, groupby
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.outcome import Errored, Violated, WouldChange
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
-from scanner.posture.problem_rows import choose_strictest
+from scanner.posture.problem_rows import REFUSE_PODS, choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document
 
@@ -24,7 +24,7 @@ from scanner.report.document.document import Document
 
 REFUSED: Final = ("deny", "refused-error")
 """The chips of what would be refused."""
-_RESULTS: Final = (*REFUSED, "error", "drift", "warn", "audit", "none")
+_RESULTS: Final = (*REFUSED, "error", "pods", "drift", "warn", "audit", "none")
 CHIPS: Final = (*_RESULTS, *(f"preview-{result}" for result in _RESULTS), "excepted", "resolved")
 """The names of all chips; those of previews stand for what is not in force."""
 
@@ -47,7 +47,7 @@ def _result(outcome: str, *, refused: bool, action: str) -> str:
         return "refused-error" if refused else "error"
     if outcome == "wouldChange":
         return "drift"
-    return "deny" if refused else {"Warn": "warn", "Audit": "audit"}.get(action, "none")
+    return "deny" if refused else {"RefusePods": "pods", "Warn": "warn", "Audit": "audit"}.get(action, "none")
 
 
 def outcome_name(outcome: Violated | WouldChange | Errored) -> str:
@@ -65,7 +65,7 @@ def outcome_name(outcome: Violated | WouldChange | Errored) -> str:
 
 FindingOrder: TypeAlias = tuple[int, bool, int, int]
 """The place of a problem in a report: smaller ones come first."""
-_ACTIONS: Final = ("Deny", "Warn", "Audit", "")
+_ORDER: Final = (*ACTIONS, "")
 _MOST: Final = 4096
 _OPEN, _SET_ASIDE, _PREVIEW, _UNCHECKED, _RESOLVED = range(5)
 COUNTED: Final = ("new", "open", "reopened")
@@ -86,9 +86,10 @@ class FindingFacts(NamedTuple):
     waived: bool
 
     @property
-    def badness(self) -> tuple[bool, bool, bool, bool]:
+    def badness(self) -> tuple[bool, bool, bool, int]:
         """The place of a finding among those of its problem: smaller ones come first."""
-        return self.status == "resolved", not self.checked, self.excepted or self.waived, not self.denies
+        effect = 0 if self.denies else 1 if REFUSE_PODS in self.actions else 2
+        return self.status == "resolved", not self.checked, self.excepted or self.waived, effect
 
 
 class ProblemFacts(NamedTuple):
@@ -107,7 +108,7 @@ class ProblemFacts(NamedTuple):
     def order(self, severity: int) -> FindingOrder:
         """The place in a report of a problem with a severity, given as its rank: what the numbers count, refusals, severe ones first."""
         set_aside = _SET_ASIDE if self.waived or self.excepted else _OPEN
-        return _PHASES.get(self.status, set_aside), not self.refused, severity, _ACTIONS.index(self.action)
+        return _PHASES.get(self.status, set_aside), not self.refused, severity, _ORDER.index(self.action)
 
 
 class CommonProblem(NamedTuple):

@@ -131,6 +131,7 @@ def _method(method: MethodSection) -> JsonObject:
             "excludeNamespaces": list(scope.exclude_namespaces),
             "kinds": list(scope.kinds),
             "skipKinds": list(scope.skip_kinds),
+            "skipLanguages": list(scope.skip_languages),
             "policies": list(scope.policies),
             "bindings": list(scope.bindings),
             "selector": scope.selector,

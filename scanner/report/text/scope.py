@@ -51,6 +51,7 @@ def exclusions_of(scope: Scope) -> tuple[str, ...]:
     excluded = (
         ("namespaces", scope.exclude_namespaces),
         ("kinds", scope.skip_kinds),
+        ("policies of", scope.skip_languages),
     )
     return tuple(f"{noun} {join_texts(names)}" for noun, names in excluded if names)
 

@@ -220,6 +220,7 @@ class Endings:
                 bound=self._is_bound(finding),
                 invoked=comparison.invokes(finding),
                 changed=bool(comparison.list_deciding(finding)),
+                withheld=comparison.lacks_configuration(finding),
                 failed=lambda: self._find_failed(finding),
                 matched=lambda: self._find_matched(finding),
                 cause=lambda resolution: self._causes.find_end_cause(finding, resolution, revision),

@@ -227,13 +227,15 @@ class DecidingRules:
     """The rules that decide about the findings of some coordinates.
 
     `bound` tells whether policy and binding exist, `invoked` whether there can be an invocation of the param, or of none; `matched`
-    are the objects that the policy still matches; `changed` tells whether the rules changed in a part that may decide; `failed`
+    are the objects that the policy still matches; `changed` tells whether the rules changed in a part that may decide, `withheld`
+    that this scan does not know a part that the earlier one knew; `failed`
     are the objects for which the whole invocation has an error, and `cause` is the id of the cause of a resolution.
     """
 
     bound: bool
     invoked: bool
     changed: bool
+    withheld: bool
     failed: Callable[[], RowIdSet]
     matched: Callable[[], RowIdSet]
     cause: Callable[[Resolution], int]
@@ -246,6 +248,8 @@ class DecidingRules:
         `objects` are the object, or those of its workload, and `evaluated` those that the scan evaluated by the check. None if
         the scan evaluated none of the objects that replaced a gone one: it does not show whether the problem is fixed.
         """
+        if self.withheld:
+            return None
         if not self.bound:
             return Resolution.UNBOUND
         if workload is not None and (workload.still_broken or not objects):

@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
 
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup
 from scanner.posture.grouped_problems import join_groups
+from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, is_in_problem_at, is_open_in
@@ -31,12 +32,15 @@ class ScanPlace(NamedTuple):
     unchecked: RowIdSet
 
 
-ACTIONS: Final = "Audit", "Warn", "Deny"
-"""From the mildest to the strictest."""
+MILDEST_FIRST: Final = ACTIONS[::-1]
+"""The actions from the mildest to the strictest."""
 NO_ROWS: Final[frozenset[int]] = frozenset()
 NUMBER: Final = PROBLEM.label("problem")
 REFUSED: Final = func.max(case((VERDICTS.c.denies, 1), else_=0)).label("refused")
 """1 if admission would refuse an object of the problem."""
+IS_PODS: Final = case((VERDICTS.c.actions == REFUSE_PODS, 1), else_=0)
+PODS: Final = func.max(IS_PODS).label("pods")
+"""1 if admission would refuse pods of an object of the problem."""
 FIRST_SEEN: Final = func.min(FIRST).label("first")
 """The revision that saw the problem first."""
 OPENED_AT: Final = func.min(OPENED).label("opened")
@@ -68,6 +72,12 @@ def is_new(problems: Any, revision: int) -> ColumnElement[bool]:
     return begun
 
 
+def refuses_pods(problems: Any) -> ColumnElement[bool]:
+    """The condition that admission would admit the objects of a problem, a row with `refused` and `pods`, and refuse pods of them."""
+    admits: ColumnElement[bool] = (problems.refused == 0) & (problems.pods == 1)
+    return admits
+
+
 def is_reopened(problems: Any, revision: int) -> ColumnElement[bool]:
     """The condition that a problem was seen before, and is open again since the scan of a revision."""
     begun: ColumnElement[bool] = (problems.opened == revision) & (problems.first < revision)
@@ -80,9 +90,9 @@ def count_where(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def rank_actions(actions: ColumnElement[str]) -> ColumnElement[int]:
-    """The place of the strictest action of a verdict in `ACTIONS`, from 1 on; 0 if there is none."""
+    """The place of the strictest action of a verdict in `MILDEST_FIRST`, from 1 on; 0 if there is none."""
     # Views have this condition, so it has no pattern: `%` means something else to some drivers.
-    ranks = [(func.replace(actions, action, "") != actions, place) for place, action in enumerate(ACTIONS, 1)]
+    ranks = [(func.replace(actions, action, "") != actions, place) for place, action in enumerate(MILDEST_FIRST, 1)]
     return case(*reversed(ranks), else_=0)
 
 
@@ -111,7 +121,7 @@ def count_problem_groups(connection: Connection, place: ScanPlace, waived: froze
     rows = connection.execute(wanted).all()
     return tuple(
         sorted(
-            ProblemGroup(language, policy, ("", *ACTIONS)[action], _OUTCOMES[outcome], *map(int, sums))
+            ProblemGroup(language, policy, ("", *MILDEST_FIRST)[action], _OUTCOMES[outcome], *map(int, sums))
             for language, policy, action, outcome, *sums in rows
         )
     )
@@ -149,10 +159,16 @@ def _count_groups(
         problem_parts.c.part,
         func.count().over(**of_problem).label("size"),
         func.max(problem_parts.c.refused).over(**of_problem).label("refused"),
+        func.max(problem_parts.c.pods).over(**of_problem).label("pods"),
         func.min(problem_parts.c.first).over(**of_problem).label("first"),
         func.min(problem_parts.c.opened).over(**of_problem).label("opened"),
     ).subquery()
-    numbers = func.count(), count_where(parts.c.refused == 1), count_where(is_new(parts.c, place.revision))
+    numbers = (
+        func.count(),
+        count_where(parts.c.refused == 1),
+        count_where(is_new(parts.c, place.revision)),
+        count_where(refuses_pods(parts.c)),
+    )
     wanted = select(parts.c.part, parts.c.size, *numbers).group_by(parts.c.part, parts.c.size)
     for name, size, *sums in connection.execute(wanted):
         yield name, size, OpenProblems(*map(int, sums))
@@ -160,7 +176,14 @@ def _count_groups(
 
 def _select_parts(connection: Connection, place: ScanPlace, waived: frozenset[int], group: ColumnElement[Any]) -> Any:
     """One row for each problem and group: the facts of its findings there."""
-    columns = NUMBER, group.label("part"), VERDICTS.c.denies, FIRST.label("first"), OPENED.label("opened")
+    columns = (
+        NUMBER,
+        group.label("part"),
+        VERDICTS.c.denies,
+        IS_PODS.label("pods"),
+        FIRST.label("first"),
+        OPENED.label("opened"),
+    )
     objects = OBJECTS.c.id == FINDINGS.c.object
     findings = select_counted_findings(connection, place, waived, *columns).join(OBJECTS, objects).subquery()
     facts = findings.c
@@ -168,6 +191,7 @@ def _select_parts(connection: Connection, place: ScanPlace, waived: frozenset[in
         facts.problem,
         facts.part,
         func.max(case((facts.denies, 1), else_=0)).label("refused"),
+        func.max(facts.pods).label("pods"),
         func.min(facts.first).label("first"),
         func.min(facts.opened).label("opened"),
     ).group_by(facts.problem, facts.part)
@@ -177,7 +201,10 @@ _PORTION: Final = 5_000
 
 
 class OpenWorkload(NamedTuple):
-    """The open problems of a workload with a policy: admission would refuse `refused` of them, and `new` began with the scan."""
+    """The open problems of a workload with a policy.
+
+    Admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan.
+    """
 
     kind: str
     namespace: str
@@ -186,6 +213,7 @@ class OpenWorkload(NamedTuple):
     problems: int
     refused: int
     new: int
+    pods_refused: int
 
 
 def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenWorkload]:
@@ -193,7 +221,9 @@ def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozen
     finding = FINDINGS.c
     # All objects of a problem belong to one workload.
     columns = func.max(finding.check).label("check"), func.max(finding.object).label("object")
-    problem = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery().c
+    problem = (
+        select_open_problems(connection, place, waived, REFUSED, PODS, FIRST_SEEN, OPENED_AT, *columns).subquery().c
+    )
     there = and_(
         POPULATION.c.object == problem.object,
         POPULATION.c.since <= place.revision,
@@ -206,7 +236,12 @@ def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozen
         func.coalesce(top.name, identity.name).label("name"),
     )
     group = *workload, CHECKS.c.language, CHECKS.c.policy
-    numbers = func.count(), count_where(problem.refused == 1), count_where(is_new(problem, place.revision))
+    numbers = (
+        func.count(),
+        count_where(problem.refused == 1),
+        count_where(is_new(problem, place.revision)),
+        count_where(refuses_pods(problem)),
+    )
     wanted = (
         select(*group, *numbers)
         .join_from(OBJECTS, KINDS, KINDS.c.id == identity.kind)
@@ -219,5 +254,5 @@ def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozen
     )
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            for kind, namespace, name, language, policy, problems, refused, begun in portion:
-                yield OpenWorkload(kind, namespace, name, (language, policy), problems, int(refused), int(begun))
+            for kind, namespace, name, language, policy, *numbers_of_group in portion:
+                yield OpenWorkload(kind, namespace, name, (language, policy), *map(int, numbers_of_group))

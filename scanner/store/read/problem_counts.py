@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts, ProblemTotals
 from scanner.model.scans.scan import ProblemFinding, Scan
 from scanner.posture.problem_ids import problem_id
+from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.catalog.scans import find_newest_comparable, find_pruned_scans, scan_of, select_scans
 from scanner.store.database.engine import select_numbers
@@ -25,12 +26,14 @@ from scanner.store.read.open_problems import (
     FIRST_SEEN,
     NUMBER,
     OPENED_AT,
+    PODS,
     REFUSED,
     ScanPlace,
     count_where,
     exclude_rows,
     is_new,
     is_reopened,
+    refuses_pods,
     select_open_problems,
 )
 from scanner.store.rows.row_ids import RowIdSet
@@ -168,7 +171,7 @@ def _select_problems(
     """The problems that a scan saw: one row for each, with 1 or 0 for each of its facts."""
     verdict = VERDICTS.c
     facts = {
-        "denied": verdict.denies,
+        "denied": or_(verdict.denies, verdict.actions == REFUSE_PODS),
         "violated": verdict.outcome == "violated",
         "errored": verdict.outcome == "errored",
         "drifting": verdict.outcome == "wouldChange",
@@ -271,31 +274,33 @@ def count_totals(
     # One statement, so that the rows are grouped once.
     for kind, number, *rest in connection.execute(_select_totals(connection, place, ranks, waived, most)):
         if kind == _TOTALS:
-            totals = ProblemTotals(number, *rest)
+            open_now, refused, new, reopened, pods = number, *rest
+            totals = ProblemTotals(open_now, refused, new, reopened, pods_refused=pods)
         else:
             worst.append(number)
     resolved, fixed = _count_resolved(connection, place)
     findings = tuple(_read_findings(connection, place, worst))
-    return ProblemTotals(totals.open, totals.refused, totals.new, totals.reopened, resolved, fixed), findings
+    return replace(totals, resolved=resolved, fixed=fixed), findings
 
 
 def _select_totals(
     connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
 ) -> Any:
     rank = func.min(_rank_policy(connection, ranks)).label("rank")
-    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, rank).cte("own")
+    problems = select_open_problems(connection, place, waived, REFUSED, PODS, FIRST_SEEN, OPENED_AT, rank).cte("own")
     totals = select(
         literal(_TOTALS),
         func.count(),
         count_where(problems.c.refused == 1),
         count_where(is_new(problems.c, place.revision)),
         count_where(is_reopened(problems.c, place.revision)),
+        count_where(refuses_pods(problems.c)),
     ).select_from(problems)
     # A clock may have been set back between two scans: the older problem is that with the earlier date.
     opening = and_(SCANS.c.cluster == place.cluster, SCANS.c.revision == problems.c.opened)
-    order = problems.c.refused.desc(), problems.c.rank, SCANS.c.finished_at, problems.c.problem
+    order = problems.c.refused.desc(), problems.c.pods.desc(), problems.c.rank, SCANS.c.finished_at, problems.c.problem
     worst = select(problems.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
-    nothing = (literal(0) for _ in range(3))
+    nothing = (literal(0) for _ in range(4))
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
 
 

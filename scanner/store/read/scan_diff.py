@@ -610,6 +610,7 @@ _KINDS: Final[Mapping[RuleType, RuleKind]] = {
     RuleType.EXCEPTION: RuleKind.EXCEPTION,
     RuleType.GLOBAL_CONTEXT: RuleKind.GLOBAL_CONTEXT,
     RuleType.NAMESPACE_LABELS: RuleKind.NAMESPACE_LABELS,
+    RuleType.CONFIGURATION: RuleKind.CONFIGURATION,
 }
 _Text: TypeAlias = JsonObject | None
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import Action, Binding, Policy, PolicyKey
+from scanner.model.policy import ACTIONS, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import CauseKind
@@ -89,8 +89,6 @@ from scanner.store.rows.tables import (
     SCANS,
     UNCOVERED,
 )
-
-_ACTIONS: tuple[Action, ...] = ("Deny", "Warn", "Audit")
 
 
 def read_scan(engine: Engine, address: Address, scan_id: str, now: datetime) -> SqlScan:
@@ -200,7 +198,7 @@ def _read_bindings(connection: Connection, number: int) -> tuple[Binding, ...]:
 def _build_policy_record(policy: Policy, matched: int, bindings: tuple[Binding, ...], reading: Reading) -> PolicyRecord:
     of_policy = tuple(item for item in bindings if item.policy_key == policy.key)
     actions = {action for binding in of_policy for action in binding.actions}
-    return PolicyRecord(policy, of_policy, matched, tuple(action for action in _ACTIONS if action in actions), reading)
+    return PolicyRecord(policy, of_policy, matched, tuple(action for action in ACTIONS if action in actions), reading)
 
 
 # A scan that is stored in the database: each question is a query over a connection of its own.

@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from scanner.model.json import Json
+from scanner.model.json import OMITTED_IF_DEFAULT, Json
 
 _Noun = TypeVar("_Noun")
 
@@ -34,7 +34,11 @@ def from_text(noun: type[_Noun], text: str) -> _Noun:
 
 def _encode(value: object) -> object:
     if is_dataclass(value):
-        return {item.name: _encode(getattr(value, item.name)) for item in fields(value)}
+        return {
+            item.name: _encode(getattr(value, item.name))
+            for item in fields(value)
+            if not (item.metadata == OMITTED_IF_DEFAULT and getattr(value, item.name) == item.default)
+        }
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

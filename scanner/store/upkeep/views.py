@@ -35,7 +35,7 @@ from sqlalchemy.sql.selectable import NamedFromClause
 from scanner.posture.problem_rows import WEAKEST
 from scanner.store.history.problem_clocks import FIRST, OPENED, is_last_in_problem
 from scanner.store.read.findings import MOVED, PROBLEM, SHORT
-from scanner.store.read.open_problems import ACTIONS, rank_actions
+from scanner.store.read.open_problems import MILDEST_FIRST, rank_actions
 from scanner.store.rows.stored_texts import ESCAPE, NAME, NAMESPACE
 from scanner.store.rows.tables import (
     CAUSES,
@@ -180,7 +180,7 @@ def _contains(text: _Sql, part: str | CharacterText) -> _Sql:
 
 
 def _action(strictness: _Sql) -> _Sql:
-    return case(*((strictness == place, action) for place, action in enumerate(ACTIONS, 1)), else_="")
+    return case(*((strictness == place, action) for place, action in enumerate(MILDEST_FIRST, 1)), else_="")
 
 
 def _fill_template(template: _Sql) -> _Sql:

@@ -123,7 +123,7 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
         Meta(description="The lowest severity of the policy."),
     ] = ""
     action: Annotated[
-        Literal["", "refused", "Deny", "Warn", "Audit", "Errored", "change"],
+        Literal["", "refused", "Deny", "RefusePods", "Warn", "Audit", "Errored", "change"],
         Meta(
             description="The strictest action of the bindings; `refused` for what admission would refuse, `Errored` for errors, "
             "`change` for drift."

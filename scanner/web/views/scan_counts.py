@@ -12,7 +12,7 @@ from datetime import date, datetime
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
 
-from scanner.model.policy import Action, Binding, PolicyKey
+from scanner.model.policy import ACTIONS, Binding, PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals
 from scanner.model.scans.register import DayCounts
 from scanner.model.scans.scan import PolicyRecord, Scan, ScanState
@@ -31,11 +31,12 @@ from scanner.store.read.open_problems import OpenWorkload
 
 
 class Numbers(NamedTuple):
-    """Numbers of open problems: admission would refuse `refused` of them, and `new` began with the scan."""
+    """Numbers of open problems: admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan."""
 
     problems: int = 0
     refused: int = 0
     new: int = 0
+    pods_refused: int = 0
 
     def plus(self, other: Numbers) -> Numbers:
         """The sums."""
@@ -43,7 +44,6 @@ class Numbers(NamedTuple):
 
 
 NONE: Final = Numbers()
-_ACTIONS: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
@@ -77,7 +77,7 @@ class CountedPolicy:
     def actions(self) -> tuple[str, ...]:
         """The actions of these bindings, the strictest first."""
         actions = {action for binding in self.bindings_in_force for action in binding.actions}
-        return tuple(action for action in _ACTIONS if action in actions)
+        return tuple(action for action in ACTIONS if action in actions)
 
 
 class CountedWorkload(NamedTuple):
@@ -167,12 +167,13 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
 
 def _sums(parts: Iterable[tuple[KeyT, OpenWorkload | Numbers]]) -> dict[KeyT, Numbers]:
     """The sums of numbers by a key."""
-    sums: defaultdict[KeyT, list[int]] = defaultdict(lambda: [0, 0, 0])
+    sums: defaultdict[KeyT, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for key, part in parts:
         numbers = sums[key]
         numbers[0] += part.problems
         numbers[1] += part.refused
         numbers[2] += part.new
+        numbers[3] += part.pods_refused
     return {key: Numbers(*numbers) for key, numbers in sums.items()}
 
 

@@ -1,0 +1,260 @@
+"""Pod Security: the answers of a real server and of the module's releases, compared with ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scanner.documents.composer import compose
+from scanner.documents.pod_security import read_configuration
+from scanner.model.json import as_list, as_text, dig
+from scanner.model.release import minor_of
+from scanner.model.resource import Kind
+from scanner.policies.pod_security.answers import NOT_JUDGED, Answer, answer, write_faults
+from scanner.policies.pod_security.configuration import DEFAULT, Configuration
+from scanner.policies.pod_security.derived import make_pod
+from scanner.policies.pod_security.labels import (
+    Demand,
+    Mode,
+    NamespacePolicy,
+    is_stricter,
+    read_labels,
+    read_version,
+)
+from scanner.policies.pod_security.pods import find_template, read_pod
+from scanner.policies.pod_security.standards import Level, Server, judge
+from tests.conformance.cases import Result
+
+_KINDS = {
+    "Pod": ("", "v1", "pods"),
+    "PodTemplate": ("", "v1", "podtemplates"),
+    "ReplicationController": ("", "v1", "replicationcontrollers"),
+    "ReplicaSet": ("apps", "v1", "replicasets"),
+    "Deployment": ("apps", "v1", "deployments"),
+    "StatefulSet": ("apps", "v1", "statefulsets"),
+    "DaemonSet": ("apps", "v1", "daemonsets"),
+    "Job": ("batch", "v1", "jobs"),
+    "CronJob": ("batch", "v1", "cronjobs"),
+}
+_NAME = re.compile(r'\Apods "[^"]*" is forbidden: ')
+Json = dict[str, Any]
+
+
+class _Servers:
+    """The two servers of a recording: their configurations, and the labels of their namespaces."""
+
+    def __init__(self, data: Json) -> None:
+        minor = minor_of(data["server"])
+        assert minor
+        self.server = Server(minor)
+        self._configurations = {"default": DEFAULT, "configured": _configuration(data["configuration"])}
+        self._namespaces = data["namespaces"]
+
+    def configuration(self, case: Json) -> Configuration:
+        return self._configurations[case["server"]]
+
+    def answer(self, case: Json, body: Json) -> Answer:
+        return answer(
+            _kind(body),
+            body,
+            self._namespaces[case["server"]][case["namespace"]],
+            namespace=case["namespace"],
+            user=case.get("user", "admin"),
+            configuration=self.configuration(case),
+            server=self.server,
+        )
+
+
+def _configuration(document: Json) -> Configuration:
+    (root,) = compose(json.dumps(document).encode(), "configuration")
+    return read_configuration(root)
+
+
+def _kind(body: Json) -> Kind:
+    group, version, plural = _KINDS[body["kind"]]
+    return Kind(group, version, body["kind"], plural, namespaced=True)
+
+
+def compare_pod_security(data: Json) -> Iterator[Result]:
+    """Yield the result of every case."""
+    servers = _Servers(data)
+    for case in data["cases"]:
+        match case["kind"]:
+            case "release":
+                yield from _compare_releases(case, data["objects"])
+            case "namespace":
+                yield _compare_namespace(servers, case, data["objects"])
+            case "update":
+                yield _compare_update(servers, case, data["objects"])
+            case "fixture":
+                yield _compare_fixture(servers, case, data["objects"])
+            case _:
+                yield from _compare_creation(servers, case, data["objects"])
+
+
+def _result(case: Json, expected: object, actual: object, classes: tuple[object, object]) -> Result:
+    return Result(classes[0] == classes[1], expected == actual, expected, actual, case)
+
+
+def _compare_releases(case: Json, objects: list[Json]) -> Iterator[Result]:
+    body = objects[case["object"]]
+    found = find_template(_kind(body), body)
+    version = read_version(case["version"])
+    assert found
+    assert version
+    pod = read_pod(*found)
+    for recorded in case["results"]:
+        for variant in recorded["releases"]:
+            failures = judge(Level(case["level"]), version, _server(variant), pod).values()
+            actual = ", ".join(each.text for each in failures), ", ".join(each.reason for each in failures)
+            expected = recorded["detail"], recorded["reasons"]
+            yield _result({**case, "variant": variant}, expected, actual, (expected[1], actual[1]))
+
+
+def _server(variant: str) -> Server:
+    release, _, rest = variant.partition(" ")
+    minor = minor_of(release)
+    assert minor
+    emulated = minor_of(rest.removeprefix("emulating ")) if rest.startswith("emulating ") else None
+    return Server(minor, emulated, relaxes_user_namespaces=rest.endswith("=true"))
+
+
+def _recorded(case: Json) -> tuple[str, list[str], Mapping[str, str]]:
+    return _NAME.sub("", case.get("message", "")), case["warnings"], case["auditAnnotations"]
+
+
+def _given(found: Answer) -> tuple[str, list[str], Mapping[str, str]]:
+    return found.refusal, [found.warning] if found.warning else [], found.annotations
+
+
+def _classes(answered: tuple[str, list[str], Mapping[str, str]]) -> tuple[bool, bool, frozenset[str]]:
+    return bool(answered[0]), bool(answered[1]), frozenset(answered[2])
+
+
+def _compare_creation(servers: _Servers, case: Json, objects: list[Json]) -> Iterator[Result]:
+    body = objects[case["object"]]
+    expected, actual = _recorded(case), _given(servers.answer(case, body))
+    yield _result(case, expected, actual, (_classes(expected), _classes(actual)))
+    if case.get("pod", {}).get("code") in (201, 403):
+        found = find_template(_kind(body), body)
+        assert found
+        pod = {"kind": "Pod", "apiVersion": "v1", **make_pod(found[1], servers.server.release)}
+        expected, actual = _recorded(case["pod"]), _given(servers.answer(case, pod))
+        yield _result(case, expected, actual, (_classes(expected), _classes(actual)))
+
+
+def _compare_fixture(servers: _Servers, case: Json, objects: list[Json]) -> Result:
+    """A pod of the module's test data, which passes or fails."""
+    expected = case["expected"] == "pass"
+    actual = not servers.answer(case, objects[case["object"]]).refusal
+    return _result(case, expected, actual, (expected, actual))
+
+
+def _compare_update(servers: _Servers, case: Json, objects: list[Json]) -> Result:
+    expected = _recorded(case)
+    body = objects[case["object"]] if "object" in case else None
+    actual = _given(_answer_update(servers, case, objects[case["old"]], body))
+    return _result(case, expected, actual, (_classes(expected), _classes(actual)))
+
+
+def _answer_update(servers: _Servers, case: Json, old: Json, body: Json | None) -> Answer:
+    is_pod = old["kind"] == "Pod"
+    if body is None or case["subresource"] in NOT_JUDGED or (case["subresource"] and not is_pod):
+        return Answer()
+    found = servers.answer(case, body)
+    if is_pod and "exempt" not in found.annotations and not _is_significant(old, body):
+        # The server answers before it reads the runtime class; with all levels privileged it answers earlier still.
+        off = found.annotations.get("enforce-policy") == "privileged:latest" and not found.warning
+        return Answer(annotations={"enforce-policy": "privileged:latest"}) if off else Answer()
+    return found
+
+
+def _is_significant(old: Json, new: Json) -> bool:
+    """Whether an update of a pod is judged."""
+    for name in ("containers", "initContainers"):
+        before, after = (as_list(dig(each, "spec", name)) for each in (old, new))
+        if len(before) != len(after):
+            return True
+        if any(dig(one, "image") != dig(other, "image") for one, other in zip(before, after, strict=True)):
+            return True
+    images = {as_text(dig(each, "name")): dig(each, "image") for each in _ephemeral(old)}
+    added = ((as_text(dig(each, "name")), dig(each, "image")) for each in _ephemeral(new))
+    return any(name not in images or images[name] != image for name, image in added)
+
+
+def _ephemeral(body: Json) -> Any:
+    return as_list(dig(body, "spec", "ephemeralContainers"))
+
+
+def _compare_namespace(servers: _Servers, case: Json, objects: list[Json]) -> Result:
+    expected = case["code"] == 422, case.get("message", ""), case["warnings"]
+    pods = [objects[index] for index in case.get("pods", ())]
+    actual = _answer_namespace(servers, case, pods)
+    return _result(case, expected, actual, (expected[0], actual[0]))
+
+
+def _answer_namespace(servers: _Servers, case: Json, pods: list[Json]) -> tuple[bool, str, list[str]]:
+    configuration = servers.configuration(case)
+    new = read_labels(case["newLabels"], configuration.defaults)
+    old = read_labels(case["oldLabels"], configuration.defaults) if case["operation"] == "UPDATE" else None
+    if new.faults and (old is None or new.faults != old.faults):
+        return True, f'Namespace "{case["name"]}" is invalid: {write_faults(new.faults)}', []
+    if old is not None and not _is_checked(old.demands[Mode.ENFORCE], new.demands[Mode.ENFORCE]):
+        return False, "", []
+    if case["name"] in configuration.namespaces:
+        return False, "", _warn_exempt(case, new, configuration)
+    if old is None:
+        return False, "", []
+    return False, "", _list_failing(servers, configuration, case["name"], new.demands[Mode.ENFORCE], pods)
+
+
+def _is_checked(old: Demand, new: Demand) -> bool:
+    if old == new or new.level is Level.PRIVILEGED:
+        return False
+    return not (old.version == new.version and not is_stricter(new.level, old.level))
+
+
+def _warn_exempt(case: Json, policy: NamespacePolicy, configuration: Configuration) -> list[str]:
+    if policy.is_off_in(*Mode) or all(_equal(policy.demands[mode], configuration.defaults[mode]) for mode in Mode):
+        return []
+    parts = [
+        f"{mode}={policy.demands[mode]}"
+        for mode in Mode
+        if policy.demands[mode].level is not Level.PRIVILEGED
+        and (mode.level_key in case["newLabels"] or mode.version_key in case["newLabels"])
+    ]
+    text = (
+        f'namespace "{case["name"]}" is exempt from Pod Security, and the policy ({", ".join(parts)}) will be ignored'
+    )
+    return [text]
+
+
+def _equal(one: Demand, other: Demand) -> bool:
+    return one == other or (one.level is Level.PRIVILEGED and other.level is Level.PRIVILEGED)
+
+
+def _list_failing(
+    servers: _Servers, configuration: Configuration, name: str, demand: Demand, pods: list[Json]
+) -> list[str]:
+    by_reasons: dict[str, list[str]] = defaultdict(list)
+    for body in pods:
+        found = find_template(_kind(body), body)
+        assert found
+        pod = read_pod(*found)
+        if configuration.find_runtime_exemption(pod.spec):
+            continue
+        reasons = ", ".join(each.reason for each in judge(*demand, servers.server, pod).values())
+        if reasons:
+            by_reasons[reasons].append(body["metadata"]["name"])
+    if not by_reasons:
+        return []
+    lines = sorted(f"{_write_names(names)}: {reasons}" for reasons, names in by_reasons.items())
+    return [f'existing pods in namespace "{name}" violate the new PodSecurity enforce level "{demand}"', *lines]
+
+
+def _write_names(names: list[str]) -> str:
+    others = len(names) - 1
+    return f"{min(names)} (and {others} other pod{'s' * (others != 1)})" if others else names[0]

@@ -1,0 +1,72 @@
+"""The history of problems of Pod Security: labels that are raised and lowered, and a configuration that a scan does not know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scanner.policies.language import with_options
+from scanner.policies.pod_security.configuration import Configuration
+from scanner.policies.pod_security.labels import NO_DEMANDS, Demand, Mode
+from scanner.policies.pod_security.language import PodSecurity
+from scanner.policies.pod_security.standards import Level
+from scanner.store import SqlStore
+from tests.documents import Document, namespace, pod
+from tests.policies.pod_security.made import PRIVILEGED, deployment, labelled
+from tests.store.scanned import Story, versioned
+
+POD = versioned(pod("web", "shop", containers=[PRIVILEGED]), 1)
+CONFIGURED = PodSecurity(Configuration({**NO_DEMANDS, Mode.ENFORCE: Demand(Level.BASELINE)}, body={"kind": "x"}))
+
+
+@pytest.fixture
+def story(store: SqlStore) -> Story:
+    """Scans of a changing cluster by policies of all languages."""
+    return Story(store, languages=with_options())
+
+
+def shop(*others: Document, **levels: str) -> tuple[Document, ...]:
+    """A cluster with a namespace of some levels, and a privileged pod."""
+    return (labelled("shop", **levels), POD, *others)
+
+
+def test_a_raised_label_makes_no_new_problem(story: Story) -> None:
+    """The check is the same, whatever level demands it: its clock goes on."""
+    first = story.scan(shop(enforce="baseline", warn="privileged"))
+    (before,) = {each.problem for each in first.findings()}
+    raised = story.scan(shop(enforce="restricted", warn="privileged"))
+    lowered = story.scan(shop(enforce="baseline", warn="privileged"))
+
+    for later in (raised, lowered):
+        assert before in {each.problem for each in later.findings() if each.status != "resolved"}
+        problem = next(each for each in later.findings_by_problem() if each.stored.problem == before)
+        assert "open" == problem.episode
+
+
+def test_a_pod_and_its_deployment_have_one_problem(story: Story) -> None:
+    """Where a living pod of the workload has the same finding there is one problem, with the strictest action."""
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    owned = pod("web-1", "shop", containers=[PRIVILEGED])
+    owned["metadata"]["ownerReferences"] = [owner]
+    made = versioned(deployment("web", "shop", PRIVILEGED), 1)
+    scan = story.scan((labelled("shop", "baseline"), made, versioned(owned, 1)))
+
+    assert 1 == len({each.problem for each in scan.findings()})
+
+
+def test_a_scan_without_the_configuration_resolves_nothing_that_a_scan_with_it_found(story: Story) -> None:
+    """It does not know the defaults by which the pod was judged."""
+    documents = namespace("shop"), POD
+    replace(story, languages=with_options(pod_security=CONFIGURED)).scan(documents)
+    later = story.scan(documents)
+
+    assert [] == list(later.resolved_findings())
+
+
+def test_a_scan_without_pod_security_resolves_nothing(story: Story) -> None:
+    """What was left out was not examined."""
+    story.scan(shop(enforce="baseline"))
+    later = replace(story, languages=with_options(pod_security=None)).scan(shop(enforce="baseline"))
+
+    assert [] == list(later.resolved_findings())
