@@ -11,20 +11,23 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from tests.conformance.cases import RECORDED
-from tests.conformance.recording import expressions, policies, refused
-from tests.conformance.recording.audited import AuditedServer, audited
+from tests.conformance.recording import expressions, pod_security, policies, refused
+from tests.conformance.recording.audited import audited
 
 SEED = 20261122
-RECORDERS: dict[str, tuple[Callable[[AuditedServer, int, int], Any], int]] = {
-    "expressions": (expressions.record, 700),
-    "rejected-expressions": (refused.record, 600),
-    "policies": (policies.record, 400),
+Serving = Callable[[Path, Path], AbstractContextManager[Any]]
+RECORDERS: dict[str, tuple[Serving, Callable[[Any, int, int], Any], int]] = {
+    "expressions": (audited, expressions.record, 700),
+    "rejected-expressions": (audited, refused.record, 600),
+    "policies": (audited, policies.record, 400),
+    "pod-security": (pod_security.served, pod_security.record, 300),
 }
-"""The recorder of each file, and the number of its cases or objects."""
+"""The server and the recorder of each file, and the number of its cases or objects."""
 
 
 def main() -> None:
@@ -35,8 +38,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=RECORDED)
     arguments = parser.parse_args()
     for name in arguments.names:
-        recorder, number = RECORDERS[name]
-        with tempfile.TemporaryDirectory() as directory, audited(_assets(), Path(directory)) as server:
+        serving, recorder, number = RECORDERS[name]
+        with tempfile.TemporaryDirectory() as directory, serving(_assets(), Path(directory)) as server:
             write(arguments.into / f"{name}.json.gz", recorder(server, arguments.seed, number))
 
 

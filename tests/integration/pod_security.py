@@ -216,6 +216,21 @@ def judging(assets: Path, directory: Path, *, configured: bool) -> Iterator[tupl
         yield server, PodSecurity(read_pod_security(path) if configured else None)
 
 
+def create_namespace(server: ApiServer, name: str, labels: dict[str, str]) -> Document:
+    """Create a namespace with some labels, and return it."""
+    document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    answer = server.request("POST", "/api/v1/namespaces", document)
+    if answer.status != 201:
+        raise RuntimeError(f"the namespace was not created: {answer.body}")
+    return answer.body  # type: ignore[return-value]
+
+
+def try_create(server: ApiServer, place: str, namespace: str, document: Document) -> Any:
+    """The answer to a creation that stores nothing; the place is the path of an API version and a plural."""
+    path, plural = place.split(" ")
+    return server.request("POST", f"{path}/namespaces/{namespace}/{plural}", document, {"dryRun": "All"})
+
+
 class Comparison:
     """Compares the answers of a server with ours."""
 
@@ -224,21 +239,14 @@ class Comparison:
         self._chance = chance
         self._objects = Objects(chance)
         self.tally = Tally()
-        self._create(FREE, {mode.level_key: "privileged" for mode in Mode})
-
-    def _create(self, name: str, labels: dict[str, str]) -> Document:
-        document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        answer = self._server.request("POST", "/api/v1/namespaces", document)
-        if answer.status != 201:
-            raise RuntimeError(f"the namespace was not created: {answer.body}")
-        return answer.body  # type: ignore[return-value]
+        create_namespace(server, FREE, {mode.level_key: "privileged" for mode in Mode})
 
     def run(self, comparisons: int, *, per_namespace: int = 20) -> None:
         """Compare so many objects, some in each namespace."""
         number = 0
         while self.tally.comparisons < comparisons:
             name = "ps-exempt" if number == 1 else f"ps-{number}"
-            namespace = self._create(name, self._objects.labels())
+            namespace = create_namespace(self._server, name, self._objects.labels())
             number += 1
             auditor = Auditor(
                 policies=(),
@@ -254,13 +262,13 @@ class Comparison:
 
     def _compare(self, namespace: str, auditor: Auditor) -> None:
         place, document = self._objects.document()
-        stored = self._write(place, FREE, document)
+        stored = try_create(self._server, place, FREE, document)
         if stored.status != 201:
             self.tally.invalid += 1
             return
         body: Document = stored.body
         body["metadata"]["namespace"] = namespace
-        answer = self._write(place, namespace, document)
+        answer = try_create(self._server, place, namespace, document)
         message = str(answer.body["message"]) if answer.status == 403 else ""
         expected = (
             message.partition(" is forbidden: ")[2],
@@ -277,7 +285,7 @@ class Comparison:
         template: Document = dict(found[1]) if found else {}
         metadata = {**template.get("metadata", {}), "name": "p"}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-        answer = self._write("/api/v1 pods", namespace, pod)
+        answer = try_create(self._server, "/api/v1 pods", namespace, pod)
         if answer.status not in (201, 403):
             self.tally.invalid += 1
             return
@@ -291,11 +299,6 @@ class Comparison:
         self.tally.warned += bool(expected[1])
         if expected != actual:
             self.tally.differences.append((body, expected, actual))
-
-    def _write(self, place: str, namespace: str, document: Document) -> Any:
-        path, plural = place.split(" ")
-        url = f"{path}/namespaces/{namespace}/{plural}"
-        return self._server.request("POST", url, document, {"dryRun": "All"})
 
 
 def _answer(results: tuple[InvocationResult, ...]) -> tuple[str, list[str]]:
