@@ -85,7 +85,8 @@ def test_pages_show_the_workload_below_the_object(tmp_path: Path) -> None:
     html = pages(tmp_path, about(OF_POD))
     assert 1 == html.count("<dt>Workload</dt><dd><bdi>Deployment web</bdi>")
     assert (
-        '<summary><span class="quiet">Deployment </span><bdi>shop/web</bdi> <span class="quiet">1 object</span>' in html
+        '<summary><span class="quiet">Deployment </span><bdi>shop/web</bdi> <span class="quiet">1 finding</span>'
+        in html
     )
 
 

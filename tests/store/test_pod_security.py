@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,9 @@ from scanner.policies.pod_security.configuration import Configuration
 from scanner.policies.pod_security.labels import NO_DEMANDS, Demand, Mode
 from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.pod_security.standards import Level
+from scanner.report import FORMATS
+from scanner.report.document.document import document_of
+from scanner.report.html import folder_report
 from scanner.store import SqlStore
 from tests.documents import Document, namespace, pod
 from tests.policies.pod_security.made import PRIVILEGED, deployment, labelled
@@ -70,3 +75,26 @@ def test_a_scan_without_pod_security_resolves_nothing(story: Story) -> None:
     later = replace(story, languages=with_options(pod_security=None)).scan(shop(enforce="baseline"))
 
     assert [] == list(later.resolved_findings())
+
+
+TEXTS = {"table": "pods refused", "csv": "RefusePods", "junit": "web", "markdown": "web"}
+
+
+@pytest.mark.parametrize(("name", "text"), TEXTS.items(), ids=TEXTS)
+def test_each_format_has_pods_that_would_be_refused(story: Story, name: str, text: str) -> None:
+    """A workload that is admitted, and whose pods would be refused, is in every report."""
+    record = story.scan((labelled("shop", "baseline"), versioned(deployment("web", "shop", PRIVILEGED), 1)))
+    out = StringIO()
+    FORMATS[name].render(document_of(record), out)
+
+    assert text in out.getvalue()
+
+
+def test_the_pages_begin_with_pods_that_would_be_refused(story: Story, tmp_path: Path) -> None:
+    """The verdict leads to their list, and the chip of a row is *Pods*."""
+    record = story.scan((labelled("shop", "baseline"), versioned(deployment("web", "shop", PRIVILEGED), 1)))
+    folder_report.render(document_of(record), tmp_path / "report")
+
+    summary = (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert "the pods of 1 would be refused" in summary
+    assert '<i aria-hidden="true">✕</i>Pods' in summary

@@ -206,7 +206,7 @@ def conclude(document: Document, ending: Ending) -> None:
         "cluster": visible(provenance.cluster.name),
         "state": provenance.state.value,
         "problems": problems.open,
-        **{kind: numbers.get(kind, 0) for kind in ("refused", "new", "reopened", "resolved", "gaps")},
+        **{kind: numbers.get(kind, 0) for kind in ("refused", "pods", "new", "reopened", "resolved", "gaps")},
         "sentence": visible(sentence),
         "reason": visible(ending.reason),
     }

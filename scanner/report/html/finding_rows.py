@@ -296,8 +296,8 @@ def _item(each: ProblemFinding) -> _Item:
 
 def _number(findings: int, first: int, shown: int) -> str:
     if findings > shown:
-        return f"objects {first + 1:,} to {first + shown:,} of {findings:,}"
-    return plural(findings, "object")
+        return f"findings {first + 1:,} to {first + shown:,} of {findings:,}"
+    return plural(findings, "finding")
 
 
 def _name(text: str) -> str:
