@@ -157,7 +157,7 @@ def test_health_names_fields_without_effect() -> None:
     )
     assert {
         ("note", "unknown fields are ignored: spec.later"),
-        ("note", "spec.webhookConfiguration has no effect on a scan: it is about the webhook alone"),
+        ("note", "spec.webhookConfiguration limits the time of the webhook, which a scan does not measure"),
         ("notAuditable", "it is not meant for stored objects: evaluation.background.enabled is false"),
     } == _health(scan)
 
