@@ -133,16 +133,17 @@ class _Binder:
             conditions = ()
         faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
         decision = self._decision(policy, conditions, next(filter(None, faults), ""))
-        registration = self.registry.of(policy) if self.registry and policy.admission else None
+        registration = self.registry.of(policy) if self.registry and policy.has_webhook else None
         unknown = policy.ignored_controllers(release, self.context.resolve)
         for variant, form in compiled:
             name = f"autogen-{variant.name}" if variant.name else AS_WRITTEN
             parts = tuple(_parts(variant, form, registration))
             for is_enforced, part in parts:
                 of_rest = "-not-enforced" if len(parts) > 1 and not is_enforced else ""
-                bound = self._bound(
-                    policy, f"{name}{of_rest}", part, decision, registration if is_enforced else None, variant=variant
-                )
+                own = registration if is_enforced else None
+                actions: tuple[Action, ...] = policy.enforced if is_enforced else ("Audit",)
+                binding = Binding.create_without_manifest(part.policy, f"{name}{of_rest}", actions, policy.source)
+                bound = self._bound(policy, binding, part, decision, own, variant=variant)
                 yield BoundForm(policy, decision, bound, unknown, registration, is_enforced)
 
     def _decision(self, policy: KyvernoPolicy, exceptions: tuple[CompiledException, ...], why: str) -> Decision:
@@ -162,14 +163,14 @@ class _Binder:
     def _bound(
         self,
         policy: KyvernoPolicy,
-        name: str,
+        binding: Binding,
         compiled: CompiledPolicy,
         decision: Decision,
         registration: Registration | None,
         *,
         variant: Variant,
     ) -> BoundPolicy:
-        """One form of a policy, with the name of its binding; without a registration no request reaches it."""
+        """One form of a policy, with its binding; without a registration no webhook reaches it."""
         mode = self.context.mode
         reason = _unauditable(policy, self.context)
         read = classify_policy(compiled, ("CREATE",) if mode.create_only else self.context.operations)
@@ -177,16 +178,15 @@ class _Binder:
             classes = (class_ for class_ in read.classes if class_ is not Auditability.FULL)
             read = replace(read, reason=reason, classes=(*classes, Auditability.OPERATIONS))
         match = None if read.reason else _match(compiled.policy, mode)
-        if match and registration is None:
+        if match and registration is None and not (mode.webhooks and policy.is_generated):
             match = replace(match, match_policy="Exact")
         form = replace(compiled, policy=replace(compiled.policy, match=match))
-        actions: tuple[Action, ...] = policy.enforced if registration or not mode.webhooks else ("Audit",)
         requester = frozenset(
             check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
         )
         bound = BoundPolicy(
             form,
-            (Binding.create_without_manifest(form.policy, name, actions, policy.source),),
+            (binding,),
             read,
             requester,
             Extraction(replace(decision, absent=None)) if variant.extracts else decision,
@@ -240,8 +240,11 @@ def _parts(
 ) -> Iterator[tuple[bool, CompiledPolicy]]:
     """The parts of a form: one whose requests reach Kyverno (True), and one whose requests do not."""
     match = form.policy.match
-    is_registered = registration is not None and not registration.faults and variant.name in registration.variants
-    borrowed = registration.borrowed if registration and not registration.faults else ()
+    if registration is None:
+        yield True, form
+        return
+    is_registered = not registration.faults and variant.name in registration.variants
+    borrowed = () if registration.faults else registration.borrowed
     reached = tuple(_reached(match, borrowed)) if match and borrowed and not is_registered else ()
     if match is None or not reached:
         yield is_registered, form

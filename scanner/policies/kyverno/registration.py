@@ -76,9 +76,9 @@ class Registry:
     """The registrations of all policies in force in a release of Kyverno, on an API server of a Kubernetes release."""
 
     def __init__(self, forms: Iterable[tuple[KyvernoPolicy, Forms]], release: Minor, rules: Minor) -> None:
-        """Take every policy with its forms; those whose admission is disabled are not registered."""
+        """Take every policy with its forms; those without a webhook are not registered."""
         self._release, self._rules = release, rules
-        self._entries = {policy.key: _Entry(policy, own, release) for policy, own in forms if policy.admission}
+        self._entries = {policy.key: _Entry(policy, own, release) for policy, own in forms if policy.has_webhook}
         self._names = Counter(entry.webhook_name for entry in self._entries.values() if entry.is_own)
         self._shared: defaultdict[_Group, list[_Entry]] = defaultdict(list)
         self._rules_shared: defaultdict[tuple[_Group, bool], set[Rule]] = defaultdict(set)
@@ -88,7 +88,7 @@ class Registry:
                 self._rules_shared[self._group(entry), entry.fails] |= {*entry.rules}
 
     def of(self, policy: KyvernoPolicy) -> Registration:
-        """The registration of a policy whose admission is enabled."""
+        """The registration of a policy that has a webhook."""
         entry = self._entries[policy.key]
         return Registration(
             conditions=entry.conditions,

@@ -105,6 +105,16 @@ class KyvernoPolicy:
         return self.actions if self.admission else ("Audit",)
 
     @property
+    def has_webhook(self) -> bool:
+        """Return whether Kyverno registers a webhook: not if an admission policy that it generated enforces the policy."""
+        return self.admission and not self.is_generated
+
+    @property
+    def is_generated(self) -> bool:
+        """Return whether Kyverno generated an admission policy, which the API server evaluates instead."""
+        return dig(self.document, "status", "generated") is True
+
+    @property
     def unscored(self) -> bool:
         """Return whether its failures are only warnings in reports."""
         return text_map(dig(self.document, "metadata", "annotations")).get("policies.kyverno.io/scored") == "false"
