@@ -20,6 +20,7 @@ import (
 	"github.com/kyverno/kyverno/pkg/controllers"
 	"github.com/kyverno/kyverno/pkg/controllers/webhook"
 	"github.com/kyverno/kyverno/pkg/event"
+	"github.com/kyverno/kyverno/pkg/utils/report"
 	"github.com/kyverno/kyverno/pkg/webhooks/resource/vpol"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/informers"
@@ -81,5 +82,5 @@ func newWebhookController(
 }
 
 func newHandler(engine vpolengine.Engine, context *cluster) handler {
-	return vpol.New(engine, context, nil, false, nil, event.NewFake())
+	return vpol.New(engine, context, nil, false, report.NewReportingConfig(), event.NewFake())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kyverno/kyverno/pkg/controllers"
 	"github.com/kyverno/kyverno/pkg/controllers/webhook"
 	"github.com/kyverno/kyverno/pkg/event"
+	"github.com/kyverno/kyverno/pkg/utils/report"
 	"github.com/kyverno/kyverno/pkg/webhooks/resource/vpol"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/informers"
@@ -79,5 +80,6 @@ func newWebhookController(
 }
 
 func newHandler(engine vpolengine.Engine, context *cluster) handler {
+	report.NewReportingConfig(nil)
 	return vpol.New(engine, context, nil, false, event.NewFake())
 }

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // WebhookRequest is a set of policies with their exceptions and the data of a cluster. A set without policies ends the set of
@@ -54,6 +55,7 @@ type webhooks struct {
 }
 
 func newWebhooks() *webhooks {
+	log.SetLogger(logr.Discard())
 	made := &webhooks{sets: map[string]http.Handler{}}
 	made.server = httptest.NewTLSServer(made)
 	made.bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.server.Certificate().Raw})
