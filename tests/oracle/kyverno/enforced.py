@@ -63,7 +63,9 @@ _VALIDATIONS = (
     "request.namespace == 'team'",
 )
 _ACTIONS = (["Deny"], ["Audit"], ["Warn"], ["Deny", "Audit"], ["Warn", "Audit"], ["Deny", "Warn"])
-_EVALUATIONS = ({"admission": {"enabled": False}}, {"admission": {"enabled": True}}, {"background": {"enabled": False}})
+_EVALUATIONS = ({"admission": {"enabled": False}}, {"admission": {"enabled": True}})
+_OF_DRY_RUNS = ("request.dryRun", "request.options")
+"""What the requests of a dry run have, and no others."""
 _OPERATIONS = (["CREATE", "DELETE"], ["CREATE", "CONNECT"], ["UPDATE", "DELETE"], ["CREATE", "UPDATE", "DELETE"])
 _SELECTORS: tuple[Any, ...] = (
     {"matchLabels": {"app": "web"}},
@@ -71,6 +73,7 @@ _SELECTORS: tuple[Any, ...] = (
     {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
     {"matchLabels": {"env": "prod"}},
 )
+_LABELS: tuple[dict[str, str], ...] = ({}, {"app": "web"}, {"skip": "true"})
 _NAMES = ("web", "web-1", "web-2", "db")
 _SCALERS = ("autoscaling", ("v1", "v2"), "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 _WRITTEN: tuple[tuple[str, str, str, str], ...] = (
@@ -151,18 +154,10 @@ class EnforcedPolicies(Policies):
     def document(self) -> dict[str, Any]:
         """Return a random object that the API accepts."""
         group, version, kind, plural = self._chance.choice(_WRITTEN)
+        if kind == "Namespace":
+            return self._namespace()
         body = self._object(plural, kind, f"{group}/{version}" if group else version)
         metadata = {**body["metadata"], "name": self._chance.choice(_NAMES)}
-        if kind == "Namespace":
-            self._made += 1
-            return {
-                "apiVersion": "v1",
-                "kind": kind,
-                "metadata": {
-                    "name": f"fresh-{self._made}",
-                    "labels": {**self._chance.choice(({}, {"app": "web"}, {"skip": "true"})), "env": self._env()},
-                },
-            }
         match plural:
             case "clusterroles":
                 del body["spec"], metadata["namespace"]
@@ -174,8 +169,10 @@ class EnforcedPolicies(Policies):
                 self._complete(plural, body["spec"])
         return {**body, "metadata": metadata}
 
-    def _env(self) -> str:
-        return self._chance.choice(("prod", "test"))
+    def _namespace(self) -> dict[str, Any]:
+        self._made += 1
+        labels = {**self._chance.choice(_LABELS), "env": self._chance.choice(("prod", "test"))}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"fresh-{self._made}", "labels": labels}}
 
     def _scaler_spec(self, version: str) -> dict[str, Any]:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -227,7 +224,9 @@ class EnforcedPolicies(Policies):
 
     def _validation(self) -> dict[str, Any]:
         validation = super()._validation()
-        return {**validation, "expression": self._chance.choice(_VALIDATIONS)} if self._maybe(0.6) else validation
+        if self._maybe(0.6) or any(text in validation["expression"] for text in _OF_DRY_RUNS):
+            return {**validation, "expression": self._chance.choice(_VALIDATIONS)}
+        return validation
 
     def _constraints(self) -> dict[str, Any]:
         constraints = super()._constraints()

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Self
@@ -41,6 +41,7 @@ _DOCUMENTS = 80
 _WRITES = 10
 _OTHER_WRITES = 2
 _REPEATS = 5
+_REGISTRATIONS = 20
 _UNKNOWN = (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED)
 
 
@@ -166,10 +167,16 @@ class Comparison:
 
     def _record(self, name: str, difference: Difference) -> None:
         again = {difference.write.send(self._cluster.server, name) for _ in range(_REPEATS)}
-        if again != {difference.expected}:
+        if again != {difference.expected} or self._is_unstable(name, difference.policies):
             self.tally.unstable += 1
         else:
             self.tally.different.setdefault(difference.kind, []).append(difference)
+
+    def _is_unstable(self, name: str, policies: PolicySet) -> bool:
+        """Return whether the controller registers one set in several ways: it walks its policies in random order."""
+        request = policies.request(name, self._cluster.namespaces)
+        replies = self._program.ask([request] * _REGISTRATIONS)
+        return any(reply != replies[0] for reply in replies)
 
     def _auditor(self, name: str, policies: PolicySet) -> Auditor:
         return Auditor(
@@ -219,7 +226,7 @@ def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
     denials: list[str] = []
     warnings: list[str] = []
     for result, policy in results:
-        effective = tuple(map(_without_exempted, result.check_results))
+        effective = tuple(map(_in_admission, result.check_results))
         failing = [each.outcome for each in effective if isinstance(each.outcome, Violated | Errored)]
         refusals += [outcome.message for outcome in failing if isinstance(outcome, Errored) and outcome.always]
         text = _text(policy, result, effective)
@@ -230,8 +237,10 @@ def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
     return Said("denied" if denials else "allowed", tuple(denials), tuple(sorted(warnings)))
 
 
-def _without_exempted(check_result: CheckResult) -> CheckResult:
-    return check_result._replace(outcome=Passed(), excepted_by="") if check_result.excepted_by else check_result
+def _in_admission(check_result: CheckResult) -> CheckResult:
+    """Return a check result without what exceptions exempt, and without the annotations, which change messages of reports alone."""
+    is_passed = check_result.excepted_by or isinstance(check_result.outcome, Passed)
+    return check_result._replace(outcome=Passed(), excepted_by="") if is_passed else check_result
 
 
 def _text(policy: KyvernoPolicy, result: InvocationResult, check_results: Sequence[CheckResult]) -> str:
@@ -260,6 +269,16 @@ def report(tally: Tally) -> str:
     return "\n".join(lines)
 
 
+def _recorded(tally: Tally) -> Iterator[str]:
+    for kind, examples in tally.different.items():
+        for each in examples:
+            said = each.actual if isinstance(each.actual, str) else asdict(each.actual)
+            write = {"operation": each.write.operation, "object": _short(each.write.document)}
+            yield json.dumps(
+                {"kind": kind, **asdict(each.policies), **write, "server": asdict(each.expected), "assay": said}
+            )
+
+
 def _short(document: dict[str, Any]) -> dict[str, Any]:
     """The document without what no policy reads."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
@@ -282,6 +301,7 @@ def main() -> int:
     parser.add_argument("--release", default="1.19")
     parser.add_argument("--policies", type=int, default=1_000, help="the number of sets; some have several policies")
     parser.add_argument("--seed", type=int, default=None, help="by default the time of day")
+    parser.add_argument("--record", type=Path, default=None, help="a file for all differences, one a line as JSON")
     arguments = parser.parse_args()
     seed = int(time.time()) if arguments.seed is None else arguments.seed
     release = minor_of(arguments.release)
@@ -298,6 +318,8 @@ def main() -> int:
         for start in range(0, arguments.policies, _BATCH):
             comparison.batch(min(_BATCH, arguments.policies - start))
     tally = comparison.tally
+    if arguments.record:
+        arguments.record.write_text("".join(f"{line}\n" for line in _recorded(tally)))
     sys.stdout.write(f"{report(tally)}\n" if tally.different else "")
     sys.stdout.write(f"{summary(tally, seed)}\n")
     return 1 if tally.classes else 0
