@@ -92,10 +92,11 @@ oracle: ## build the Go program that evaluates with Kubernetes' own CEL; prints 
 kyverno-oracle: ## build the Go program that is linked with a release of Kyverno: make kyverno-oracle [RELEASE=1.19]; prints its path
 	@.ci/kyverno-oracle $(or $(RELEASE),1.19)
 
-kyverno: setup ## compare random policies, exceptions and expressions with releases of Kyverno: make kyverno [RELEASES="1.18 1.19"] [KYVERNO_POLICIES=10000] [SECONDS=600] [SEED=n]
+kyverno: setup ## compare random policies, exceptions, expressions and webhooks on a real API server with releases of Kyverno: make kyverno [RELEASES="1.18 1.19"] [KYVERNO_POLICIES=10000] [SECONDS=600] [WEBHOOKS=1000] [SEED=n]
 	@for release in $(or $(RELEASES),1.18 1.19); do \
 	  $(BIN)/python -m tests.oracle.kyverno.comparison --release $$release --policies $(or $(KYVERNO_POLICIES),10000) $(if $(SEED),--seed $(SEED)) && \
-	  $(BIN)/python -m tests.oracle.kyverno.expressions --release $$release --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) || exit 1; done
+	  $(BIN)/python -m tests.oracle.kyverno.expressions --release $$release --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) && \
+	  KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.oracle.kyverno.webhooks --release $$release --policies $(or $(WEBHOOKS),1000) $(if $(SEED),--seed $(SEED)) || exit 1; done
 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

@@ -57,6 +57,7 @@ class Client:
         *,
         token: str | None = None,
         content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one request; a refusal is an answer like any other, only a broken connection raises."""
         reply = self.pool.request(
@@ -67,6 +68,7 @@ class Client:
                 "Authorization": f"Bearer {token or self.token}",
                 "Accept": "application/json",
                 "Content-Type": content_type,
+                **(headers or {}),
             },
         )
         return Answer(reply.status, reply.headers, _decoded(reply))

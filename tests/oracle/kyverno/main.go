@@ -3,8 +3,9 @@
 //	kyverno declarations   prints the CEL environments of ValidatingPolicy and NamespacedValidatingPolicy, see declarations.go
 //	kyverno policies       evaluates policies on requests, see policies.go
 //	kyverno expressions    evaluates expressions in the environment of a policy, see expressions.go
+//	kyverno webhooks       registers the webhooks of policies, and answers them, see webhooks.go
 //
-// The last two read one request per line from standard input and write one reply per line to standard output, in the same
+// All but the first read one request per line from standard input and write one reply per line to standard output, in the same
 // order; all of them are JSON. One program is linked with one release of Kyverno: its build tag is kyverno1.N, its requirements
 // are in releases/v1.N.mod.
 package main
@@ -30,7 +31,7 @@ func main() {
 
 func run(arguments []string, input io.Reader, output io.Writer) error {
 	if len(arguments) != 1 {
-		return fmt.Errorf("usage: kyverno declarations | policies | expressions")
+		return fmt.Errorf("usage: kyverno declarations | policies | expressions | webhooks")
 	}
 	switch arguments[0] {
 	case "declarations":
@@ -39,6 +40,8 @@ func run(arguments []string, input io.Reader, output io.Writer) error {
 		return serve(input, output, answerPolicies)
 	case "expressions":
 		return serve(input, output, newExpressions().answer)
+	case "webhooks":
+		return serve(input, output, newWebhooks().answer)
 	}
 	return fmt.Errorf("unknown command %q", arguments[0])
 }

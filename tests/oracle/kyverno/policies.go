@@ -188,15 +188,7 @@ func resultOf(cluster *cluster, compiled []named, namespaces []corev1.Namespace,
 		policies = append(policies, each.policy)
 	}
 	provider := vpolengine.ProviderFunc(func(context.Context) ([]vpolengine.Policy, error) { return policies, nil })
-	resolver := func(name string) *corev1.Namespace {
-		for index := range namespaces {
-			if namespaces[index].Name == name {
-				return &namespaces[index]
-			}
-		}
-		return nil
-	}
-	engine := vpolengine.NewEngine(provider, resolver, matching.NewMatcher())
+	engine := vpolengine.NewEngine(provider, namespaceResolver(namespaces), matching.NewMatcher())
 	request := celengine.RequestFromAdmission(cluster, admissionOf(asked))
 	// The webhook of policies in a namespace is called with a predicate for the namespace of the request.
 	served := func(policy policyLike) bool {
@@ -219,6 +211,17 @@ func resultOf(cluster *cluster, compiled []named, namespaces []corev1.Namespace,
 		}
 	}
 	return result
+}
+
+func namespaceResolver(namespaces []corev1.Namespace) celengine.NamespaceResolver {
+	return func(name string) *corev1.Namespace {
+		for index := range namespaces {
+			if namespaces[index].Name == name {
+				return &namespaces[index]
+			}
+		}
+		return nil
+	}
 }
 
 func rulesOf(policy celengine.ValidatingPolicyResponse) []Rule {

@@ -8,7 +8,17 @@ import (
 	policiesv1beta1 "github.com/kyverno/api/api/policies.kyverno.io/v1beta1"
 	"github.com/kyverno/kyverno/pkg/cel/compiler"
 	"github.com/kyverno/kyverno/pkg/cel/libs"
+	vpolengine "github.com/kyverno/kyverno/pkg/cel/policies/vpol/engine"
+	"github.com/kyverno/kyverno/pkg/client/informers/externalversions"
+	"github.com/kyverno/kyverno/pkg/clients/dclient"
+	"github.com/kyverno/kyverno/pkg/config"
+	"github.com/kyverno/kyverno/pkg/controllers"
+	"github.com/kyverno/kyverno/pkg/controllers/webhook"
+	"github.com/kyverno/kyverno/pkg/event"
+	"github.com/kyverno/kyverno/pkg/utils/report"
+	"github.com/kyverno/kyverno/pkg/webhooks/resource/vpol"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/informers"
 )
 
 const release = "1.18"
@@ -44,4 +54,27 @@ func exceptionValue() any {
 
 func (c *cluster) GetImageData(image string) (map[string]any, error) {
 	return c.imageData(image)
+}
+
+func newWebhookController(
+	cluster informers.SharedInformerFactory, kyverno externalversions.SharedInformerFactory, server string,
+	configuration config.Configuration, recorder webhook.StateRecorder,
+) controllers.Controller {
+	registration, legacy := cluster.Admissionregistration().V1(), kyverno.Kyverno().V1()
+	policies := kyverno.Policies().V1beta1()
+	return webhook.NewController(
+		dclient.NewFakeDiscoveryClient(nil), nil, nil, nil, nil,
+		registration.MutatingWebhookConfigurations(), registration.ValidatingWebhookConfigurations(),
+		legacy.ClusterPolicies(), legacy.Policies(),
+		policies.ValidatingPolicies(), policies.NamespacedValidatingPolicies(), policies.GeneratingPolicies(),
+		policies.NamespacedGeneratingPolicies(), policies.ImageValidatingPolicies(), policies.NamespacedImageValidatingPolicies(),
+		policies.MutatingPolicies(), policies.NamespacedMutatingPolicies(),
+		cluster.Apps().V1().Deployments(), cluster.Core().V1().Secrets(), cluster.Coordination().V1().Leases(), cluster.Rbac().V1().ClusterRoles(),
+		server, 10, 443, true, false, nil, configuration, "", recorder,
+	)
+}
+
+func newHandler(engine vpolengine.Engine, context *cluster) handler {
+	report.NewReportingConfig(nil)
+	return vpol.New(engine, context, nil, false, event.NewFake())
 }

@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from string import hexdigits
 from typing import Any, ClassVar, NoReturn
 
 from scanner.cel.errors import EvaluationError
@@ -36,6 +37,14 @@ _SMALLEST_PLAIN = 1e-6
 _LARGEST_PLAIN = 1e21
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029", "\x7f": "\x7f"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_BAD_NUMBERS = (
+    (re.compile(r"-(?!\d)"), "in numeric literal"),
+    (re.compile(r"-?(0|[1-9]\d*)\.(?!\d)"), "after decimal point in numeric literal"),
+    (re.compile(r"-?(0|[1-9]\d*)(\.\d+)?[eE][+-]?(?!\d)"), "in exponent of numeric literal"),
+)
+_ENDS_IN_ESCAPE = re.compile(r"(?<!\\)(\\\\)*\\\Z")
+_END = "' '"
+"""Go reads a space after the text, which most tokens do not accept."""
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 
@@ -95,6 +104,10 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _go_message(document: str, error: json.JSONDecodeError) -> str:
     at = error.pos
+    if number := _bad_number(document, at):
+        return number
+    if error.msg.startswith("Unterminated string") and _ENDS_IN_ESCAPE.search(document):
+        return f"invalid character {_END} in string escape code"
     if not document[at:].strip() or error.msg.startswith("Unterminated string"):
         return "unexpected end of JSON input"
     shown = _shown(document[at:].lstrip()[0])
@@ -109,10 +122,27 @@ def _go_message(document: str, error: json.JSONDecodeError) -> str:
             return f"invalid character {shown} looking for beginning of object key string"
         case message if message.startswith("Invalid control character"):
             return f"invalid character {shown} in string literal"
+        case message if message.startswith("Invalid \\u"):
+            return _bad_digit(document[at + 1 :][:4])
         case message if message.startswith("Invalid \\"):
             return f"invalid character {_shown(document[at + 1 : at + 2])} in string escape code"
         case _:
             return _beginning(document[at:].lstrip(), shown)
+
+
+def _bad_number(document: str, at: int) -> str:
+    """Describe the first wrong character of a number that has an error at a position; empty if it has none."""
+    start = len(document[:at].rstrip("0123456789+-.eE"))
+    for bad, place in _BAD_NUMBERS:
+        if match := bad.match(document, start):
+            return f"invalid character {_shown(document[match.end() :][:1])} {place}"
+    return ""
+
+
+def _bad_digit(digits: str) -> str:
+    """Describe the first character that is no digit of an escape with four of them."""
+    bad = next((character for character in digits if character not in hexdigits), "")
+    return f"invalid character {_shown(bad)} in \\u hexadecimal character escape"
 
 
 def _beginning(rest: str, shown: str) -> str:
@@ -121,10 +151,9 @@ def _beginning(rest: str, shown: str) -> str:
     if literal is None:
         return f"invalid character {shown} looking for beginning of value"
     for position, expected in enumerate(literal):
-        if position == len(rest):
-            return "unexpected end of JSON input"
-        if rest[position] != expected:
-            return f"invalid character {_shown(rest[position])} in literal {literal} (expecting '{expected}')"
+        if rest[position : position + 1] != expected:
+            character = _shown(rest[position : position + 1])
+            return f"invalid character {character} in literal {literal} (expecting '{expected}')"
     return f"invalid character {shown} looking for beginning of value"
 
 
@@ -146,6 +175,9 @@ def _container(before: str) -> str:
 
 
 def _shown(character: str) -> str:
+    """A character as Go shows it; the end of the text is a space."""
+    if not character:
+        return _END
     return f"'{text.quote(character)[1:-1]}'" if character not in ("'", '"') else {"'": "'\\''", '"': "'\"'"}[character]
 
 
