@@ -179,6 +179,12 @@ PASSED_BY = ReleaseChange(
     cel_go=27,
 )
 
+STRICT_TIMESTAMPS = ReleaseChange(
+    "strict timestamps",
+    "`timestamp` takes no text that RFC 3339 forbids: types/timestamp.go, isStrictRFC3339.",
+    since=LAST,
+    cel_go=30,
+)
 IN_TURN = ReleaseChange(
     "in turn",
     "A call evaluates no argument after one that fails: interpreter/interpretable.go.",

@@ -199,6 +199,46 @@ def test_json_encode_writes_values_as_protobuf_does(expected: str, text: str) ->
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-01T0:00:00Z",
+        "2024-01-01T00:00:00,5Z",
+        "2024-01-01T00:00:00+24:00",
+        "2024-01-01T00:00:00+23:60",
+        "2024-13-01T00:00:00Z",
+        "2024-01-01",
+        "",
+    ],
+)
+def test_a_timestamp_has_the_form_of_rfc_3339_since_1_19(text: str) -> None:
+    """Before, `timestamp` also takes what Go's parser does: a comma, an hour of one digit, and large offsets."""
+    own = {"object": {"at": text}}
+    timestamps = [
+        cel.compile("timestamp(object.at) > timestamp(0)", environment(each, namespaced=False))
+        for each in (BEFORE, NEWEST)
+    ]
+    before, now = (program.measure(own).outcome for program in timestamps)
+    assert f'invalid RFC 3339 timestamp "{text}"' == str(now)
+    assert (
+        True
+        if "T" in text and "-13-" not in text
+        else "type conversion error from 'string' to 'google.protobuf.Timestamp'"
+    ) == (before if before is True else str(before))
+
+
+@pytest.mark.parametrize(("expected", "release"), [("", BEFORE), ("invalid timestamp argument", NEWEST)])
+def test_a_constant_timestamp_is_checked_by_the_rules_of_the_release(expected: str, release: Minor) -> None:
+    """A text that the release does not take is a compile error."""
+    try:
+        cel.compile("timestamp('2024-01-01T0:00:00Z') > timestamp(0)", environment(release, namespaced=False))
+        found = ""
+    except cel.CompileError as error:
+        found = error.detail
+    assert expected in found
+    assert bool(expected) == bool(found)
+
+
+@pytest.mark.parametrize(
     ("expected", "expression"),
     [
         ("Errored", "json.encode(1) == '1'"),
