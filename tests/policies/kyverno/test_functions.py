@@ -72,6 +72,8 @@ def test_images_are_equal_if_they_are_written_alike() -> None:
         ("3600000000000", "json.marshal(duration('1h'))"),
         ('"1"', "json.marshal(quantity('1'))"),
         ("null", "json.marshal(optional.none())"),
+        ('{"10.0.0.0/8":1}', "json.marshal({cidr('10.0.0.0/8'): 1})"),
+        ('{"a":1}', "json.marshal({optional.of('a'): 1})"),
         ("[1]", "json.marshal(optional.of([1]))"),
         ('"int"', "json.marshal(int)"),
         ('"2024-01-01T00:00:00Z"', "json.marshal(timestamp('2024-01-01T00:00:00Z'))"),
@@ -196,6 +198,19 @@ def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
 def test_json_encode_writes_values_as_protobuf_does(expected: str, text: str) -> None:
     """Integers that a double cannot hold, durations and bytes are texts."""
     assert expected == value(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("no such key: 10.0.0.0/8", "json.marshal({cidr('10.0.0.0/8'): 1})"),
+        ("unsupported type conversion from 'int' to string", "json.marshal({1: 1})"),
+        ("type conversion not supported for 'type'", "json.marshal([int])"),
+    ],
+)
+def test_json_marshal_has_other_errors_before_1_19(expected: str, text: str) -> None:
+    """1.18 finds no entry by a key that is no plain value, and puts nothing before the error of a conversion."""
+    assert expected == error(text, BEFORE)
 
 
 @pytest.mark.parametrize(
