@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 Version: TypeAlias = tuple[int, ...]
-"""Major and minor version of Kubernetes; then the minor version of cel-go, if a program links another one with that release."""
+"""Major and minor version of Kubernetes; then the minor versions of cel-go and of Go, if a program links others with that release."""
 FIRST: Final[Version] = (1, 0)
 LAST: Final[Version] = (2, 0)
 _KUBERNETES_ALONE: Final = 2
@@ -25,7 +25,7 @@ class ReleaseChange:
     """A change of one minor release.
 
     It holds from `since`, a pair of major and minor version, to before `until`. `description` describes it in a sentence. A change that
-    came with a release of `cel_go`, given as its minor version, holds where that is linked.
+    came with a release of `cel_go` or of `go`, given as its minor version, holds where that is linked.
     """
 
     name: str
@@ -33,11 +33,14 @@ class ReleaseChange:
     since: Version = FIRST
     until: Version = LAST
     cel_go: int = 0
+    go: int = 0
 
     def holds(self, version: Version) -> bool:
         """Return whether the change holds in a release."""
         if self.cel_go and len(version) > _KUBERNETES_ALONE:
             return version[_KUBERNETES_ALONE] >= self.cel_go
+        if self.go and len(version) > _KUBERNETES_ALONE:
+            return version[-1] >= self.go
         return self.since <= version < self.until
 
 
@@ -142,6 +145,7 @@ ONE_COLON = ReleaseChange(
     "one colon",
     "The host of a web address holds no colon but that of its port: net/url, urlstrictcolons.",
     since=(1, 36),
+    go=26,
 )
 COPIED_QUANTITIES = ReleaseChange(
     "copied quantities", "Arithmetic leaves big quantities as they are: library/quantity.go.", since=(1, 37)
@@ -179,6 +183,12 @@ PASSED_BY = ReleaseChange(
     cel_go=27,
 )
 
+STRICT_TIMESTAMPS = ReleaseChange(
+    "strict timestamps",
+    "`timestamp` takes no text that RFC 3339 forbids: types/timestamp.go, isStrictRFC3339.",
+    since=LAST,
+    cel_go=30,
+)
 IN_TURN = ReleaseChange(
     "in turn",
     "A call evaluates no argument after one that fails: interpreter/interpretable.go.",

@@ -341,6 +341,7 @@ EXAMPLES = (
 ELSEWHERE = {
     releases.WRAPPED_OBJECTS: "tests/policies/validating/test_wrapped.py",
     releases.MISSING_KEYS: "tests/mutate/test_merge.py",
+    releases.STRICT_TIMESTAMPS: "tests/policies/kyverno/test_functions.py",
     releases.IN_TURN: "tests/policies/kyverno/test_functions.py",
 }
 """The rows that no expression alone can show, and where their tests are."""

@@ -13,7 +13,7 @@ from scanner.cel.errors import CompileError, EvaluationError
 from scanner.cel.functions import format as formatting
 from scanner.cel.functions import regex
 from scanner.cel.functions.format import BadFormat
-from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE
+from scanner.cel.releases import CHECKED_FORMATS, EXEMPT_ANYWHERE, OPTIONAL_TYPE, STRICT_TIMESTAMPS
 from scanner.cel.syntax.source import Issue
 from scanner.cel.syntax.tree import Call, ListLiteral, Literal, MapLiteral, Node, children, walk
 from scanner.cel.types.type_system import UNTYPED, is_untyped, name_optionals_as_before
@@ -67,7 +67,7 @@ def validate(root: Node, checked: CheckedTree, environment: Environment) -> list
     for node in walk(root):
         match node:
             case Call():
-                issues.extend(_find_argument_issues(node))
+                issues.extend(_find_argument_issues(node, environment))
                 issues.extend(_find_format_call_issues(node, checked) if knows_formats else ())
             case ListLiteral() if node.id not in exempt:
                 issues.extend(_report_mixed(*mismatch, environment) for mismatch in _find_list_issues(node, checked))
@@ -100,9 +100,11 @@ _ARGUMENTS: dict[str, Callable[[Value], object]] = {
 }
 
 
-def _find_argument_issues(node: Call) -> Iterator[Issue]:
+def _find_argument_issues(node: Call, environment: Environment) -> Iterator[Issue]:
     name = node.function.removeprefix(".")
     check = _ARGUMENTS.get(name)
+    if name == "timestamp" and STRICT_TIMESTAMPS.holds(environment.version):
+        check = conversions.to_timestamp_strictly
     if check is not None and node.arguments and isinstance(node.arguments[0], Literal):
         argument = node.arguments[0]
         try:

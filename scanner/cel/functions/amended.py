@@ -25,9 +25,11 @@ from scanner.cel.releases import (
     OPTIONAL_TYPE,
     OVERLAPPING_CIDR,
     PLAIN_POWERS,
+    STRICT_TIMESTAMPS,
     ReleaseChange,
     Version,
 )
+from scanner.cel.values import conversions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,6 +168,7 @@ AMENDMENTS = (
     ),
     Amendment(NO_NUMBERS_AS_DURATIONS, "int64_to_duration", None),
     Amendment(BOUNDED_RANGES, "lists_range", _range_within_bounds),
+    Amendment(STRICT_TIMESTAMPS, "string_to_timestamp", conversions.to_timestamp_strictly),
 )
 
 

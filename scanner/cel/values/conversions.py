@@ -13,7 +13,7 @@ from scanner.cel.types.type_system import BOOL, DOUBLE, DURATION, INT, TIMESTAMP
 from scanner.cel.values import times
 from scanner.cel.values.arithmetic import check_int, check_uint
 from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
-from scanner.cel.values.text import parse_whole, write_converted, write_fixed
+from scanner.cel.values.text import parse_whole, quote, write_converted, write_fixed
 from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -191,3 +191,10 @@ def to_timestamp(value: Value) -> Value:
     if not FIRST_SECOND <= moment.nanoseconds // SECOND <= LAST_SECOND:
         raise EvaluationError("timestamp overflow")
     return moment
+
+
+def to_timestamp_strictly(value: Value) -> Value:
+    """Return a timestamp as `to_timestamp` does, but of RFC 3339 text alone. Raises EvaluationError."""
+    if type(value) is str and not times.is_strict_timestamp(value):
+        raise EvaluationError(f"invalid RFC 3339 timestamp {quote(value)}")
+    return to_timestamp(value)

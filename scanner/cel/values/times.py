@@ -36,6 +36,10 @@ _DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(Z|([+-])([0-9]{2}):([0-9]{2}))\Z"
 )
+_STRICT_TIMESTAMP = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\Z"
+)
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 (the date part of arithmetic in seconds)
 _DAY = 86_400
 _DAY_OF_ZONES = 2 * _DAY
@@ -96,6 +100,11 @@ def parse_timestamp(text: str) -> Timestamp | None:
         return None
     fraction = (match.group(7) or ".")[1:10].ljust(9, "0")
     return Timestamp((seconds - offset) * SECOND + int(fraction), offset)
+
+
+def is_strict_timestamp(text: str) -> bool:
+    """Return whether text has the form that RFC 3339 demands: `time.Parse` of Go also takes a comma, one digit and large offsets."""
+    return _STRICT_TIMESTAMP.match(text) is not None
 
 
 def _read_zone_offset(match: re.Match[str]) -> int | None:

@@ -15,7 +15,7 @@ from scanner.model.resource import Kind, resource_of
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.compile import compile_policy, own_words
 from scanner.policies.kyverno.inventory import Inventory
-from scanner.policies.kyverno.request import METERED, evaluated, with_variables
+from scanner.policies.kyverno.request import METERED, evaluated, with_doubles, with_variables
 from scanner.policies.manifest import read_policy
 from tests.oracle import ours
 
@@ -35,7 +35,7 @@ class Entries(Inventory):
 
     def entry(self, name: str, projection: str, /) -> cel.Value:
         """See ClusterData."""
-        return self._given.get(f"{name}/{projection}" if projection else name)
+        return with_doubles(self._given.get(f"{name}/{projection}" if projection else name))
 
 
 def _kind(collection: dict[str, Any]) -> Kind:

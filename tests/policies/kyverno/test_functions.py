@@ -72,6 +72,8 @@ def test_images_are_equal_if_they_are_written_alike() -> None:
         ("3600000000000", "json.marshal(duration('1h'))"),
         ('"1"', "json.marshal(quantity('1'))"),
         ("null", "json.marshal(optional.none())"),
+        ('{"10.0.0.0/8":1}', "json.marshal({cidr('10.0.0.0/8'): 1})"),
+        ('{"a":1}', "json.marshal({optional.of('a'): 1})"),
         ("[1]", "json.marshal(optional.of([1]))"),
         ('"int"', "json.marshal(int)"),
         ('"2024-01-01T00:00:00Z"', "json.marshal(timestamp('2024-01-01T00:00:00Z'))"),
@@ -207,6 +209,59 @@ def test_or_value_has_the_type_of_the_optional_before_1_19() -> None:
 def test_json_encode_writes_values_as_protobuf_does(expected: str, text: str) -> None:
     """Integers that a double cannot hold, durations and bytes are texts."""
     assert expected == value(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("no such key: 10.0.0.0/8", "json.marshal({cidr('10.0.0.0/8'): 1})"),
+        ("unsupported type conversion from 'int' to string", "json.marshal({1: 1})"),
+        ("type conversion not supported for 'type'", "json.marshal([int])"),
+    ],
+)
+def test_json_marshal_has_other_errors_before_1_19(expected: str, text: str) -> None:
+    """1.18 finds no entry by a key that is no plain value, and puts nothing before the error of a conversion."""
+    assert expected == error(text, BEFORE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-01T0:00:00Z",
+        "2024-01-01T00:00:00,5Z",
+        "2024-01-01T00:00:00+24:00",
+        "2024-01-01T00:00:00+23:60",
+        "2024-13-01T00:00:00Z",
+        "2024-01-01",
+        "",
+    ],
+)
+def test_a_timestamp_has_the_form_of_rfc_3339_since_1_19(text: str) -> None:
+    """Before, `timestamp` also takes what Go's parser does: a comma, an hour of one digit, and large offsets."""
+    own = {"object": {"at": text}}
+    timestamps = [
+        cel.compile("timestamp(object.at) > timestamp(0)", environment(each, namespaced=False))
+        for each in (BEFORE, NEWEST)
+    ]
+    before, now = (program.measure(own).outcome for program in timestamps)
+    assert f'invalid RFC 3339 timestamp "{text}"' == str(now)
+    assert (
+        True
+        if "T" in text and "-13-" not in text
+        else "type conversion error from 'string' to 'google.protobuf.Timestamp'"
+    ) == (before if before is True else str(before))
+
+
+@pytest.mark.parametrize(("expected", "release"), [("", BEFORE), ("invalid timestamp argument", NEWEST)])
+def test_a_constant_timestamp_is_checked_by_the_rules_of_the_release(expected: str, release: Minor) -> None:
+    """A text that the release does not take is a compile error."""
+    try:
+        cel.compile("timestamp('2024-01-01T0:00:00Z') > timestamp(0)", environment(release, namespaced=False))
+        found = ""
+    except cel.CompileError as error:
+        found = error.detail
+    assert expected in found
+    assert bool(expected) == bool(found)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,13 @@ __all__ = [
     "secret_safe",
 ]
 
-_RULES: dict[Minor, Version] = {(1, 16): (1, 34), (1, 17): (1, 35), (1, 18): (1, 35, 27), (1, 19): (1, 36, 30)}
-"""The Kubernetes release whose libraries each release is built with, and the minor version of cel-go if Kubernetes has another."""
+_RULES: dict[Minor, Version] = {
+    (1, 16): (1, 34),
+    (1, 17): (1, 35),
+    (1, 18): (1, 35, 27, 26),
+    (1, 19): (1, 36, 30, 26),
+}
+"""The Kubernetes release whose libraries each release is built with, and the minor versions of cel-go and Go if Kubernetes has others."""
 
 
 def rules_of(release: Minor) -> Version:

@@ -198,9 +198,8 @@ def _native(value: Value) -> Value:
         case dict():
             return _converted(value, "map to native map")
         case KeyedMap():
-            for key in value:
-                _string_key(key)
-            return _converted(value, "map to native map")
+            entries = {_string_key(key): item for key, item in value.items()}
+            return _converted(entries, "map to native map")
         case Type():
             return value.name
         case Optional():
@@ -216,9 +215,9 @@ def _converted(value: Value, what: str) -> Value:
         raise EvaluationError(f"json: failed to convert CEL {what}: {error}") from None
 
 
-def _string_key(key: Value) -> None:
+def _string_key(key: Value) -> str:
     try:
-        as_string(key)
+        return as_string(key)
     except EvaluationError as error:
         raise EvaluationError(f"json: failed to convert CEL map to native map: {error}") from None
 
@@ -354,6 +353,11 @@ def _marshal_before(_reader: JsonReader, value: Value) -> Value:
     inner = value.value if type(value) is Optional and value.present else value
     if inner is None:
         return "0"
+    strange = (
+        next((key for key in inner if isinstance(key, Opaque | Optional)), None) if type(inner) is KeyedMap else None
+    )
+    if strange is not None:
+        raise EvaluationError(f"no such key: {strange}")
     try:
         return marshalled(value)
     except EvaluationError as error:
