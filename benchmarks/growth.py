@@ -1,0 +1,189 @@
+"""Row 13: the database after 400 nightly scans of a cluster in which one object changes a night, and after those of a larger one.
+
+Of three objects that change, two get other content, and one is deleted while another is created in its namespace. Every check is
+a policy of its own, so daily tallies are as many as they can be. `ASSAY_TEST_POSTGRES` names a server for the same on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Final, NamedTuple
+
+from sqlalchemy import Engine, text
+
+from benchmarks.measured import say
+from benchmarks.memory_cluster import MemoryCluster, paged, stored
+from benchmarks.objects import Body, Made
+from scanner.model.json import Json, JsonObject
+from scanner.model.scans.scan import ScanState
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
+from scanner.scan.run import run
+from scanner.store import open_store
+from scanner.store.database.address import address_of
+from scanner.store.database.engine import make_engine, merge_log
+from scanner.store.rows.sizes import read_table_sizes, read_total_bytes
+from tests.requirements import POSTGRES
+from tests.store.databases import database
+
+_FIRST: Final = datetime(2025, 1, 1, 2, 17, tzinfo=UTC)
+_VERSION: Final = "admissionregistration.k8s.io/v1"
+_REPLACED: Final = 3
+"""One in so many objects that change is deleted, and another one is created."""
+_FAILING: Final = 20
+"""An object fails one in so many checks."""
+_TABLES: Final = 8
+"""The number of tables that are printed."""
+
+
+class Shape(NamedTuple):
+    """The size of a cluster, and the number of objects that change between two scans."""
+
+    objects: int
+    checks: int
+    namespaces: int
+    changed: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The bytes of a database after the first scan and after the last one, and the seconds of the last scan."""
+
+    first: int
+    last: int
+    nights: int
+    seconds: float
+
+    @property
+    def nightly(self) -> float:
+        """The bytes of a night."""
+        return (self.last - self.first) / max(1, self.nights - 1)
+
+
+_SMALL: Final = Shape(objects=80, checks=60, namespaces=41, changed=1)
+_LARGE: Final = Shape(objects=1000, checks=300, namespaces=500, changed=10)
+_MOST_BYTES: Final = 12_000_000
+_MOST_NIGHTLY: Final = 200_000
+
+
+def main() -> None:
+    """Measure both clusters on both databases."""
+    nights = int(os.environ.get("NIGHTS", "400"))
+    worst = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("sqlite", *(["postgresql"] if POSTGRES.place() else [])):
+            small = _measured(kind, Path(folder), _SMALL, nights)
+            large = _measured(kind, Path(folder), _LARGE, max(2, nights // 10))
+            worst = max(worst, small.last / _MOST_BYTES, large.nightly / _MOST_NIGHTLY)
+    say(
+        f"bench=13 ratio={worst:.2f} goal=<=1.00 rounds=1 (of {_MOST_BYTES:,} bytes in all, and {_MOST_NIGHTLY:,} a night)"
+    )
+
+
+def _measured(kind: str, folder: Path, shape: Shape, nights: int) -> Growth:
+    with database(kind, folder) as url:
+        growth = grow(url, shape, nights)
+        say(
+            f"{kind}, {shape.objects:,} objects, {shape.checks} checks, {shape.namespaces} namespaces, {shape.changed} changed a night, "
+            f"{nights} nights: {growth.first / 1e6:.2f} MB after the first, {growth.last / 1e6:.2f} MB after the last, "
+            f"{growth.nightly / 1e3:.1f} kB a night; the last scan took {growth.seconds:.2f} s"
+        )
+        engine = make_engine(address_of(url))
+        with engine.connect() as connection:
+            for table in read_table_sizes(connection)[:_TABLES]:
+                say(f"  {table.name}: {table.rows:,} rows, {(table.bytes or 0) / 1e3:,.0f} kB")
+        engine.dispose()
+        return growth
+
+
+def grow(url: str, shape: Shape, nights: int) -> Growth:
+    """Scan a changing cluster every night into a new database."""
+    engine = make_engine(address_of(url))
+    first = seconds = 0.0
+    manifests = tuple(Manifest("cluster", document) for number in range(shape.checks) for document in _policy(number))
+    cluster = ChangingCluster(shape)
+    for night in range(nights):
+        with open_store(url) as store:
+            begun = perf_counter()
+            moment = _FIRST + timedelta(days=night)
+            options = Options(manifests=manifests)
+            ended = run(cluster.now(), store, options, scan_id=f"night-{night:03}", clock=partial(_at, moment))
+            seconds = perf_counter() - begun
+        if ended.state is not ScanState.COMPLETE:
+            sys.exit(f"scan {ended.id} is {ended.state.value}")
+        first = first or _size(engine)
+        cluster.age(night)
+    last = _size(engine)
+    engine.dispose()
+    return Growth(int(first), last, nights, seconds)
+
+
+def _size(engine: Engine) -> int:
+    merge_log(engine)
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT 1"))
+        return read_total_bytes(connection)
+
+
+def _at(moment: datetime) -> datetime:
+    return moment
+
+
+class ChangingCluster:
+    """Config maps that change from night to night, the same for the same shape."""
+
+    def __init__(self, shape: Shape) -> None:
+        """Spread the objects over the namespaces."""
+        self._shape = shape
+        self._names = list(range(shape.objects))
+        self._contents = list(range(shape.objects))
+        self._next = shape.objects
+
+    def now(self) -> MemoryCluster:
+        """The cluster of this night."""
+        return MemoryCluster(paged(self._list_objects()))
+
+    def age(self, night: int) -> None:
+        """Change some objects."""
+        dice = random.Random(night)
+        for count, place in enumerate(dice.sample(range(self._shape.objects), self._shape.changed)):
+            self._next += 1
+            self._contents[place] = self._next
+            if (night * self._shape.changed + count) % _REPLACED == 0:
+                self._names[place] = self._next
+
+    def _list_objects(self) -> Iterator[JsonObject]:
+        for number in range(self._shape.namespaces):
+            body: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{number:03}"}}
+            yield stored(Made("namespaces", body), 90_000_000 + number)
+        for place, (name, content) in enumerate(zip(self._names, self._contents, strict=True)):
+            failing = random.Random(content).sample(range(self._shape.checks), self._shape.checks // _FAILING)
+            made: Body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"settings-{name:06x}", "namespace": f"team-{place % self._shape.namespaces:03}"},
+                "data": {f"fails-{number}": "true" for number in failing},
+            }
+            yield stored(Made("configmaps", made), name, str(content))
+
+
+def _policy(number: int) -> Iterator[JsonObject]:
+    rules: list[Json] = [
+        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    ]
+    validation: JsonObject = {"expression": f"!has(object.data) || !('fails-{number}' in object.data)"}
+    spec: JsonObject = {"matchConstraints": {"resourceRules": rules}, "validations": [validation]}
+    bound: JsonObject = {"policyName": f"check-{number:03}", "validationActions": ["Deny"]}
+    for suffix, own in (("", spec), ("Binding", bound)):
+        kind = f"ValidatingAdmissionPolicy{suffix}"
+        yield {"apiVersion": _VERSION, "kind": kind, "metadata": {"name": f"check-{number:03}"}, "spec": own}
