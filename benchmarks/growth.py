@@ -10,15 +10,13 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Final, NamedTuple
-
-from sqlalchemy import Engine, text
 
 from benchmarks.measured import say
 from benchmarks.memory_cluster import MemoryCluster, paged, stored
@@ -30,8 +28,8 @@ from scanner.scan.options import Options
 from scanner.scan.run import run
 from scanner.store import open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import make_engine, merge_log
-from scanner.store.rows.sizes import read_table_sizes, read_total_bytes
+from scanner.store.database.engine import make_autocommit_engine
+from scanner.store.rows.sizes import read_table_sizes
 from tests.requirements import POSTGRES
 from tests.store.databases import database
 
@@ -56,12 +54,23 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """The bytes of a database after the first scan and after the last one, and the seconds of the last scan."""
+    """The bytes of a database after the first scan and after the last one, by table, and the seconds of the first and of the last one."""
 
-    first: int
-    last: int
+    tables_first: Mapping[str, int]
+    tables: Mapping[str, int]
     nights: int
+    seconds_first: float
     seconds: float
+
+    @property
+    def first(self) -> int:
+        """The bytes after the first scan."""
+        return sum(self.tables_first.values())
+
+    @property
+    def last(self) -> int:
+        """The bytes after the last scan."""
+        return sum(self.tables.values())
 
     @property
     def nightly(self) -> float:
@@ -95,44 +104,43 @@ def _measured(kind: str, folder: Path, shape: Shape, nights: int) -> Growth:
         say(
             f"{kind}, {shape.objects:,} objects, {shape.checks} checks, {shape.namespaces} namespaces, {shape.changed} changed a night, "
             f"{nights} nights: {growth.first / 1e6:.2f} MB after the first, {growth.last / 1e6:.2f} MB after the last, "
-            f"{growth.nightly / 1e3:.1f} kB a night; the last scan took {growth.seconds:.2f} s"
+            f"{growth.nightly / 1e3:.1f} kB a night; the first scan took {growth.seconds_first:.2f} s, the last one {growth.seconds:.2f} s"
         )
-        engine = make_engine(address_of(url))
-        with engine.connect() as connection:
-            for table in read_table_sizes(connection)[:_TABLES]:
-                say(f"  {table.name}: {table.rows:,} rows, {(table.bytes or 0) / 1e3:,.0f} kB")
-        engine.dispose()
+        grown = {name: (size - growth.tables_first[name]) / max(1, nights - 1) for name, size in growth.tables.items()}
+        for name, size in sorted(grown.items(), key=lambda each: -each[1])[:_TABLES]:
+            say(f"  {name}: {size / 1e3:,.2f} kB a night, {growth.tables[name] / 1e3:,.0f} kB in all")
         return growth
 
 
 def grow(url: str, shape: Shape, nights: int) -> Growth:
     """Scan a changing cluster every night into a new database."""
-    engine = make_engine(address_of(url))
-    first = seconds = 0.0
     manifests = tuple(Manifest("cluster", document) for number in range(shape.checks) for document in _policy(number))
     cluster = ChangingCluster(shape)
+    seconds: list[float] = []
+    tables_first: Mapping[str, int] = {}
     for night in range(nights):
         with open_store(url) as store:
             begun = perf_counter()
             moment = _FIRST + timedelta(days=night)
             options = Options(manifests=manifests)
             ended = run(cluster.now(), store, options, scan_id=f"night-{night:03}", clock=partial(_at, moment))
-            seconds = perf_counter() - begun
+            seconds.append(perf_counter() - begun)
         if ended.state is not ScanState.COMPLETE:
             sys.exit(f"scan {ended.id} is {ended.state.value}")
-        first = first or _size(engine)
+        tables_first = tables_first or read_sizes(url)
         cluster.age(night)
-    last = _size(engine)
-    engine.dispose()
-    return Growth(int(first), last, nights, seconds)
+    return Growth(tables_first, read_sizes(url), nights, seconds[0], seconds[-1])
 
 
-def _size(engine: Engine) -> int:
-    merge_log(engine)
+def read_sizes(url: str) -> dict[str, int]:
+    """The bytes of the tables of a database with their indexes; of PostgreSQL without those of deleted rows, as autovacuum leaves them."""
+    engine = make_autocommit_engine(address_of(url))
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT 1"))
-        return read_total_bytes(connection)
+            connection.exec_driver_sql("VACUUM")
+        sizes = {table.name: table.bytes or 0 for table in read_table_sizes(connection)}
+    engine.dispose()
+    return sizes
 
 
 def _at(moment: datetime) -> datetime:

@@ -114,8 +114,8 @@ def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgrad
                     # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
                     copy = back_up(address.path, HEAD) if backup and address.path else None
                 _migrate_to_rows(connection)
-    _migrate_rows(engine)
-    return UpgradeResult(changed=True, migrated=True, backup=copy)
+    ended = _migrate_rows(engine)
+    return UpgradeResult(changed=ended, migrated=ended, backup=copy)
 
 
 def _migrate_to_rows(connection: Connection) -> None:
@@ -128,15 +128,16 @@ def _migrate_to_rows(connection: Connection) -> None:
         _upgrade(connection, ROWS_BEFORE)
 
 
-def _migrate_rows(engine: Engine) -> None:
-    """Make the lists in short transactions, and upgrade to the newest schema."""
+def _migrate_rows(engine: Engine) -> bool:
+    """Make the lists in short transactions, and upgrade to the newest schema; False if another process has ended the upgrade meanwhile."""
     from scanner.store.upkeep.old_tallies import make_lists
 
     make_lists(engine)
     with writing_shared(engine) as connection:
-        # Another process may have ended the upgrade meanwhile.
-        if _read_state(connection) == "older":
-            run_migrations(connection)
+        if _read_state(connection) != "older":
+            return False
+        run_migrations(connection)
+        return True
 
 
 def _read_state(connection: Connection) -> State:
