@@ -1,7 +1,7 @@
 """Row 13: the database after 400 nightly scans of a cluster in which one object changes a night, and after those of a larger one.
 
-Of three objects that change, two get other content, and one is deleted while another is created in its namespace. Every check is
-a policy of its own, so daily tallies are as many as they can be. `ASSAY_TEST_POSTGRES` names a server for the same on PostgreSQL.
+Of three objects that change, two pass a check that they failed and fail another, and one is deleted while another with the same
+content is created in its namespace. Every check is a policy of its own, so daily tallies are as many as they can be. `ASSAY_TEST_POSTGRES` names a server for the same on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -154,7 +154,10 @@ class ChangingCluster:
         """Spread the objects over the namespaces."""
         self._shape = shape
         self._names = list(range(shape.objects))
-        self._contents = list(range(shape.objects))
+        self._versions = [1] * shape.objects
+        dice = random.Random(1)
+        checks = range(shape.checks)
+        self._failing = [dice.sample(checks, shape.checks // _FAILING) for _ in range(shape.objects)]
         self._next = shape.objects
 
     def now(self) -> MemoryCluster:
@@ -165,24 +168,26 @@ class ChangingCluster:
         """Change some objects."""
         dice = random.Random(night)
         for count, place in enumerate(dice.sample(range(self._shape.objects), self._shape.changed)):
-            self._next += 1
-            self._contents[place] = self._next
+            self._versions[place] += 1
             if (night * self._shape.changed + count) % _REPLACED == 0:
                 self._names[place] = self._next
+                self._next += 1
+            else:
+                passed = sorted({*range(self._shape.checks)} - {*self._failing[place]})
+                self._failing[place] = [*self._failing[place][1:], dice.choice(passed)]
 
     def _list_objects(self) -> Iterator[JsonObject]:
         for number in range(self._shape.namespaces):
             body: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{number:03}"}}
             yield stored(Made("namespaces", body), 90_000_000 + number)
-        for place, (name, content) in enumerate(zip(self._names, self._contents, strict=True)):
-            failing = random.Random(content).sample(range(self._shape.checks), self._shape.checks // _FAILING)
+        for place, name in enumerate(self._names):
             made: Body = {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"name": f"settings-{name:06x}", "namespace": f"team-{place % self._shape.namespaces:03}"},
-                "data": {f"fails-{number}": "true" for number in failing},
+                "data": {f"fails-{number}": "true" for number in self._failing[place]},
             }
-            yield stored(Made("configmaps", made), name, str(content))
+            yield stored(Made("configmaps", made), name, str(self._versions[place]))
 
 
 def _policy(number: int) -> Iterator[JsonObject]:
