@@ -22,6 +22,7 @@ from benchmarks import (
     quarter,
     report_pages,
     serving,
+    sizes,
     waivers,
 )
 
@@ -43,6 +44,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "12": serving.main,
     "13": growth.main,
     "quarter": quarter.main,
+    "sizes": sizes.main,
     "variables": compiling.growing,
     "waivers": waivers.main,
 }

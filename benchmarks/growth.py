@@ -22,7 +22,9 @@ from benchmarks.measured import say
 from benchmarks.memory_cluster import MemoryCluster, paged, stored
 from benchmarks.objects import Body, Made
 from scanner.model.json import Json, JsonObject
+from scanner.model.scans.method import ClockDifferences
 from scanner.model.scans.scan import ScanState
+from scanner.scan.clocks import ScanClock
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run
@@ -122,8 +124,10 @@ def grow(url: str, shape: Shape, nights: int) -> Growth:
         with open_store(url) as store:
             begun = perf_counter()
             moment = _FIRST + timedelta(days=night)
-            options = Options(manifests=manifests)
-            ended = run(cluster.now(), store, options, scan_id=f"night-{night:03}", clock=partial(_at, moment))
+            clock = partial(_at, moment)
+            dated = ScanClock(moment, timedelta(), clock, ClockDifferences())  # PostgreSQL's own clock is later
+            options, scan = Options(manifests=manifests), f"night-{night:03}"
+            ended = run(cluster.now(), store, options, scan_id=scan, clock=clock, dated=dated)
             seconds.append(perf_counter() - begun)
         if ended.state is not ScanState.COMPLETE:
             sys.exit(f"scan {ended.id} is {ended.state.value}")
