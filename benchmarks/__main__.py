@@ -10,6 +10,7 @@ from benchmarks import (
     compiling,
     expressions,
     formats,
+    growth,
     kyverno,
     live_memory,
     live_rescan,
@@ -22,6 +23,7 @@ from benchmarks import (
     quarter,
     report_pages,
     serving,
+    sizes,
     waivers,
 )
 
@@ -41,8 +43,10 @@ ROWS: dict[str, Callable[[], None]] = {
     "kyverno": kyverno.against_admission,
     "mutating": mutating.beside_validating,
     "12": serving.main,
+    "13": growth.main,
     "14": pod_security.main,
     "quarter": quarter.main,
+    "sizes": sizes.main,
     "variables": compiling.growing,
     "waivers": waivers.main,
 }

@@ -38,11 +38,9 @@ from scanner.store.rows.tables import (
     CHECK_NAMES,
     CLUSTERS,
     COVERAGE,
-    DAILY,
     DAYS,
     FINDINGS,
     FIXES,
-    GAPS,
     HEALTH,
     LAST_IDS,
     OBJECT_SETS,
@@ -55,19 +53,17 @@ from scanner.store.rows.tables import (
     SCAN_RULES,
     SCANS,
     SET_LISTS,
-    TALLIES,
     UNCOVERED,
     VERDICT_USES,
 )
 
 FIRST: Final = datetime(2026, 1, 1, 2, 17, tzinfo=UTC)
 POLICIES: Final = 20
-_OF_SCANS: Final = (SCAN_POLICIES, SCAN_BINDINGS, SCAN_RULES, HEALTH, OUTSIDE, UNCOVERED, GAPS, TALLIES)
+_OF_SCANS: Final = (SCAN_POLICIES, SCAN_BINDINGS, SCAN_RULES, HEALTH, OUTSIDE, UNCOVERED)
 _SCANNED: Final = {
     **dict.fromkeys((FINDINGS.name, POPULATION.name), "since"),
     **dict.fromkeys((table.name for table in _OF_SCANS), "scan"),
     DAYS.name: "number",
-    DAILY.name: "day",
 }
 """The columns that tell which scan wrote a row."""
 _CHANGED: Final = 100
@@ -203,7 +199,6 @@ def _copy(connection: Connection, copies: int, sizes: dict[str, int]) -> None:
     for table in (FIXES, CHECK_NAMES, VERDICT_USES):
         rows(table, cluster=table.c.cluster + copy)
     rows(DAYS, number=DAYS.c.number + day, cluster=DAYS.c.cluster + copy, scan=DAYS.c.scan + scan)
-    rows(DAILY, day=DAILY.c.day + day)
     for number in range(1, copies + 1):
         _copy_coverage(connection, number * sizes[SCANS.name], number * sizes[OBJECTS.name])
 
@@ -244,10 +239,6 @@ def _of_first(table: Table) -> Any:
     return table.c.id == 1
 
 
-def _of_day(table: Table) -> Any:
-    return table.c.day.in_(select(DAYS.c.number).where(DAYS.c.cluster == 1))
-
-
 _FIRST: Final = {
     CLUSTERS.name: _of_first,
     **{
@@ -255,7 +246,6 @@ _FIRST: Final = {
         for table in (SCANS, OBJECTS, POPULATION, FINDINGS, FIXES, CHECK_NAMES, VERDICT_USES, DAYS)
     },
     **{table.name: _of_scan for table in (*_OF_SCANS, COVERAGE, RUNS)},
-    DAILY.name: _of_day,
 }
 
 

@@ -181,7 +181,7 @@ def test_backup_works_while_a_scan_writes(assay: Assay, db: Path, tmp_path: Path
     """The copy has what was committed."""
     with closing(sqlite3.connect(db, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        writer.execute("DELETE FROM tallies")
+        writer.execute("DELETE FROM coverage")
         ran = assay("db", "backup", tmp_path / "copy.db", "--db", db)
         writer.execute("ROLLBACK")
 

@@ -12,11 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, select, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
+from scanner.store.rows.daily_lists import read_counts_of_set
+from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.search_index import NAME as WORDS
-from scanner.store.rows.tables import METADATA
+from scanner.store.rows.tables import DAYS, METADATA, SCANS
+from scanner.store.rows.tally_lists import read_tally_rows
 from scanner.store.upkeep.views import VIEWS
 from tests.requirements import POSTGRES
 
@@ -153,6 +156,71 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
     connection.execute(f"ALTER TABLE remaining RENAME TO {table}")
 
 
+_LISTS = ("tally_lists", "tally_sets", "gap_lists", "daily_lists", "daily_sets")
+_ROWS = """
+CREATE TABLE gaps (
+    scan INTEGER NOT NULL REFERENCES scans (number), position INTEGER NOT NULL, kind VARCHAR NOT NULL,
+    "where" VARCHAR NOT NULL, why VARCHAR NOT NULL, PRIMARY KEY (scan, position)
+);
+CREATE TABLE tallies (
+    scan INTEGER NOT NULL REFERENCES scans (number), "check" INTEGER NOT NULL REFERENCES checks (id),
+    kind INTEGER NOT NULL REFERENCES kinds (id), namespace VARCHAR NOT NULL, outcome VARCHAR NOT NULL,
+    count INTEGER NOT NULL, requester BOOLEAN DEFAULT FALSE NOT NULL,
+    PRIMARY KEY (scan, "check", kind, namespace, outcome)
+);
+CREATE TABLE daily (
+    day INTEGER NOT NULL REFERENCES days (number), "key" INTEGER NOT NULL REFERENCES daily_keys (id),
+    count INTEGER NOT NULL, PRIMARY KEY (day, "key")
+)
+"""
+"""The tables that migration 0034 drops."""
+
+
+def without_lists(url: str) -> None:
+    """Undo migrations 0033 and 0034: gaps and tallies are rows again."""
+    with _changing(url) as connection:
+        for statement in (*(f"DROP VIEW IF EXISTS {name}" for name in VIEWS), *_ROWS.split(";")):
+            connection.execute(text(statement))
+        scans = connection.execute(select(SCANS.c.number)).scalars().all()
+        days = connection.execute(select(DAYS.c.number, DAYS.c.tallies)).all()
+        gaps = [(scan, *gap) for scan in scans for gap in read_gaps(connection, scan)]
+        tallies = [(scan, *row) for scan in scans for row in read_tally_rows(connection, scan)]
+        daily = [(day, *pair) for day, number in days for pair in read_counts_of_set(connection, number)]
+        for name, old in (("gaps", gaps), ("tallies", tallies), ("daily", daily)):
+            for row in old:
+                values = {f"v{place}": value for place, value in enumerate(row)}
+                connection.execute(
+                    text(f"INSERT INTO {name} VALUES ({', '.join(f':{value}' for value in values)})"), values
+                )
+        for table, columns in (("scans", ("tallies", "gaps")), ("days", ("tallies",))):
+            _drop_references(connection, table, columns)
+        for name in _LISTS:
+            connection.execute(text(f"DROP TABLE {name}"))
+            connection.execute(text(f"DELETE FROM last_ids WHERE name = '{name}'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0032'"))
+
+
+def _drop_references(connection: Connection, table: str, columns: tuple[str, ...]) -> None:
+    """Drop columns with foreign keys, which SQLite does not: the table is made anew, with the other lines of its definition."""
+    if connection.dialect.name == "postgresql":
+        for column in columns:
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        return
+    wanted = text("SELECT sql FROM sqlite_master WHERE name = :name")
+    definition = str(connection.execute(wanted, {"name": table}).scalar_one())
+    lines = [line.strip().rstrip(",") for line in definition.splitlines()[1:-1]]
+    gone = [f"{column} INTEGER" for column in columns] + [f"FOREIGN KEY({column})" for column in columns]
+    kept = [line for line in lines if not line.startswith(tuple(gone))]
+    names = ", ".join(column.name for column in METADATA.tables[table].columns if column.name not in columns)
+    for statement in (
+        f"CREATE TABLE remaining ({', '.join(kept)})",
+        f"INSERT INTO remaining ({names}) SELECT {names} FROM {table}",
+        f"DROP TABLE {table}",
+        f"ALTER TABLE remaining RENAME TO {table}",
+    ):
+        connection.execute(text(statement))
+
+
 WITHOUT_SEARCH = (
     *(f"DROP VIEW IF EXISTS {name}" for name in VIEWS),
     "DROP TABLE closing_sums",
@@ -169,11 +237,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 to 0032. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0032, after `without_lists`. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0032, but for foreign keys."""
+    """Undo migrations 0008 to 0032, after `without_lists`, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)

@@ -26,6 +26,7 @@ from tests.store.databases import database, execute, refill, rows
 from tests.store.made import Round, clock, ended, finding
 
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
+OTHER_CONTENT = "(SELECT content FROM tally_lists ORDER BY id DESC LIMIT 1)"
 WEB, GONE, OTHER = finding("web"), finding("gone", kind="Pod"), finding("other", kind="Pod")
 
 
@@ -112,16 +113,17 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
         ),
         # The end of an interval of one revision is in no sum: another end is a row too many in that of its scan.
         ("UPDATE population SET until = 3 WHERE until = 2", "population 0 to 1023 of scan scan-2"),
-        ("UPDATE tallies SET count = 99 WHERE scan = 1", "tallies of scan scan-0"),
+        ("UPDATE scans SET tallies = NULL WHERE number = 1", "tallies of scan scan-0"),
+        (f"UPDATE tally_lists SET content = {OTHER_CONTENT}", "tallies of scan scan-0"),
+        ("UPDATE tally_sets SET rows = rows + 1 WHERE id = 1", "tally_sets 1"),
         ("UPDATE coverage SET objects = 8 WHERE scan = 1", "coverage of scan scan-0"),
         ("UPDATE coverage SET sets = NULL WHERE scan = 1", "coverage sets of scan scan-0"),
-        ("UPDATE gaps SET why = 'forbiddem'", "gaps of scan scan-1"),
-        ("DELETE FROM gaps", "gaps of scan scan-1"),
+        ("UPDATE scans SET gaps = NULL", "gaps of scan scan-1"),
         ("UPDATE scan_policies SET position = 5 WHERE position = 1", "scan_policies of scan scan-0"),
         ("UPDATE scans SET tool_version = '0.1.1' WHERE number = 2", "scans of scan scan-1"),
         ("UPDATE scans SET resolved = 4 WHERE number = 2", "scans ended of scan scan-1"),
         ("UPDATE scans SET matched = '[1,2]' WHERE number = 2", "reports of scan scan-1"),
-        ("UPDATE daily SET count = 5", "daily of scan scan-0"),
+        ("UPDATE daily_lists SET content = replace(content, ':1', ':5')", "daily of scan scan-0"),
         ("UPDATE days SET day = '2026-04-01' WHERE number = 1", "daily of scan scan-0"),
         ("UPDATE check_names SET since = 2 WHERE since = 1", "check_names of scan scan-0"),
         ("DELETE FROM closing_sums WHERE scan = 2", "scan scan-1"),
@@ -141,7 +143,7 @@ def test_a_changed_row_is_named_with_the_scan_that_wrote_it(
 def test_lost_rows_are_counted(filled: SqlStore, url: str) -> None:
     """The problem has both numbers."""
     filled.close()
-    execute(url, "DELETE FROM tallies WHERE scan = 1")
+    execute(url, "UPDATE scans SET tallies = NULL WHERE number = 1")
     what = next(problem.what for problem in check_database(url) if problem.where == "tallies of scan scan-0")
 
     assert "the scan wrote 2 rows, and 0 are there" == what

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, text
 from scanner.model.outcome import NO_EVIDENCE, Evidence, Reason
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.rows.stored_texts import decode_evidence, encode_evidence
-from tests.store.databases import count, without_column, without_shared_rows
+from tests.store.databases import count, without_column, without_lists, without_shared_rows
 from tests.store.made import Round, clock, finding, statuses
 
 WHY = Evidence(
@@ -94,6 +94,7 @@ def test_findings_of_older_versions_have_none_until_they_are_seen_again(tmp_path
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         Round((finding("a"),)).record(store, 1)
+    without_lists(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection, connection:
         without_shared_rows(connection)
         connection.execute("ALTER TABLE scans DROP COLUMN opinion")

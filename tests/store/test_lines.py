@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from scanner.model.policy import VALIDATING
 from scanner.model.scans.scan import Health, HealthKind, OutOfScope, PolicyRecord, ScanEnd
 from scanner.store import SqlStore, open_store, upgrade
-from tests.store.databases import count, without_shared_rows
+from tests.store.databases import count, without_lists, without_shared_rows
 from tests.store.made import DAWN, Round, clock, finding
 
 NOTE = Health(HealthKind.NOTE, "replicas", "", "it is odd", VALIDATING)
@@ -94,6 +94,7 @@ def test_the_counts_of_an_older_version_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         FIRST.record(store, 1)
+    without_lists(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection, connection:
         without_shared_rows(connection)
         connection.execute("UPDATE scan_policies SET matched = 7 + position")

@@ -13,7 +13,7 @@ from scanner.model.outcome import Change, Check, CheckKind, WouldChange
 from scanner.model.policy import VALIDATING
 from scanner.model.scans.scan import ScanStart
 from scanner.store import open_store, upgrade
-from tests.store.databases import without_column, without_shared_rows
+from tests.store.databases import without_column, without_lists, without_shared_rows
 from tests.store.made import Round, binding, clock, finding, policy, statuses
 
 MUTATING = "MutatingAdmissionPolicy"
@@ -44,6 +44,7 @@ def older(tmp_path: Path) -> Path:
     path = tmp_path / "older.db"
     with open_store(str(path), clock) as store:
         Both((finding("a"), DRIFT)).record(store, 1)
+    without_lists(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection, connection:
         without_shared_rows(connection)
         for table in ("checks", "health"):

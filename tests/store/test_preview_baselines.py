@@ -11,7 +11,7 @@ from scanner.model.scans.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import RetentionRule
-from tests.store.databases import execute, rows
+from tests.store.databases import execute, rows, without_lists
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_previews import PREVIEW, Previewing
 
@@ -156,6 +156,7 @@ def test_an_upgrade_marks_the_previews_of_older_versions(filled: SqlStore, url: 
         binding=bindings[0]["id"],
     )
     filled.close()
+    without_lists(url)
     execute(url, "DROP TABLE closing_sums")
     execute(url, "DROP TABLE waived_checks")
     execute(url, "ALTER TABLE scans DROP COLUMN preview")

@@ -20,7 +20,7 @@ from scanner.store.rows.search_index import PORTION
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex, vacuum
 from scanner.store.upkeep.retention_plan import RetentionRule
-from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows
+from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows, without_lists
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_integrity import problems_of
 from tests.store.test_search_words import only, record
@@ -38,6 +38,7 @@ def answers(url: str) -> list[tuple[object, ...]]:
 
 def downgrade(url: str) -> None:
     """Undo the migration that adds the index, and the later ones."""
+    without_lists(url)
     others = ("DROP INDEX objects_by_word",) if url.startswith("postgresql") else ()
     for statement in (*others, *WITHOUT_SEARCH, f"UPDATE alembic_version SET version_num = '{BEFORE}'"):
         execute(url, statement)

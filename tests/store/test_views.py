@@ -22,7 +22,7 @@ from scanner.store.database.engine import writing_shared
 from scanner.store.upkeep.retention_plan import RetentionRule
 from scanner.store.upkeep.schema import run_migrations
 from scanner.store.upkeep.views import VIEWS, create_views, creating_views, drop_views
-from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows
+from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows, without_lists
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known
 from tests.store.test_integrity import OLD, problems_of
@@ -198,7 +198,7 @@ def test_an_upgrade_knows_which_findings_are_unchecked(store: SqlStore, url: str
     Round(scope=Scope(namespaces=("bank",)), cluster=depot).record(store, 4)
     before = unchecked_in(url)
     store.close()
-    remigrated(url, without_unchecked_now)
+    downgraded(url, without_unchecked_now)
 
     assert 41 == len(before)
     assert before == unchecked_in(url)
@@ -359,6 +359,16 @@ def remigrated(url: str, change: Callable[[Any], object] = lambda _: None) -> No
     engine.dispose()
 
 
+def downgraded(url: str, change: Callable[[Any], object]) -> None:
+    """Make the database one of an older version, and upgrade it."""
+    without_lists(url)
+    engine = create_engine(url)
+    with writing_shared(engine) as connection:
+        change(connection)
+    engine.dispose()
+    assert upgrade(url, backup=False).migrated
+
+
 def test_an_upgrade_creates_the_views_of_its_version(url: str) -> None:
     """Whether the database has older ones or none."""
 
@@ -387,7 +397,7 @@ def test_an_upgrade_calls_a_partial_scan_incomplete(store: SqlStore, url: str) -
     Round(MANY_PODS).record(store, 1)
     Round(MANY_PODS, state=ScanState.INCOMPLETE).record(store, 2)
     store.close()
-    remigrated(url, partial_before)
+    downgraded(url, partial_before)
     assert ["complete", "incomplete"] == [row["state"] for row in rows(url, "SELECT * FROM v_scans ORDER BY scan")]
 
 
@@ -420,8 +430,8 @@ def test_a_table_below_a_view_can_be_copied(url: str) -> None:
     engine = create_engine(url)
     with writing_shared(engine) as connection:
         drop_views(connection)
-        connection.execute(text("ALTER TABLE daily RENAME TO earlier"))
-        connection.execute(text("CREATE TABLE daily AS SELECT * FROM earlier"))
+        connection.execute(text("ALTER TABLE daily_lists RENAME TO earlier"))
+        connection.execute(text("CREATE TABLE daily_lists AS SELECT * FROM earlier"))
         connection.execute(text("DROP TABLE earlier"))
         create_views(connection)
     engine.dispose()

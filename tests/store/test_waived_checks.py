@@ -24,7 +24,7 @@ from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.posture.waivers import waiver
-from tests.store.databases import count, execute
+from tests.store.databases import count, execute, without_lists
 from tests.store.made import PROD, Round, clock, ended, finding, policy
 
 FEW, OWNED = "object.spec.replicas <= 5", "has(object.metadata.labels.owner)"
@@ -254,6 +254,7 @@ def test_an_upgrade_compares_with_the_first_scan_that_the_database_keeps(fresh: 
         story.scan(1, FEW, BY_ID)
         story.scan(2, REFORMATTED)
         story.scan(3, OWNED, BY_ID)
+    without_lists(fresh)
     execute(fresh, "DROP TABLE closing_sums")
     execute(fresh, "DROP TABLE waived_checks")
     execute(fresh, f"UPDATE alembic_version SET version_num = '{before_this_table()}'")

@@ -21,10 +21,10 @@ from scanner.store.rows.shared_rows import share_rows
 from scanner.store.rows.tables import BINDINGS, POLICIES, RULES, SCAN_RULES
 
 
-def write_rules(connection: Connection, scan: int, rules: Sequence[RuleObject], earlier: int) -> int:
-    """Store the rules of a scan unless the scan `earlier` has the same; returns its number then, and 0 otherwise."""
+def write_rules(connection: Connection, scan: int, rules: Sequence[RuleObject]) -> int:
+    """Store the rules of a scan unless an earlier scan has the same; returns its number then, and 0 otherwise."""
     numbers = Interner(connection, RULES).intern([_encode_rule(rule) for rule in rules])
-    return share_rows(connection, SCAN_RULES, scan, [{"rule": number} for number in numbers], earlier)
+    return share_rows(connection, SCAN_RULES, scan, [{"rule": number} for number in numbers])
 
 
 def read_rules(connection: Connection, owner: int) -> tuple[RuleObject, ...]:

@@ -20,8 +20,9 @@ from scanner.model.scans.scan import SILENCE, ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store.catalog.clusters import StoredCluster, find_cluster
 from scanner.store.rows import codec
+from scanner.store.rows.gap_lists import read_gaps_of_scans
 from scanner.store.rows.interning import reserve_ids
-from scanner.store.rows.tables import CLUSTERS, GAPS, RUNS, SCANS
+from scanner.store.rows.tables import CLUSTERS, RUNS, SCANS
 
 _AT_ONCE: Final = 500
 SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & (SCANS.c.id == RUNS.c.scan_id))
@@ -177,14 +178,8 @@ def _select_runs() -> Select[Any]:
 def _build_details(connection: Connection, rows: Iterable[Row[Any]], now: datetime) -> tuple[RunDetails, ...]:
     rows = list(rows)
     partial = [row.scan_number for row in rows if row.state == ScanState.INCOMPLETE.value]
-    gaps: dict[int, list[str]] = {}
-    for start in range(0, len(partial), _AT_ONCE):
-        some = GAPS.c.scan.in_(partial[start : start + _AT_ONCE])
-        for scan, where in connection.execute(
-            select(GAPS.c.scan, GAPS.c.where).where(some).order_by(GAPS.c.scan, GAPS.c.position)
-        ):
-            gaps.setdefault(scan, []).append(where)
-    return tuple(_build_detail(row, tuple(gaps.get(row.scan_number, ())), now) for row in rows)
+    gaps = read_gaps_of_scans(connection, partial)
+    return tuple(_build_detail(row, tuple(gap.where for gap in gaps.get(row.scan_number, ())), now) for row in rows)
 
 
 def _build_detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDetails:

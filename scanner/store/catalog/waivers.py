@@ -20,13 +20,14 @@ from scanner.posture.waivers.waived_checks import NamedChecks, form_of, question
 from scanner.posture.waivers.waivers import select_by_cluster
 from scanner.store.catalog.check_names import read_check_ids, read_policies_of_scan
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
-from scanner.store.database.engine import insert_rows, is_among
+from scanner.store.database.engine import insert_rows, is_among, select_numbers
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.columns import CheckColumns, columns_of
 from scanner.store.rows.interning import Interner, Key, chunks
 from scanner.store.rows.logical_rows import PARTS_BY_TABLE
-from scanner.store.rows.tables import CHECKS, SCAN_WAIVERS, SCANS, TALLIES, WAIVED_CHECKS, WAIVER_SETS, WAIVERS
+from scanner.store.rows.tables import CHECKS, SCAN_WAIVERS, SCANS, WAIVED_CHECKS, WAIVER_SETS, WAIVERS
+from scanner.store.rows.tally_lists import read_tallied_checks
 
 
 def write_waivers(connection: Connection, scan: int, waivers: WaiverSet) -> None:
@@ -152,7 +153,7 @@ def _find_named_checks(
 
 
 def _read_evaluated_checks(connection: Connection, scan: int) -> Iterator[tuple[PolicyKey, Check]]:
-    checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan)
+    checks = select_numbers(connection, sorted(read_tallied_checks(connection, scan)))
     for columns in connection.execute(select(*columns_of(CHECKS, CheckColumns)).where(CHECKS.c.id.in_(checks))):
         check = CheckColumns._make(columns)
         yield (check.language, check.policy), check.make_check()

@@ -36,6 +36,7 @@ from scanner.store.database.engine import is_among
 from scanner.store.history.evaluated_sets import NOT_EVALUATED, read_sets_of_scan
 from scanner.store.history.resolution import Resolution, compute_listing_reach
 from scanner.store.rows import codec
+from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.interning import Interner, chunks
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.shared_rows import read_owners
@@ -45,7 +46,6 @@ from scanner.store.rows.tables import (
     CHECKS,
     COVERAGE,
     FINDINGS,
-    GAPS,
     KINDS,
     OBJECTS,
     POLICIES,
@@ -324,9 +324,7 @@ def select_located(*columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def _read_gaps(connection: Connection, number: int) -> Iterator[Gap]:
-    wanted = select(GAPS.c.kind, GAPS.c.where, GAPS.c.why).where(GAPS.c.scan == number)
-    for kind, where, why in connection.execute(wanted):
-        yield Gap(GapKind(kind), where, why)
+    return (Gap(GapKind(kind), where, why) for _, kind, where, why in read_gaps(connection, number))
 
 
 def _read_coverage(connection: Connection, number: int) -> Iterator[Coverage]:

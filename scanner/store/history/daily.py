@@ -6,24 +6,28 @@ Days are in UTC. A scan of some namespaces, kinds, policies, bindings or labels 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.posture.history.daily import TimeToFix
-from scanner.store.database.engine import insert_rows, is_among
+from scanner.store.database.engine import is_among
 from scanner.store.rows.closing_sums import forget_sums, sum_rows
+from scanner.store.rows.daily_lists import write_daily_lists
 from scanner.store.rows.interning import Interner, chunks, reserve_ids
 from scanner.store.rows.logical_rows import DAILY_TALLIES, PARTS
-from scanner.store.rows.tables import CHECKS, DAILY, DAILY_KEYS, DAYS, FIXES, SCANS, TALLIES
+from scanner.store.rows.tables import CHECKS, DAILY_KEYS, DAYS, FIXES, SCANS
+from scanner.store.rows.tally_lists import TallyRow
 
 KEPT_DAYS: Final = 400
 """The least number of days for which daily tallies are kept."""
 
 _Key: TypeAlias = tuple[str, str, str, str, bool]
+"""Language, policy, namespace, outcome, and whether it depends on the requester."""
+_NAMESPACE: Final = 2
 
 
 def day_of(moment: datetime) -> str:
@@ -31,73 +35,82 @@ def day_of(moment: datetime) -> str:
     return moment.astimezone(UTC).date().isoformat()
 
 
+class ScanOfDay(NamedTuple):
+    """A scan that may stand for its day: the ids of cluster and scan, and when it ended."""
+
+    cluster: int
+    number: int
+    finished_at: datetime
+
+
 def record_day(
-    connection: Connection, cluster: int, scan: int, finished_at: datetime, previews: Collection[BindingKey]
+    connection: Connection, scan: ScanOfDay, tallies: Iterable[TallyRow], previews: Collection[BindingKey]
 ) -> None:
     """Record the tallies of a scan as those of its day, unless the day has those of a scan with a later date (ADR 44).
 
     `previews` are the bindings that `--assume-bound` added: their outcomes are not in force. The connection is in a
-    transaction that writes history, and the tallies of the scan are written.
+    transaction that writes history.
     """
-    if _has_later(connection, cluster, finished_at):
+    if _has_later(connection, scan):
         return
-    counts: Counter[_Key] = Counter()
-    for key, binding, count in _read_tallies(connection, scan):
-        if binding not in previews:
-            counts[key] += count
-    keys = list(counts)
-    number = _clear_day(connection, cluster, scan, day_of(finished_at))
-    ids = Interner(connection, DAILY_KEYS).intern(keys)
-    rows = sorted((number, key_id, counts[key]) for key_id, key in zip(ids, keys, strict=True))
-    insert_rows(connection, DAILY, ("day", "key", "count"), rows)
-    sum_rows(connection, [DAILY_TALLIES], scan, rows)
+    counts = _count_by_key(connection, tallies, previews)
+    ids = dict(zip(counts, Interner(connection, DAILY_KEYS).intern(list(counts)), strict=True))
+    lists: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for key, count in counts.items():
+        lists[key[_NAMESPACE]][ids[key]] = count
+    number = _write_day(connection, scan, write_daily_lists(connection, lists.values()))
+    sum_rows(connection, [DAILY_TALLIES], scan.number, [(number, ids[key], count) for key, count in counts.items()])
 
 
-def _has_later(connection: Connection, cluster: int, moment: datetime) -> bool:
-    """Return whether the day of a moment has the tallies of a scan that ended later."""
-    of_day = DAYS.c.cluster == cluster, DAYS.c.day == day_of(moment)
+def _has_later(connection: Connection, scan: ScanOfDay) -> bool:
+    """Return whether the day of a scan has the tallies of a scan that ended later."""
+    of_day = DAYS.c.cluster == scan.cluster, DAYS.c.day == day_of(scan.finished_at)
     ended = select(SCANS.c.finished_at).join(DAYS, DAYS.c.scan == SCANS.c.number).where(*of_day)
     recorded = connection.execute(ended).scalar()
-    return recorded is not None and recorded > moment
+    return recorded is not None and recorded > scan.finished_at
 
 
-def _read_tallies(connection: Connection, scan: int) -> list[tuple[_Key, BindingKey, int]]:
-    check, tally = CHECKS.c, TALLIES.c
-    columns = check.language, check.policy, check.binding, tally.namespace, tally.outcome, tally.requester
-    wanted = select(*columns, func.sum(tally.count)).select_from(TALLIES.join(CHECKS)).where(tally.scan == scan)
-    return [
-        ((language, policy, namespace, outcome, requester), (language, policy, binding), int(count))
-        for language, policy, binding, namespace, outcome, requester, count in connection.execute(
-            wanted.group_by(*columns)
-        )
-    ]
+def _count_by_key(
+    connection: Connection, tallies: Iterable[TallyRow], previews: Collection[BindingKey]
+) -> dict[_Key, int]:
+    check = CHECKS.c
+    rows = list(tallies)
+    wanted = select(check.id, check.language, check.policy, check.binding)
+    policies: dict[int, BindingKey] = {}
+    for portion in chunks(list({row.check for row in rows})):
+        chosen = wanted.where(is_among(connection, check.id, portion))
+        policies |= {number: (language, policy, name) for number, language, policy, name in connection.execute(chosen)}
+    counts: Counter[_Key] = Counter()
+    for row in rows:
+        binding = policies[row.check]
+        if binding not in previews:
+            counts[(*binding[:2], row.namespace, row.outcome, row.requester)] += row.number
+    return counts
 
 
-def _clear_day(connection: Connection, cluster: int, scan: int, day: str) -> int:
-    """The number of a day of a cluster, without tallies."""
-    of_day = select(DAYS.c.number, DAYS.c.scan).where(DAYS.c.cluster == cluster, DAYS.c.day == day)
-    present = connection.execute(of_day).one_or_none()
+def _write_day(connection: Connection, scan: ScanOfDay, tallies: int) -> int:
+    """Let a set of lists be the tallies of the day of a scan; returns the number of the day."""
+    of_day = DAYS.c.cluster == scan.cluster, DAYS.c.day == day_of(scan.finished_at)
+    present = connection.execute(select(DAYS.c.number, DAYS.c.scan).where(*of_day)).one_or_none()
     if present is None:
         [number] = reserve_ids(connection, DAYS, 1)
-        values = {"number": number, "cluster": cluster, "day": day, "scan": scan}
-        connection.execute(insert(DAYS).values(values))
+        values = {"number": number, "cluster": scan.cluster, "day": day_of(scan.finished_at)}
+        connection.execute(insert(DAYS).values(**values, scan=scan.number, tallies=tallies))
         return number
     number, before = present
     forget_sums(connection, DAILY_TALLIES, [before])
-    connection.execute(delete(DAILY).where(DAILY.c.day == number))
-    connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan))
+    connection.execute(update(DAYS).where(DAYS.c.number == number).values(scan=scan.number, tallies=tallies))
     return int(number)
 
 
 def forget_days(connection: Connection, cluster: int, before: date) -> int:
-    """Delete the tallies of days before a date whose scans were pruned; return the number of deleted rows."""
+    """Delete the days before a date whose scans were pruned; return their number."""
     day = DAYS.c
     old = day.cluster == cluster, day.day < before.isoformat(), SCANS.c.pruned_at.is_not(None)
     joined = select(day.number, day.scan).join(SCANS, SCANS.c.number == day.scan)
     deleted = 0
     for number, scan in connection.execute(joined.where(*old)).all():
         forget_sums(connection, DAILY_TALLIES, [scan])
-        deleted += connection.execute(delete(DAILY).where(DAILY.c.day == number)).rowcount
         deleted += connection.execute(delete(DAYS).where(day.number == number)).rowcount
     return deleted
 

@@ -21,35 +21,58 @@ from scanner.store.database.engine import is_among, reading_snapshot
 from scanner.store.rows.closing_sums import (
     BITS,
     FINDING_PARTS,
+    NO_BLOCK,
     NO_ROWS,
     POPULATION_PARTS,
     Sum,
     SumKey,
     add_up,
+    add_up_rows,
     compute_report_sums,
     find_summed_scans,
     make_scan_getter,
     read_sums,
     replace_sums,
 )
+from scanner.store.rows.daily_lists import read_counts_of_set
+from scanner.store.rows.gap_lists import read_gaps_of_scans
 from scanner.store.rows.interning import digest
 from scanner.store.rows.logical_rows import (
     DAILY_TALLIES,
+    GAPS,
+    LIST_PARTS,
     REPORTS,
     REVISION_PARTS,
     SCAN_PARTS,
     SCANS_ENDED,
+    TALLIES,
     Encoder,
     LogicalPart,
 )
 from scanner.store.rows.references import KEPT_FOR_EVER, REFERENCES
 from scanner.store.rows.shared_rows import read_owners
-from scanner.store.rows.tables import CLOSING_SUMS, DAILY, DAYS, OBJECT_SETS, OBJECTS, PLACES, SCANS, SET_LISTS
+from scanner.store.rows.tables import (
+    CLOSING_SUMS,
+    DAYS,
+    GAP_LISTS,
+    OBJECT_SETS,
+    OBJECTS,
+    PLACES,
+    SCANS,
+    SET_LISTS,
+    TALLY_LISTS,
+    TALLY_SETS,
+)
+from scanner.store.rows.tally_lists import TallySums
 
 # Finds shared rows, such as messages, whose content has changed since it was stored: their digest is another one.
 
-COMPRESSED: Final = (OBJECT_SETS, SET_LISTS, PLACES)
+UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, zlib.error)
+"""What damaged rows raise when they are decoded."""
+COMPRESSED: Final = (OBJECT_SETS, SET_LISTS, PLACES, GAP_LISTS)
 """The tables whose digest is that of the plain content of their last column: libraries compress differently."""
+_SUMMED: Final = (TALLY_LISTS, TALLY_SETS)
+"""The tables whose digest is a sum of logical rows."""
 SHARED_TEXTS: Final[Sequence[Table]] = tuple(table for table in (*REFERENCES, *KEPT_FOR_EVER) if table is not OBJECTS)
 """The tables of shared rows with a digest."""
 
@@ -61,6 +84,9 @@ def find_changed_texts(
 
     Of the `newest` rows, or of all.
     """
+    if table in _SUMMED:
+        yield from _find_changed_sums(connection, table, newest)
+        return
     of_row = _digest_content if table in COMPRESSED else _digest_key
     added = sum(column.server_default is not None for column in table.columns)
     wanted = select(table).order_by(table.c.id.desc()).limit(newest).execution_options(yield_per=1000)
@@ -69,6 +95,20 @@ def find_changed_texts(
             now = of_row(key, added)
             if now is None or bytes(stored) != now:
                 yield number, now
+
+
+def _find_changed_sums(connection: Connection, table: Table, newest: int | None) -> Iterator[tuple[int, bytes | None]]:
+    sums = TallySums(connection, Encoder(connection))
+    add_up = sums.add_up_list if table is TALLY_LISTS else sums.add_up_set
+    wanted = select(table.c.id, table.c.digest, table.c.rows).order_by(table.c.id.desc()).limit(newest)
+    for number, stored, rows in connection.execute(wanted).all():
+        try:
+            now = add_up(number)
+        except UNREADABLE:
+            yield number, None
+            continue
+        if (bytes(stored), rows) != (now.digest, now.rows):
+            yield number, now.digest
 
 
 def _digest_key(key: Sequence[Any], added: int) -> bytes | None:
@@ -87,16 +127,12 @@ def _digest_content(key: Sequence[Any], _: int) -> bytes | None:
         return None
 
 
-UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, zlib.error)
-"""What damaged rows raise when they are decoded."""
-
-
 _MOST_ROWS: Final = 20_000
 """The number of findings, and of intervals of objects, that a scan reads."""
 _MOST_TEXTS: Final = 1_000
 """The number of shared rows of each table that a scan reads."""
 _SHOWN: Final = 5
-_TEXTS: Final = tuple(table for table in SHARED_TEXTS if table not in COMPRESSED)
+_TEXTS: Final = tuple(table for table in SHARED_TEXTS if table not in (*COMPRESSED, *_SUMMED))
 
 
 def find_damage(engine: Engine, cluster: int, *, everything: bool = False) -> list[str]:
@@ -190,6 +226,7 @@ class SumCheck:
         }
         self._summed = find_summed_scans(connection)
         self._encoder = Encoder(connection)
+        self._tallies = TallySums(connection, self._encoder)
         self._numbers = {
             (scan.cluster, scan.revision): number for number, scan in self._scans.items() if scan.revision is not None
         }
@@ -239,17 +276,31 @@ class SumCheck:
             if part is SCANS_ENDED:
                 rows = [row for row in rows if not self._scans[row.number].running]
             computed |= add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
-        days = select(DAILY, DAYS.c.scan).join(DAYS, DAYS.c.number == DAILY.c.day)
-        of_days = self._connection.execute(days.where(is_among(self._connection, DAYS.c.scan, numbers))).all()
-        scan = len(DAILY.columns)
-        computed |= add_up(self._encoder, DAILY_TALLIES, of_days, lambda row: int(row[scan]))
+        computed |= self._add_up_lists(numbers)
         if reports:
             there = (number for number in numbers if not self._scans[number].running and not self._scans[number].pruned)
             computed |= compute_report_sums(self._connection, list(there))
         closing_sum = CLOSING_SUMS.c
-        names = [part.name for part in (*SCAN_PARTS, DAILY_TALLIES, *([REPORTS] if reports else []))]
+        names = [part.name for part in (*SCAN_PARTS, *LIST_PARTS, *([REPORTS] if reports else []))]
         chosen = closing_sum.part.in_(names), is_among(self._connection, closing_sum.scan, numbers)
         yield from self._compare_sums(read_sums(self._connection, *chosen), computed, _name_part)
+
+    def _add_up_lists(self, numbers: Sequence[int]) -> dict[SumKey, Sum]:
+        """The sums of the rows in the lists of some scans."""
+        sums: dict[SumKey, Sum] = {}
+        for scan, gaps in read_gaps_of_scans(self._connection, numbers).items():
+            sums[SumKey(GAPS.name, NO_BLOCK, scan)] = add_up_rows(self._encoder, GAPS, gaps)
+        tallied = is_among(self._connection, SCANS.c.number, numbers) & SCANS.c.tallies.is_not(None)
+        for scan, number in self._connection.execute(select(SCANS.c.number, SCANS.c.tallies).where(tallied)).all():
+            sums[SumKey(TALLIES.name, NO_BLOCK, scan)] = self._tallies.add_up_set(number)
+        day = DAYS.c
+        of_scans = is_among(self._connection, day.scan, numbers) & day.tallies.is_not(None)
+        for number, scan, tallies in self._connection.execute(
+            select(day.number, day.scan, day.tallies).where(of_scans)
+        ).all():
+            rows = [(number, *pair) for pair in read_counts_of_set(self._connection, tallies)]
+            sums[SumKey(DAILY_TALLIES.name, NO_BLOCK, scan)] = add_up_rows(self._encoder, DAILY_TALLIES, rows)
+        return sums
 
     def check_revisions(self) -> Iterator[SumDifference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""

@@ -28,20 +28,20 @@ from scanner.store.history.sightings import group_by_last_seen, read_merged_scan
 from scanner.store.history.staged_pages import StagedList
 from scanner.store.history.workload_states import ListedWorkloads, WorkloadStates
 from scanner.store.rows import codec
+from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.interning import CHUNK, Interner, chunks
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.tables import (
     CHECKS,
     CONTINUED,
     FINDINGS,
-    GAPS,
     KINDS,
     OBJECTS,
     OPEN,
     POPULATION,
     SCANS,
-    TALLIES,
 )
+from scanner.store.rows.tally_lists import read_tallied_checks
 
 _AT_ONCE: Final = 50_000
 """The number of findings whose workloads are held in memory."""
@@ -275,7 +275,7 @@ class Endings:
 
     def _find_depending_on_user(self, scan: int, numbers: Sequence[int]) -> list[int]:
         """The findings whose outcome depended on the user of a scan's requests."""
-        checks = select(TALLIES.c.check).where(TALLIES.c.scan == scan, TALLIES.c.requester)
+        checks = select_numbers(self._connection, sorted(read_tallied_checks(self._connection, scan, requester=True)))
         depending: list[int] = []
         for portion in chunks(numbers):
             chosen = is_among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(checks)
@@ -284,9 +284,10 @@ class Endings:
 
     def _read_unread_documents(self, revision: int) -> frozenset[str]:
         """The documents that the scan of a revision could not read."""
-        scan = (SCANS.c.cluster == self._position.cluster) & (SCANS.c.revision == revision)
-        wanted = select(GAPS.c.where).join(SCANS).where(scan, GAPS.c.kind == GapKind.DOCUMENT.value)
-        return frozenset(self._connection.execute(wanted).scalars())
+        of_revision = SCANS.c.cluster == self._position.cluster, SCANS.c.revision == revision
+        scan = self._connection.execute(select(SCANS.c.number).where(*of_revision)).scalar() or 0
+        gaps = read_gaps(self._connection, scan)
+        return frozenset(gap.where for gap in gaps if gap.kind == GapKind.DOCUMENT.value)
 
     def _read_unseen(self) -> Iterator[tuple[int, int, int, int, UnseenFinding]]:
         """The open findings that this scan did not find: id, first revision, ids of check and object, and description."""

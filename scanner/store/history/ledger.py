@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 import orjson
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
@@ -16,25 +16,24 @@ from scanner.model.texts import clean
 from scanner.store.catalog import scans
 from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.history.staged_pages import StagedPage
-from scanner.store.rows.closing_sums import sum_rows
+from scanner.store.rows.closing_sums import sum_listed, sum_rows
+from scanner.store.rows.gap_lists import GapRow, write_gaps
 from scanner.store.rows.interning import chunks
-from scanner.store.rows.logical_rows import PARTS_BY_TABLE
+from scanner.store.rows.logical_rows import GAPS, TALLIES
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.shared_rows import Row, RowOwners, insert_rows_of_scan, read_owners, share_rows
+from scanner.store.rows.shared_rows import Row, insert_rows_of_scan, read_owners, share_rows
 from scanner.store.rows.tables import (
     COVERAGE,
-    GAPS,
     HEALTH,
     OUTSIDE,
     POLICIES,
     SCAN_POLICIES,
-    TALLIES,
+    SCANS,
     UNCHECKED,
     UNCHECKED_NOW,
     UNCOVERED,
 )
-
-_TALLY = ("scan", "check", "kind", "namespace", "outcome", "count", "requester")
+from scanner.store.rows.tally_lists import TallyRow, write_tallies
 
 
 class Ledger:
@@ -57,21 +56,35 @@ class Ledger:
         self._matched.update(page.matched)
         self.gaps.update(page.gaps)
 
-    def write(self, connection: Connection, scan: int, end: ScanEnd, earlier: RowOwners) -> dict[str, int | str]:
-        """Write everything except rows that an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
+    def list_tallies(self) -> list[TallyRow]:
+        """The tallies of the scan."""
+        return [TallyRow(*key, count, key[0] in self._requester) for key, count in self._counts.items()]
+
+    def write(self, connection: Connection, scan: int, end: ScanEnd) -> dict[str, int | str]:
+        """Write everything except what an earlier scan has; `gaps` must be complete. Returns columns of the scan's row."""
         insert_rows_of_scan(connection, COVERAGE, scan, map(self._build_coverage_row, end.coverage))
-        insert_rows_of_scan(connection, GAPS, scan, map(_build_row, sorted(self.gaps)))
-        tallies = [(scan, *key, count, key[0] in self._requester) for key, count in sorted(self._counts.items())]
-        insert_rows(connection, TALLIES, _TALLY, tallies)
-        sum_rows(connection, PARTS_BY_TABLE[TALLIES.name], scan, tallies)
+        self._write_lists(connection, scan)
         return {
             "notes": orjson.dumps(list(map(clean, end.notes))).decode() if end.notes else "",
             "object_counts": scans.encode_object_counts(end.counts),
             "matched": orjson.dumps(self._count_by_policy(connection, scan)).decode(),
-            "health_of": share_rows(connection, HEALTH, scan, map(_build_row, end.health), earlier.health),
-            "outside_of": share_rows(connection, OUTSIDE, scan, map(_build_row, end.outside), earlier.outside),
-            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_build_row, end.uncovered), earlier.uncovered),
+            "health_of": share_rows(connection, HEALTH, scan, map(_build_row, end.health)),
+            "outside_of": share_rows(connection, OUTSIDE, scan, map(_build_row, end.outside)),
+            "uncovered_of": share_rows(connection, UNCOVERED, scan, map(_build_row, end.uncovered)),
         }
+
+    def _write_lists(self, connection: Connection, scan: int) -> None:
+        """Store gaps and tallies. What follows reads them from the row of the scan."""
+        gaps = [
+            GapRow(position, clean(gap.kind), clean(gap.where), clean(gap.why))
+            for position, gap in enumerate(sorted(self.gaps))
+        ]
+        tallies = write_tallies(connection, self.list_tallies())
+        lists = {"gaps": write_gaps(connection, gaps), "tallies": tallies.number if tallies else None}
+        connection.execute(update(SCANS).where(SCANS.c.number == scan).values(**lists))
+        sum_rows(connection, [GAPS], scan, gaps)
+        if tallies:
+            sum_listed(connection, TALLIES, scan, tallies.sum)
 
     def _build_coverage_row(self, coverage: Coverage) -> Row:
         row = _build_row(coverage)
@@ -88,7 +101,7 @@ class Ledger:
         return [matched[language, policy] for language, policy in connection.execute(of_scan).all()]
 
 
-def _build_row(noun: Coverage | Health | Gap | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
+def _build_row(noun: Coverage | Health | OutOfScope | UncoveredKind) -> dict[str, str | int | bytes | None]:
     """The columns of these tables, which are the fields of the nouns."""
     values = ((item.name, getattr(noun, item.name)) for item in fields(noun))
     return {name: clean(str(value)) if isinstance(value, str) else value for name, value in values}

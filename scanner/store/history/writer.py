@@ -31,7 +31,7 @@ from scanner.store.catalog.waivers import write_waived_checks, write_waivers
 from scanner.store.database.address import Address
 from scanner.store.database.engine import lock_history, share_bodies, share_texts, writing, writing_shared
 from scanner.store.history.causes import Causes
-from scanner.store.history.daily import record_day
+from scanner.store.history.daily import ScanOfDay, record_day
 from scanner.store.history.damage import accept_damage, damage_error, find_damage, note_acceptance
 from scanner.store.history.endings import Endings, GoneObjects, MergedLists, SimulatedRequest, find_kind_ids
 from scanner.store.history.later_scans import LaterScans, OlderList, find_older_lists, write_versions
@@ -47,7 +47,7 @@ from scanner.store.rows.closing_sums import ScanSums, sum_report, sum_scan
 from scanner.store.rows.interning import Interner, Key, reserve_ids
 from scanner.store.rows.logical_rows import REVISION_PARTS, SCANS_BEGUN, SCANS_ENDED
 from scanner.store.rows.search_index import index_new_rows
-from scanner.store.rows.shared_rows import NO_OWNERS, Row, RowOwners, read_owners, share_rows
+from scanner.store.rows.shared_rows import Row, read_owners, share_rows
 from scanner.store.rows.tables import (
     BINDINGS,
     CHECKS,
@@ -83,27 +83,16 @@ def begin(engine: Engine, address: Address, start: ScanStart, now: datetime) -> 
         bindings = Interner(connection, BINDINGS).intern([_encode_binding(item) for item in start.bindings])
         read = [codec.to_text(start.readings.get(item.key, UNKNOWN_READING)) for item in start.policies]
         used: list[Row] = [{"policy": item, "reading": text} for item, text in zip(policies, read, strict=True)]
-        earlier = _read_earlier_owners(connection, number)
         of = {
-            "policies_of": share_rows(connection, SCAN_POLICIES, number, used, earlier.policies),
-            "bindings_of": share_rows(
-                connection, SCAN_BINDINGS, number, [{"binding": item} for item in bindings], earlier.bindings
-            ),
-            "rules_of": write_rules(connection, number, start.rules, earlier.rules),
+            "policies_of": share_rows(connection, SCAN_POLICIES, number, used),
+            "bindings_of": share_rows(connection, SCAN_BINDINGS, number, [{"binding": item} for item in bindings]),
+            "rules_of": write_rules(connection, number, start.rules),
         }
         if start.waivers is not None:
             write_waivers(connection, number, start.waivers)
         if any(of.values()):
             connection.execute(update(SCANS).where(SCANS.c.number == number).values(**of))
         sum_scan(connection, SCANS_BEGUN, number)
-
-
-def _read_earlier_owners(connection: Connection, number: int) -> RowOwners:
-    """The owners of the shared rows of the newest scan when this scan began, or NO_OWNERS."""
-    this = select(SCANS.c.cluster, SCANS.c.base).where(SCANS.c.number == number).subquery()
-    before = select(SCANS.c.number).where(SCANS.c.cluster == this.c.cluster, SCANS.c.revision == this.c.base)
-    newest = connection.execute(before).scalar()
-    return read_owners(connection, newest) if newest else NO_OWNERS
 
 
 def pack_result(result: PageResult) -> PageResult:
@@ -296,12 +285,13 @@ class _Merge:
     def _write_record(self) -> dict[str, int | str]:
         """Write what the scan records besides findings and objects. Returns columns of its row."""
         connection, cluster, number, end = self._connection, self._running.cluster, self._running.number, self._end
-        counted = self._ledger.write(connection, number, end, _read_earlier_owners(connection, number))
+        counted = self._ledger.write(connection, number, end)
         write_unchecked(connection, cluster, number, self._history.unchecked)
         write_waived_checks(connection, cluster, number, self._revision)
         # A scan of a chosen part alone does not stand for the day of its cluster.
         if end.state is ScanState.COMPLETE and not self._scope.is_limited:
-            record_day(connection, cluster, number, end.finished_at, self._previews)
+            tallies = self._ledger.list_tallies()
+            record_day(connection, ScanOfDay(cluster, number, end.finished_at), tallies, self._previews)
         write_versions(connection, number, self._revision, end, self._older)
         for part in REVISION_PARTS:
             self._sums.read(part, part.table.c.cluster == cluster, part.table.c[part.revision] == self._revision)
@@ -331,7 +321,7 @@ def _record_failure(connection: Connection, running: _RunningScan, end: ScanEnd)
         for page in listed.read_pages():
             ledger.add(page, checks.intern(page.checks), kinds.intern(page.kinds))
     ledger.gaps.update(end.gaps)
-    counted = ledger.write(connection, running.number, end, NO_OWNERS)
+    counted = ledger.write(connection, running.number, end)
     still_open = select(func.count()).select_from(select_open_findings(running.cluster).subquery())
     return {"unchecked": connection.execute(still_open).scalar_one(), **counted}
 

@@ -71,15 +71,15 @@ from scanner.store.read.recorded_objects import read_workloads
 from scanner.store.read.stored_scan import ScanRow, read_scan_row
 from scanner.store.rows import codec
 from scanner.store.rows.columns import CheckColumns, VerdictColumns, columns_of
+from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.interning import CHUNK, chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.shared_rows import read_owners, read_rows
+from scanner.store.rows.shared_rows import read_owners
 from scanner.store.rows.tables import (
     BINDINGS,
     CHECKS,
     COVERAGE,
     FINDINGS,
-    GAPS,
     KINDS,
     OBJECTS,
     POLICIES,
@@ -305,7 +305,7 @@ def _find_moved(connection: Connection, cluster: int, period: DiffPeriod) -> fro
 
 
 def _read_gaps(connection: Connection, number: int) -> tuple[Gap, ...]:
-    return tuple(Gap(GapKind(kind), where, why) for kind, where, why in read_rows(connection, GAPS, number))
+    return tuple(Gap(GapKind(kind), where, why) for _, kind, where, why in read_gaps(connection, number))
 
 
 def _make_scope_test(connection: Connection, number: int) -> Callable[[UnseenFinding], bool]:

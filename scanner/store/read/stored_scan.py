@@ -74,13 +74,13 @@ from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
 from scanner.store.read.waivable import count_excepted, count_open_findings, read_candidates
 from scanner.store.rows import codec
+from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.shared_rows import RowOwners, read_owners, read_rows
 from scanner.store.rows.sizes import read_total_bytes
 from scanner.store.rows.tables import (
     BINDINGS,
     CHECKS,
     COVERAGE,
-    GAPS,
     HEALTH,
     OUTSIDE,
     POLICIES,
@@ -113,7 +113,7 @@ def read_scan(engine: Engine, address: Address, scan_id: str, now: datetime) -> 
             health=tuple(
                 Health(HealthKind(kind), *rest) for kind, *rest in read_rows(connection, HEALTH, owners.health)
             ),
-            gaps=tuple(Gap(GapKind(kind), *rest) for kind, *rest in read_rows(connection, GAPS, stored.number)),
+            gaps=tuple(Gap(GapKind(kind), where, why) for _, kind, where, why in read_gaps(connection, stored.number)),
             tallies=read_tallies(connection, stored.number),
             comparable=earlier,
             comparable_method=_read_method(connection, earlier.id) if earlier else None,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from scanner.model.outcome import SkipReason
 from scanner.model.scans.census import OwnerOf
@@ -20,24 +20,15 @@ from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
 from scanner.store.rows.columns import CheckColumns, KindColumns, columns_of
 from scanner.store.rows.interning import CHUNK, chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, TALLIES, VERDICTS
+from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, VERDICTS
+from scanner.store.rows.tally_lists import read_tally_rows
 
 _RowT = TypeVar("_RowT", CheckColumns, KindColumns)
 
 
-class _TallyColumns(NamedTuple):
-    check: int
-    kind: int
-    namespace: str
-    outcome: str
-    requester: bool
-    count: int  # type: ignore[assignment] # the column hides tuple.count
-
-
 def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
     """The tallies of a scan by its number, in the order of checks and kinds."""
-    wanted = select(*columns_of(TALLIES, _TallyColumns)).where(TALLIES.c.scan == number)
-    rows = list(map(_TallyColumns._make, connection.execute(wanted)))
+    rows = read_tally_rows(connection, number)
     checks = read_checks(connection, {row.check for row in rows})
     kinds = _read_by_id(connection, KINDS, KindColumns, {row.kind for row in rows})
     check_ranks, kind_ranks = _rank_rows(checks, _order_of_check), _rank_rows(kinds, _order_of_kind)
@@ -51,9 +42,9 @@ def read_tallies(connection: Connection, number: int) -> dict[TallyKey, int]:
             kinds[row.kind].kind,
             row.namespace,
             outcomes[row.outcome],
-            bool(row.requester),
+            row.requester,
             checks[row.check].language,
-        ): row.count
+        ): row.number
         for row in rows
     }
 
@@ -230,10 +221,9 @@ class _Keys:
 
     def __init__(self, connection: Connection, scan: int) -> None:
         """Read which checks of a scan depend on the requester."""
-        depending = select(TALLIES.c.check).where(and_(TALLIES.c.scan == scan, TALLIES.c.requester)).distinct()
-        self._requester = frozenset(connection.execute(depending).scalars())
-        tallied = select(TALLIES.c.check).where(TALLIES.c.scan == scan).distinct()
-        self._checks = read_checks(connection, [*connection.execute(tallied).scalars()])
+        rows = read_tally_rows(connection, scan)
+        self._requester = frozenset(row.check for row in rows if row.requester)
+        self._checks = read_checks(connection, {row.check for row in rows})
 
     def key_of(self, place: _CheckPlace, outcome: OutcomeName) -> TallyKey:
         """The key of the objects of a check and a kind with one outcome."""

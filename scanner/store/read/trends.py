@@ -1,17 +1,18 @@
-"""Reads the daily tallies of a cluster: see `daily`. A quarter has hundreds of thousands, so SQL adds up what a table shows.
+"""Reads the daily tallies of a cluster: see `daily_lists`.
 
-All tallies of a day are one text in the result of a query: as rows of a driver they would take several times as long.
+A quarter has hundreds of thousands, of which a day shares most with the day before: only the lists that differ are read.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Final, NamedTuple, TypeAlias
+from itertools import chain, pairwise
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Integer, Select, String, cast, func, select
+from sqlalchemy import Connection, select
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.method import Method
@@ -22,11 +23,11 @@ from scanner.posture.history.rule_digests import RulesVersion, list_changed_part
 from scanner.store.database.engine import is_among
 from scanner.store.history.daily import day_of
 from scanner.store.rows import codec
-from scanner.store.rows.tables import DAILY, DAILY_KEYS, DAYS, SCANS
+from scanner.store.rows.daily_lists import Counts, read_daily_lists, read_daily_sets
+from scanner.store.rows.tables import DAILY_KEYS, DAYS, SCANS
 
 _VERSION: Final = (SCANS.c.policy_set_digest, SCANS.c.server_version, SCANS.c.tool_version, SCANS.c.method)
 """The columns of a `RulesVersion`."""
-_SEPARATOR: Final = " "
 
 
 Tallies: TypeAlias = list[tuple[int, int]]
@@ -93,17 +94,48 @@ def read_trend(
         chosen = chosen.where(is_among(connection, key.policy, sorted(policies)))
     keys = connection.execute(chosen).all()
     places = {row.id: place for place, row in enumerate(keys)}
-    read = (_read_tallies(connection, number, places) for number in recorded)
-    return StoredTrend(tuple(recorded.values()), tuple(DailyKey(*row[1:]) for row in keys), read)
+    sums = _add_up_days(connection, cluster, since, until, places)
+    tallies = (sorted((place, count) for place, count in counts.items() if count) for _, counts in sums)
+    return StoredTrend(tuple(recorded.values()), tuple(DailyKey(*row[1:]) for row in keys), tallies)
 
 
-def _read_tallies(connection: Connection, day: int, places: Mapping[int, int]) -> Tallies:
-    daily = DAILY.c
-    pair = cast(daily.key, String) + _SEPARATOR + cast(daily.count, String)
-    text = connection.execute(select(func.aggregate_strings(pair, _SEPARATOR)).where(daily.day == day)).scalar()
-    numbers = list(map(int, text.split())) if text else []
-    pairs = zip(map(places.get, numbers[::2]), numbers[1::2], strict=True)
-    return sorted((place, count) for place, count in pairs if place is not None)
+_DAYS_AT_ONCE: Final = 30
+_GroupT = TypeVar("_GroupT")
+
+
+def _add_up_days(
+    connection: Connection, cluster: int, since: date, until: date, groups: Mapping[int, _GroupT]
+) -> Iterator[tuple[date, Counter[_GroupT]]]:
+    """The days of a cluster in their order, and the counts of each by the groups of keys. The counter is that of the next day, too.
+
+    A key without a group is left out.
+    """
+    day = DAYS.c
+    of_period = day.cluster == cluster, day.day >= since.isoformat(), day.day <= until.isoformat()
+    days = connection.execute(select(day.day, day.tallies).where(*of_period).order_by(day.day)).all()
+    before: frozenset[int] = frozenset()
+    counts = Counter[_GroupT]()
+    for start in range(0, len(days), _DAYS_AT_ONCE):
+        portion = days[start : start + _DAYS_AT_ONCE]
+        sets = read_daily_sets(connection, {number for _, number in portion if number is not None})
+        of_days = [sets.get(number, frozenset()) for _, number in portion]
+        changed = frozenset(chain.from_iterable(first ^ second for first, second in pairwise([before, *of_days])))
+        lists = {number: _group(content, groups) for number, content in read_daily_lists(connection, changed)}
+        for (text, _), numbers in zip(portion, of_days, strict=True):
+            for number in numbers - before:
+                counts.update(lists[number])
+            for number in before - numbers:
+                counts.subtract(lists[number])
+            before = numbers
+            yield date.fromisoformat(text), counts
+
+
+def _group(content: Counts, groups: Mapping[int, _GroupT]) -> Counter[_GroupT]:
+    grouped = Counter[_GroupT]()
+    for key, count in content.items():
+        if key in groups:
+            grouped[groups[key]] += count
+    return grouped
 
 
 def list_policies(connection: Connection) -> tuple[str, ...]:
@@ -119,17 +151,14 @@ def count_failing_by_policy(
     A policy without such an outcome on a day has 0 there, and nothing on a day without any outcome.
     """
     key = DAILY_KEYS.c
-    marked = select(key.id, key.policy, cast(key.outcome.in_(sorted(failing)), Integer).label("fails")).subquery()
-    group = marked.c.policy, DAYS.c.day
-    added = select(*group, func.sum(DAILY.c.count * marked.c.fails)).join_from(
-        DAILY, marked, marked.c.id == DAILY.c.key
-    )
-    counts: dict[str, dict[date, int]] = {}
-    for policy, day, count in connection.execute(
-        _restrict_days(added, cluster, since, until).group_by(*group).order_by(*group)
-    ):
-        counts.setdefault(policy, {})[date.fromisoformat(day)] = int(count)
-    return counts
+    keys = connection.execute(select(key.id, key.policy, key.outcome.in_(sorted(failing))))
+    groups = {number: (policy, bool(fails)) for number, policy, fails in keys}
+    counts: dict[str, dict[date, int]] = {policy: {} for policy in sorted({policy for policy, _ in groups.values()})}
+    for day, sums in _add_up_days(connection, cluster, since, until, groups):
+        for (policy, _), count in sums.items():
+            if count:
+                counts[policy][day] = sums[policy, True]
+    return {policy: days for policy, days in counts.items() if days}
 
 
 def count_outcomes_by_day(
@@ -137,19 +166,10 @@ def count_outcomes_by_day(
 ) -> dict[date, dict[tuple[str, bool], int]]:
     """The numbers of outcomes of policies by day, and by outcome and whether it depends on the requester."""
     key = DAILY_KEYS.c
-    group = DAYS.c.day, key.outcome, key.requester
-    added = select(*group, func.sum(DAILY.c.count)).join_from(DAILY, DAILY_KEYS)
-    added = _restrict_days(added, cluster, since, until).where(is_among(connection, key.policy, sorted(names)))
-    counts: dict[date, dict[tuple[str, bool], int]] = {}
-    for day, outcome, requester, count in connection.execute(added.group_by(*group)):
-        counts.setdefault(date.fromisoformat(day), {})[outcome, requester] = int(count)
-    return counts
-
-
-def _restrict_days(query: Select[*tuple[Any, ...]], cluster: int, since: date, until: date) -> Select[*tuple[Any, ...]]:
-    day = DAYS.c
-    of_period = day.day >= since.isoformat(), day.day <= until.isoformat()
-    return query.join(DAYS, day.number == DAILY.c.day).where(day.cluster == cluster, *of_period)
+    wanted = select(key.id, key.outcome, key.requester).where(is_among(connection, key.policy, sorted(names)))
+    groups = {number: (outcome, bool(requester)) for number, outcome, requester in connection.execute(wanted)}
+    sums = _add_up_days(connection, cluster, since, until, groups)
+    return {day: counts for day, of_day in sums if (counts := dict(+of_day))}
 
 
 def _read_version_before(connection: Connection, cluster: int, since: date) -> RulesVersion | None:
@@ -183,19 +203,13 @@ _FAILING: Final = (OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, O
 
 def read_policy_days(connection: Connection, cluster: int, until: date, policy: PolicyKey | None = None) -> PolicyDays:
     """The last `RECENT` days until a date, of one policy or of all; a policy has no line for a day on which it had no check."""
-    key, day = DAILY_KEYS.c, DAYS.c
-    fails = cast(key.outcome.in_(_FAILING), Integer)
+    key = DAILY_KEYS.c
     chosen = () if policy is None else (key.language == policy[0], key.policy == policy[1])
-    marked = select(key.id, key.language, key.policy, fails.label("fails")).where(*chosen).subquery()
-    group = marked.c.language, marked.c.policy, day.day
-    wanted = select(*group, func.sum(DAILY.c.count * marked.c.fails)).select_from(DAILY)
-    wanted = wanted.join(marked, marked.c.id == DAILY.c.key).join(DAYS, day.number == DAILY.c.day)
-    first = until - timedelta(days=RECENT - 1)
-    if policy is not None:  # the keys of a policy have near ids, which the index of the tallies finds
-        low, high = connection.execute(select(func.min(key.id), func.max(key.id)).where(*chosen)).one()
-        wanted = wanted.where(DAILY.c.key.between(low or 0, high or 0))
-    of_days = wanted.where(day.cluster == cluster, day.day >= first.isoformat(), day.day <= until.isoformat())
+    keys = connection.execute(select(key.id, key.language, key.policy, key.outcome.in_(_FAILING)).where(*chosen))
+    groups = {number: ((language, name), bool(fails)) for number, language, name, fails in keys}
     lines: defaultdict[PolicyKey, list[DayCounts]] = defaultdict(list)
-    for language, name, recorded, number in connection.execute(of_days.group_by(*group).order_by(*group)):
-        lines[language, name].append(DayCounts(date.fromisoformat(recorded), int(number), 0, 0))
-    return {each: tuple(days) for each, days in lines.items()}
+    first = until - timedelta(days=RECENT - 1)
+    for day, sums in _add_up_days(connection, cluster, first, until, groups):
+        for each in sorted({each for (each, _), count in sums.items() if count}):
+            lines[each].append(DayCounts(day, sums[each, True], 0, 0))
+    return {each: tuple(lines[each]) for each in sorted(lines)}

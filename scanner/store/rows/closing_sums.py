@@ -36,7 +36,8 @@ BITS: Final = 10
 """The ids of a block are equal but for so many of their lowest bits."""
 _MODULUS: Final = 1 << 256
 _BYTES: Final = 32
-_NO_BLOCK: Final = 0
+NO_BLOCK: Final = 0
+"""The block of parts without blocks."""
 _COLUMNS: Final = ("part", "block", "scan", "rows", "sum")
 FINDING_PARTS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED)
 POPULATION_PARTS: Final = (POPULATION_BEGUN, POPULATION_ENDED)
@@ -56,6 +57,11 @@ class Sum(NamedTuple):
     rows: int
     total: int
 
+    @property
+    def digest(self) -> bytes:
+        """The sum of the digests as bytes."""
+        return self.total.to_bytes(_BYTES)
+
     def add(self, rows: int, total: int) -> Sum:
         """The sum with other rows; negative numbers take rows away."""
         return Sum(self.rows + rows, (self.total + total) % _MODULUS)
@@ -70,7 +76,7 @@ def add_up(
     """The sums of raw rows, which have all columns of their table; rows that are none of the part are left out."""
     chosen = part.select_rows(rows)
     place = part.place_of(part.block) if part.block else None
-    blocks = [_NO_BLOCK] * len(chosen) if place is None else [row[place] >> BITS for row in chosen]
+    blocks = [NO_BLOCK] * len(chosen) if place is None else [row[place] >> BITS for row in chosen]
     digests = encoder.compute_digests(part, chosen)
     sums: dict[SumKey, Sum] = {}
     # Rows are in the order of their ids nearly always, so those of a block follow each other.
@@ -79,6 +85,11 @@ def add_up(
         key = SumKey(part.name, block, scan)
         sums[key] = sums.get(key, NO_ROWS).add(len(several), sum(several))
     return sums
+
+
+def add_up_rows(encoder: Encoder, part: LogicalPart, rows: Sequence[RawRow]) -> Sum:
+    """The sum of the raw rows of one list."""
+    return NO_ROWS.add(len(rows), sum(encoder.compute_digests(part, rows)))
 
 
 class ScanSums:
@@ -120,6 +131,12 @@ def sum_rows(connection: Connection, parts: Sequence[LogicalPart], scan: int, ro
     sums.write()
 
 
+def sum_listed(connection: Connection, part: LogicalPart, scan: int, each: Sum) -> None:
+    """Write the sum of the rows of a list that a scan has."""
+    if each.rows:
+        insert_sums(connection, {SumKey(part.name, NO_BLOCK, scan): each})
+
+
 def sum_scan(connection: Connection, part: LogicalPart, scan: int) -> None:
     """Write the sum of a part of the row of a scan, which this transaction wrote."""
     sums = ScanSums(connection, scan)
@@ -129,7 +146,7 @@ def sum_scan(connection: Connection, part: LogicalPart, scan: int) -> None:
 
 def insert_sums(connection: Connection, sums: Mapping[SumKey, Sum]) -> None:
     """Insert sums that the table does not have."""
-    rows = [(*key, each.rows, each.total.to_bytes(_BYTES)) for key, each in sorted(sums.items())]
+    rows = [(*key, each.rows, each.digest) for key, each in sorted(sums.items())]
     insert_rows(connection, CLOSING_SUMS, _COLUMNS, rows)
 
 
@@ -203,6 +220,14 @@ class SumUpdater:
         }
         self._apply({key: change for key, change in changes.items() if change != NO_ROWS and key.scan in self._summed})
 
+    def replace(self, part: LogicalPart, scan: int, before: Sequence[RawRow], after: Sequence[RawRow]) -> None:
+        """Take the change of the rows in a list of a scan into its sum."""
+        if scan not in self._summed:
+            return
+        encoder = Encoder(self._connection)
+        earlier, now = add_up_rows(encoder, part, before), add_up_rows(encoder, part, after)
+        self._apply({SumKey(part.name, NO_BLOCK, scan): now.add(-earlier.rows, -earlier.total)})
+
     def _compute_sums(
         self, parts: Sequence[LogicalPart], conditions: Iterable[ColumnElement[bool]]
     ) -> dict[SumKey, Sum]:
@@ -249,14 +274,14 @@ def compute_report_sums(connection: Connection, scans: Sequence[int], *, stored:
     ]
     keys = {
         number: [
-            SumKey(table.name, _NO_BLOCK, owner or number)
+            SumKey(table.name, NO_BLOCK, owner or number)
             for table, owner in zip(SHARED_TABLES.values(), of, strict=True)
         ]
         for number, _, of in rows
     }
     shared = _read_shared_sums(connection, frozenset(chain.from_iterable(keys.values())), stored=stored)
     return {
-        SumKey(REPORTS.name, _NO_BLOCK, number): Sum(
+        SumKey(REPORTS.name, NO_BLOCK, number): Sum(
             1,
             digest_of(
                 [REPORTS.name, *report, *([shared[key].rows, f"{shared[key].total:064x}"] for key in keys[number])]
@@ -283,7 +308,5 @@ def _read_shared_sums(connection: Connection, keys: Collection[SumKey], *, store
         table = PARTS[part].table
         rows = connection.execute(select(table).where(is_among(connection, table.c.scan, missing))).all()
         computed = add_up(Encoder(connection), PARTS[part], rows, make_scan_getter(PARTS[part], {}))
-        sums |= {
-            SumKey(part, _NO_BLOCK, scan): computed.get(SumKey(part, _NO_BLOCK, scan), NO_ROWS) for scan in missing
-        }
+        sums |= {SumKey(part, NO_BLOCK, scan): computed.get(SumKey(part, NO_BLOCK, scan), NO_ROWS) for scan in missing}
     return sums

@@ -94,6 +94,11 @@ class Interner:
         self._find([name for name in names.values() if name not in self._ids])
         return {key: self._ids[name] for key, name in names.items() if name in self._ids}
 
+    def find_digest(self, name: bytes) -> int | None:
+        """The id of the row with a digest, or None; nothing is inserted."""
+        self._find([name])
+        return self._ids.get(name)
+
     def intern_digests(self, keys: Mapping[bytes, Key]) -> dict[bytes, int]:
         """The ids of keys whose digests the caller computed; new keys are stored."""
         self._find([name for name in keys if name not in self._ids])

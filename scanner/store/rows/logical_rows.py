@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import orjson
-from sqlalchemy import Boolean, Column, Connection, Float, Integer, String, Table, select
+from sqlalchemy import Boolean, Column, Connection, Float, Integer, MetaData, String, Table, select
 
 from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import chunks
@@ -25,14 +25,12 @@ from scanner.store.rows.tables import (
     CHECK_NAMES,
     CHECKS,
     COVERAGE,
-    DAILY,
     DAILY_KEYS,
     DAYS,
     EVIDENCE,
     EXCERPTS,
     FINDINGS,
     FIXES,
-    GAPS,
     HEALTH,
     KEPT,
     KINDS,
@@ -51,7 +49,6 @@ from scanner.store.rows.tables import (
     SCANS,
     SET_LISTS,
     SINGLE_SCAN_EVENTS,
-    TALLIES,
     UNCOVERED,
     VERDICTS,
     WAIVED_CHECKS,
@@ -62,6 +59,21 @@ from scanner.store.rows.tables import (
 
 RawRow: TypeAlias = Sequence[Any]
 """A row with the columns of its table in their order."""
+
+# Rows that lists hold, as tables that no database has: a scan's gaps and tallies, and the tallies of a day.
+_LISTED: Final = MetaData()
+_GAPS: Final = Table(
+    "gaps", _LISTED, Column("position", Integer), *(Column(name, String) for name in ("kind", "where", "why"))
+)
+_TALLIES: Final = Table(
+    "tallies",
+    _LISTED,
+    *(Column(name, Integer) for name in ("check", "kind")),
+    *(Column(name, String) for name in ("namespace", "outcome")),
+    Column("count", Integer),
+    Column("requester", Boolean),
+)
+_DAILY: Final = Table("daily", _LISTED, *(Column(name, Integer) for name in ("day", "key", "count")))
 
 _MOST_KEPT: Final = 20_000
 _PLAIN: Final = frozenset({str, int, type(None)})
@@ -102,7 +114,7 @@ class LogicalPart:
     """A part of what scans write: columns of a table.
 
     The rows belong to the scan with the number in `scan`, or with the revision in `revision` of the cluster of the row; those of
-    `daily` to the scan of their day. `block` is the column of the ids that are divided into blocks.
+    a list to the scans that have the list. `block` is the column of the ids that are divided into blocks.
     """
 
     name: str
@@ -188,7 +200,11 @@ REPORTS: Final = LogicalPart("reports", SCANS, ("id", "matched", "opinion"), sca
 """What the row of a scan loses when the scan is pruned. The sums of shared rows follow the columns: see `closing_sums`."""
 SETS_OF_SCANS: Final = LogicalPart("coverage sets", COVERAGE, ("position", "sets"), scan="scan")
 """Not logical: the digest of a list of sets covers ids of this database."""
-DAILY_TALLIES: Final = LogicalPart("daily", DAILY, ("day", "key", "count"))
+GAPS: Final = LogicalPart("gaps", _GAPS, ("position", "kind", "where", "why"))
+TALLIES: Final = LogicalPart("tallies", _TALLIES, ("check", "kind", "namespace", "outcome", "count", "requester"))
+DAILY_TALLIES: Final = LogicalPart("daily", _DAILY, ("day", "key", "count"))
+LIST_PARTS: Final = (GAPS, TALLIES, DAILY_TALLIES)
+"""The parts whose rows are in lists: the columns of a raw row are those of the part."""
 
 BLOCK_PARTS: Final = (FINDINGS_BEGUN, FINDINGS_ENDED, POPULATION_BEGUN, POPULATION_ENDED)
 """The parts that are divided into blocks."""
@@ -220,8 +236,6 @@ SCAN_PARTS: Final = (
         ),
         scan="scan",
     ),
-    LogicalPart("gaps", GAPS, ("position", "kind", "where", "why"), scan="scan"),
-    LogicalPart("tallies", TALLIES, ("check", "kind", "namespace", "outcome", "count", "requester"), scan="scan"),
     LogicalPart("scan_policies", SCAN_POLICIES, ("position", "policy", "reading"), scan="scan"),
     LogicalPart("scan_bindings", SCAN_BINDINGS, ("position", "binding"), scan="scan"),
     LogicalPart("scan_rules", SCAN_RULES, ("position", "rule"), scan="scan"),
@@ -238,7 +252,7 @@ PARTS_BY_TABLE: Final[Mapping[str, tuple[LogicalPart, ...]]] = {
 }
 """The parts of the tables whose rows belong to a scan by its number."""
 PARTS: Final[Mapping[str, LogicalPart]] = {
-    part.name: part for part in (*BLOCK_PARTS, *REVISION_PARTS, *SCAN_PARTS, REPORTS, DAILY_TALLIES)
+    part.name: part for part in (*BLOCK_PARTS, *REVISION_PARTS, *SCAN_PARTS, *LIST_PARTS, REPORTS)
 }
 
 

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 from sqlalchemy import Column, Connection, Engine, Table, delete, select
 
 from scanner.store.database.engine import is_among, try_lock_texts, writing
+from scanner.store.rows.daily_lists import decode_counts
 from scanner.store.rows.interning import chunks
-from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
 from scanner.store.rows.search_index import forget_rows
 from scanner.store.rows.tables import (
     BINDINGS,
     CAUSES,
     CHECKS,
     COVERAGE,
-    DAILY,
     DAILY_KEYS,
+    DAILY_LISTS,
+    DAILY_SETS,
+    DAYS,
     EVIDENCE,
     EXCERPTS,
     FINDINGS,
+    GAP_LISTS,
     KEPT,
     KINDS,
     OBJECT_SETS,
@@ -40,14 +44,17 @@ from scanner.store.rows.tables import (
     SCAN_PLACES,
     SCAN_POLICIES,
     SCAN_RULES,
+    SCANS,
     SET_LISTS,
-    TALLIES,
+    TALLY_LISTS,
+    TALLY_SETS,
     VERDICT_USES,
     VERDICTS,
     WAIVER_SETS,
     WAIVERS,
     WORKLOADS,
 )
+from scanner.store.rows.tally_lists import decode_tallies
 
 PORTION: Final = 50_000
 """The number of rows of one table that one transaction deletes."""
@@ -57,6 +64,11 @@ _PAUSE: Final = 0.2
 
 REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     SET_LISTS: (COVERAGE.c.sets,),
+    TALLY_SETS: (SCANS.c.tallies,),
+    TALLY_LISTS: (),
+    GAP_LISTS: (SCANS.c.gaps,),
+    DAILY_SETS: (DAYS.c.tallies,),
+    DAILY_LISTS: (),
     OBJECT_SETS: (),
     OBJECTS: (FINDINGS.c.object, POPULATION.c.object),
     WORKLOADS: (POPULATION.c.workload,),
@@ -68,15 +80,53 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     POLICIES: (SCAN_POLICIES.c.policy,),
     BINDINGS: (SCAN_BINDINGS.c.binding,),
     RULES: (SCAN_RULES.c.rule,),
-    CHECKS: (FINDINGS.c.check, TALLIES.c.check, VERDICT_USES.c.check),
-    KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind, TALLIES.c.kind),
-    DAILY_KEYS: (DAILY.c.key,),
+    CHECKS: (FINDINGS.c.check, VERDICT_USES.c.check),
+    KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind),
+    DAILY_KEYS: (),
     PLACES: (SCAN_PLACES.c.places,),
 }
-"""The columns that refer to each table of shared rows, in an order in which rows are deleted before those that they refer to.
+"""The columns that refer to each table of shared rows, in an order in which rows are deleted before those that they refer to."""
 
-The content of `set_lists` also refers to sets and checks.
-"""
+Ids: TypeAlias = Iterable[int]
+
+
+class ContentReference(NamedTuple):
+    """A column with contents that refer to rows of another table, and the function from a content to the ids of the rows."""
+
+    column: Column[Any]
+    find_ids: Callable[[Any], Ids]
+
+
+def _find_sets(content: bytes) -> Ids:
+    everything, sets = orjson.loads(zlib.decompress(content))
+    return everything, *(number for number, _ in sets)
+
+
+def _find_checks_of_sets(content: bytes) -> Ids:
+    _, sets = orjson.loads(zlib.decompress(content))
+    return {check for _, several in sets for group in several for check, _ in group}
+
+
+def _find_checks_of_tallies(content: bytes) -> Ids:
+    return {row.check for row in decode_tallies(content)}
+
+
+def _find_kinds_of_tallies(content: bytes) -> Ids:
+    return {row.kind for row in decode_tallies(content)}
+
+
+REFERENCES_OF_CONTENTS: Final[Mapping[Table, Sequence[ContentReference]]] = {
+    OBJECT_SETS: (ContentReference(SET_LISTS.c.content, _find_sets),),
+    TALLY_LISTS: (ContentReference(TALLY_SETS.c.lists, unpack_row_ids),),
+    DAILY_LISTS: (ContentReference(DAILY_SETS.c.lists, orjson.loads),),
+    CHECKS: (
+        ContentReference(SET_LISTS.c.content, _find_checks_of_sets),
+        ContentReference(TALLY_LISTS.c.content, _find_checks_of_tallies),
+    ),
+    KINDS: (ContentReference(TALLY_LISTS.c.content, _find_kinds_of_tallies),),
+    DAILY_KEYS: (ContentReference(DAILY_LISTS.c.content, decode_counts),),
+}
+"""The contents that refer to rows of a table."""
 
 KEPT_FOR_EVER: Final[Sequence[Table]] = (WAIVERS, WAIVER_SETS)
 """Shared rows that no prune deletes."""
@@ -123,20 +173,15 @@ def _find_unreferenced(connection: Connection, table: Table) -> list[int]:
     for column in REFERENCES[table]:
         for number in connection.execute(select(column).distinct().where(column.is_not(None))).scalars():
             used.add(number)
-    for set_ids, checks in _read_contents(connection) if table in {OBJECT_SETS, CHECKS} else ():
-        for number in set_ids if table is OBJECT_SETS else checks:
-            used.add(number)
+    for reference in REFERENCES_OF_CONTENTS.get(table, ()):
+        for _, ids in read_content_references(connection, reference):
+            for number in ids:
+                used.add(number)
     return [number for number in connection.execute(select(table.c.id)).scalars() if number not in used]
 
 
-def _read_contents(connection: Connection) -> Iterator[tuple[set[int], set[int]]]:
-    """The ids of the sets and of the checks to which each list of sets refers."""
-    for content in connection.execute(select(SET_LISTS.c.content).execution_options(yield_per=100)).scalars():
-        yield decode_references(bytes(content))
-
-
-def decode_references(content: bytes) -> tuple[set[int], set[int]]:
-    """The ids of the sets and of the checks in the content of a list of sets."""
-    everything, sets = orjson.loads(zlib.decompress(content))
-    checks = {check for _, several in sets for group in several for check, _ in group}
-    return {everything, *(number for number, _ in sets)}, checks
+def read_content_references(connection: Connection, reference: ContentReference) -> Iterator[tuple[int, Ids]]:
+    """The ids of the rows with contents, and the ids to which each content refers."""
+    wanted = select(reference.column.table.c.id, reference.column).execution_options(yield_per=100)
+    for number, content in connection.execute(wanted):
+        yield number, reference.find_ids(content)

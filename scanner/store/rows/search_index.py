@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, inspect, select, text, update
+from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, select, text, update
 
 from scanner.store.database.engine import insert_rows
 from scanner.store.rows.columns import FindingColumns
@@ -55,9 +55,11 @@ def list_definitions() -> Iterator[str]:
     yield _SQLITE
 
 
-def exists(connection: Connection) -> bool:
-    """Return whether the database has the index."""
-    return inspect(connection).has_table(NAME)
+def index_after_upgrade(connection: Connection) -> None:
+    """Index all rows if a migration has created the index. SQLite knows which rows are indexed."""
+    on_sqlite = connection.dialect.name == "sqlite"
+    if on_sqlite or connection.execute(select(_WORDS.c.rowid).limit(1)).first() is None:
+        index_all(connection)
 
 
 def index_all(connection: Connection) -> None:

@@ -1,6 +1,7 @@
 """Ordered rows of a scan, such as its policies; a scan with the same rows as an earlier scan refers to these.
 
-Most scans have the policies and the policy health of the previous scan: they are written only when they change.
+Most scans have the policies and the policy health of an earlier scan: they are written only when they change. Equal rows are found
+by their closing sum, in whatever order scans of several scopes follow each other.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, case, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, case, select
 
-from scanner.store.rows.closing_sums import sum_rows
-from scanner.store.rows.logical_rows import PARTS_BY_TABLE
-from scanner.store.rows.tables import SCANS
+from scanner.store.rows.closing_sums import Sum, add_up_rows, sum_listed, sum_rows
+from scanner.store.rows.logical_rows import PARTS_BY_TABLE, Encoder, LogicalPart
+from scanner.store.rows.tables import CLOSING_SUMS, SCANS
 
 Row = Mapping[str, str | int | bool | float | bytes | None]
 
@@ -28,7 +29,6 @@ class RowOwners(NamedTuple):
     uncovered: int
 
 
-NO_OWNERS = RowOwners(0, 0, 0, 0, 0, 0)
 _OWNERS = tuple(SCANS.c[f"{name}_of"] for name in RowOwners._fields)
 
 
@@ -45,32 +45,55 @@ def select_policy_owner() -> ColumnElement[int]:
 
 def insert_rows_of_scan(connection: Connection, table: Table, scan: int, rows: Iterable[Row]) -> None:
     """Insert rows of a scan, and their sum."""
-    numbered = [{"scan": scan, "position": position, **row} for position, row in enumerate(rows)]
+    numbered = _number_rows(scan, rows)
     if numbered:
         connection.execute(table.insert(), numbered)
-        names = table.c.keys()
-        sum_rows(connection, PARTS_BY_TABLE[table.name], scan, [[row[name] for name in names] for row in numbered])
+        sum_rows(connection, PARTS_BY_TABLE[table.name], scan, _list_raw_rows(table, numbered))
 
 
-def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[Row], earlier: int) -> int:
-    """Insert rows unless the scan `earlier` has the same; returns its number then, and 0 otherwise."""
-    wanted = list(rows)
-    columns = [column.name for column in _list_content_columns(table)]
-    if earlier and [tuple(row[name] for name in columns) for row in wanted] == list(
-        read_rows(connection, table, earlier)
-    ):
-        return earlier
-    insert_rows_of_scan(connection, table, scan, wanted)
+def share_rows(connection: Connection, table: Table, scan: int, rows: Iterable[Row]) -> int:
+    """Insert rows unless a merged scan of the cluster has the same; returns its number then, and 0 otherwise."""
+    numbered = _number_rows(scan, rows)
+    if not numbered:
+        return 0
+    raw = _list_raw_rows(table, numbered)
+    [part] = PARTS_BY_TABLE[table.name]
+    same = add_up_rows(Encoder(connection), part, raw)
+    owner: int | None = connection.execute(_select_owner(part, scan, same)).scalar()
+    if owner is not None and [row[1:] for row in raw] == list(_read_raw_rows(connection, table, owner)):
+        return owner
+    connection.execute(table.insert(), numbered)
+    sum_listed(connection, part, scan, same)
     return 0
+
+
+def _number_rows(scan: int, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    return [{"scan": scan, "position": position, **row} for position, row in enumerate(rows)]
+
+
+def _list_raw_rows(table: Table, numbered: Iterable[Row]) -> list[tuple[Any, ...]]:
+    names = table.c.keys()
+    return [tuple(row[name] for name in names) for row in numbered]
+
+
+def _select_owner(part: LogicalPart, scan: int, same: Sum) -> Select[*tuple[Any, ...]]:
+    """The newest merged scan of the cluster of a scan that has rows with a sum. A pruned scan may lose its rows."""
+    this = SCANS.alias("this")
+    wanted = select(SCANS.c.number).join(this, this.c.cluster == SCANS.c.cluster)
+    wanted = wanted.join(CLOSING_SUMS, CLOSING_SUMS.c.scan == SCANS.c.number)
+    of_part = CLOSING_SUMS.c.part == part.name, CLOSING_SUMS.c.sum == same.digest, CLOSING_SUMS.c.rows == same.rows
+    wanted = wanted.where(this.c.number == scan, SCANS.c.revision.is_not(None), SCANS.c.pruned_at.is_(None), *of_part)
+    return wanted.order_by(SCANS.c.revision.desc()).limit(1)
 
 
 def read_rows(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
     """The rows of a scan in their order, without the columns for scan and position."""
-    for row in connection.execute(
-        select(*_list_content_columns(table)).where(table.c.scan == scan).order_by(table.c.position)
-    ):
+    columns = (column for column in table.columns if column.name not in {"scan", "position"})
+    for row in connection.execute(select(*columns).where(table.c.scan == scan).order_by(table.c.position)):
         yield tuple(row)
 
 
-def _list_content_columns(table: Table) -> list[ColumnElement[Any]]:
-    return [column for column in table.columns if column.name not in {"scan", "position"}]
+def _read_raw_rows(connection: Connection, table: Table, scan: int) -> Iterator[tuple[Any, ...]]:
+    """The rows of a scan in their order, without the scan: it is the first column of all these tables."""
+    for row in connection.execute(select(*list(table.c)[1:]).where(table.c.scan == scan).order_by(table.c.position)):
+        yield tuple(row)

@@ -217,6 +217,8 @@ SCANS = Table(
     Column("pruned_at", UtcTime),
     *(_added_text(name) for name in ("changed_rules", "emptiness")),
     Column("preview", Boolean, nullable=False, server_default=false()),
+    Column("tallies", Integer, ForeignKey("tally_sets.id")),
+    Column("gaps", Integer, ForeignKey("gap_lists.id")),
     UniqueConstraint("cluster", "revision"),
 )
 """A scan with `pruned_at` is a tombstone: see `retention`. `changed_rules` has kinds of causes with commas between them. `preview`
@@ -447,7 +449,8 @@ COVERAGE = Table(
 )
 """The coverage of the kinds of a scan. `page_digests` are null if an older version recorded the scan."""
 
-GAPS = Table("gaps", METADATA, _scan(), _position(), _text("kind"), _text("where"), _text("why"))
+GAP_LISTS = Table("gap_lists", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
+"""The gaps of scans: see `gap_lists`."""
 
 OUTSIDE = Table("outside", METADATA, _scan(), _position(), _text("kind"), _text("name"), _text("why"))
 """Objects of the cluster that also decide about requests, but that a scan does not evaluate."""
@@ -467,17 +470,15 @@ HEALTH = Table(
     _added_text("language"),
 )
 
-TALLIES = Table(
-    "tallies",
-    METADATA,
-    _scan(),
-    Column("check", Integer, ForeignKey("checks.id"), primary_key=True),
-    Column("kind", Integer, ForeignKey("kinds.id"), primary_key=True),
-    Column("namespace", TEXT, primary_key=True),
-    Column("outcome", TEXT, primary_key=True),
-    _count("count"),
-    Column("requester", Boolean, nullable=False, server_default=false()),
+TALLY_LISTS = Table(
+    "tally_lists", METADATA, _id(), _digest(), _count("rows"), Column("content", LargeBinary, nullable=False)
 )
+"""The tallies of a namespace, compressed: see `tally_lists`."""
+
+TALLY_SETS = Table(
+    "tally_sets", METADATA, _id(), _digest(), _count("rows"), Column("lists", LargeBinary, nullable=False)
+)
+"""The tallies of scans: sets of ids of `tally_lists`, compressed (see `row_ids`)."""
 
 CAUSES = Table("causes", METADATA, _id(), _digest(), _text("kind"), _text("also"))
 """The causes of what scans changed in history: see `posture.history.causes`. `also` has kinds with commas between them."""
@@ -534,6 +535,7 @@ DAYS = Table(
     Column("cluster", Integer, ForeignKey("clusters.id"), nullable=False),
     _text("day"),
     Column("scan", Integer, ForeignKey("scans.number"), nullable=False),
+    Column("tallies", Integer, ForeignKey("daily_sets.id")),
     UniqueConstraint("cluster", "day"),
 )
 """The last complete scan of each day of a cluster; `day` is a date in UTC, such as 2026-03-31."""
@@ -547,15 +549,11 @@ DAILY_KEYS = Table(
     _flag("requester"),
 )
 
-DAILY = Table(
-    "daily",
-    METADATA,
-    Column("day", Integer, ForeignKey("days.number"), primary_key=True, autoincrement=False),
-    Column("key", Integer, ForeignKey("daily_keys.id"), primary_key=True, autoincrement=False),
-    _count("count"),
-    sqlite_with_rowid=False,
-)
-"""The tallies of a day, which stay when its scan is pruned: see `daily`."""
+DAILY_LISTS = Table("daily_lists", METADATA, _id(), _digest(), _text("content"))
+"""The tallies of a namespace on a day: a JSON object of the counts by the id of the key, which the views read."""
+
+DAILY_SETS = Table("daily_sets", METADATA, _id(), _digest(), _text("lists"))
+"""The tallies of days, which stay when their scans are pruned: JSON lists of ids of `daily_lists`. See `daily`."""
 
 WAIVERS = Table("waivers", METADATA, _id(), _digest(), _text("name"), _text("document"))
 """The bodies of waivers: see `waivers`."""

@@ -22,11 +22,10 @@ from scanner.store.database.store_errors import as_store_error
 from scanner.store.history.damage import SHARED_TEXTS, UNREADABLE, SumCheck, find_changed_texts
 from scanner.store.history.ledger import read_unchecked_parts
 from scanner.store.rows.logical_rows import SHARED_TABLES
-from scanner.store.rows.references import REFERENCES, decode_references
+from scanner.store.rows.references import REFERENCES, REFERENCES_OF_CONTENTS, read_content_references
 from scanner.store.rows.row_ids import RowIdSet, difference, unpack_row_ids
 from scanner.store.rows.search_index import select_uses
 from scanner.store.rows.tables import (
-    CHECKS,
     CLUSTERS,
     FINDINGS,
     KEPT,
@@ -35,7 +34,6 @@ from scanner.store.rows.tables import (
     OBJECT_SETS,
     OBJECTS,
     SCANS,
-    SET_LISTS,
     UNCHECKED,
     VERDICT_USES,
     WAIVER_SETS,
@@ -115,6 +113,7 @@ def find_problems(connection: Connection, sample: int | None = SAMPLE) -> Iterat
         "intervals of history": _check_intervals,
         "clocks of problems": _check_clocks,
         "ids": _check_ids,
+        "lists and sets": _check_contents,
         "sets of objects": _check_sets,
         "waivers": _check_waivers,
         "the verdicts of findings": _check_uses,
@@ -208,15 +207,19 @@ def _check_ids(connection: Connection) -> Iterator[DatabaseProblem]:
             yield DatabaseProblem(f"id {highest} is above the highest given id, {last}", name, _RESTORE)
 
 
+def _check_contents(connection: Connection) -> Iterator[DatabaseProblem]:
+    """Lists, sets and other contents that refer to rows which do not exist."""
+    for table, references in REFERENCES_OF_CONTENTS.items():
+        known = _read_ids(connection, table)
+        for reference in references:
+            for number, ids in read_content_references(connection, reference):
+                if missing := _describe_missing(RowIdSet(ids), known):
+                    what = f"refers to {table.name} {missing}, which do not exist"
+                    yield DatabaseProblem(what, f"{reference.column.table.name} {number}", _RESTORE)
+
+
 def _check_sets(connection: Connection) -> Iterator[DatabaseProblem]:
-    """Lists of sets whose sets or checks do not exist, sets whose objects do not exist, and findings that do not exist."""
-    known = {OBJECT_SETS: _read_ids(connection, OBJECT_SETS), CHECKS: _read_ids(connection, CHECKS)}
-    for number, content in connection.execute(select(SET_LISTS.c.id, SET_LISTS.c.content)):
-        for table, ids in zip(known, decode_references(bytes(content)), strict=True):
-            if missing := _describe_missing(RowIdSet(ids), known[table]):
-                yield DatabaseProblem(
-                    f"refers to {table.name} {missing}, which do not exist", f"set_lists {number}", _RESTORE
-                )
+    """Sets whose objects do not exist, and findings that do not exist."""
     objects = _read_ids(connection, OBJECTS)
     for number, count, data in connection.execute(select(OBJECT_SETS.c.id, OBJECT_SETS.c.count, OBJECT_SETS.c.data)):
         members = unpack_row_ids(bytes(data))

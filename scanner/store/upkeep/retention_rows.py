@@ -8,13 +8,13 @@ it could not read, and the tallies that depend on the requester. A later prune d
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Engine,
     Select,
@@ -32,26 +32,26 @@ from sqlalchemy import (
 
 from scanner.model.outcome import GapKind
 from scanner.store.catalog.scans import mode_of
-from scanner.store.database.engine import is_among, lock_history, writing
+from scanner.store.database.engine import is_among, lock_history, share_texts, writing
 from scanner.store.history.problem_clocks import is_last_in_problem
 from scanner.store.history.sightings import select_open_findings
 from scanner.store.rows.closing_sums import FINDING_PARTS, POPULATION_PARTS, SumUpdater, forget_sums, hand_over
+from scanner.store.rows.gap_lists import read_gaps, write_gaps
 from scanner.store.rows.interning import chunks
-from scanner.store.rows.logical_rows import PARTS, PARTS_BY_TABLE, REPORTS, SHARED_TABLES
+from scanner.store.rows.logical_rows import GAPS, PARTS, PARTS_BY_TABLE, REPORTS, SHARED_TABLES, TALLIES
 from scanner.store.rows.row_ids import RowIdSet, intersection, unpack_row_ids
 from scanner.store.rows.shared_rows import RowOwners
 from scanner.store.rows.tables import (
     COVERAGE,
     FINDINGS,
-    GAPS,
     OPEN,
     POPULATION,
     SCAN_PLACES,
     SCANS,
     SINGLE_SCAN_EVENTS,
-    TALLIES,
     UNCHECKED,
 )
+from scanner.store.rows.tally_lists import read_tally_rows, write_tallies
 from scanner.store.upkeep.retention_plan import NeededRevisions, RetainedScan, find_next_owners, list_baselines
 
 EVALUATION_ROWS: Final = frozenset({"policies", "bindings", "rules"})
@@ -141,11 +141,30 @@ class BodyPruner:
     def _delete_own(self, numbers: Sequence[int]) -> int:
         """Delete the rows that scans have alone."""
         deleted = self._delete(COVERAGE, numbers) + self._delete(SCAN_PLACES, numbers)
-        seen_last = [number for number in numbers if number in self._asked]
         others = [number for number in numbers if number not in self._asked]
-        deleted += self._delete(GAPS, others) + self._delete(TALLIES, others)
-        deleted += self._delete_some(GAPS, seen_last, GAPS.c.kind != GapKind.DOCUMENT.value)
-        return deleted + self._delete_some(TALLIES, seen_last, ~TALLIES.c.requester)
+        for part in (GAPS, TALLIES):
+            forget_sums(self._connection, part, others)
+        of_others = is_among(self._connection, SCANS.c.number, others)
+        self._connection.execute(update(SCANS).where(of_others).values(gaps=None, tallies=None))
+        for number in numbers:
+            if number in self._asked:
+                self._shorten_lists(number)
+        return deleted
+
+    def _shorten_lists(self, scan: int) -> None:
+        """Of the lists of a scan, keep the documents that it could not read, and the tallies that depend on the requester."""
+        share_texts(self._connection)
+        before = read_gaps(self._connection, scan), read_tally_rows(self._connection, scan)
+        gaps = [gap for gap in before[0] if gap.kind == GapKind.DOCUMENT.value]
+        tallies = [row for row in before[1] if row.requester]
+        if (gaps, tallies) == before:
+            return
+        written = write_tallies(self._connection, tallies)
+        values = {"gaps": write_gaps(self._connection, gaps), "tallies": written.number if written else None}
+        self._connection.execute(update(SCANS).where(SCANS.c.number == scan).values(**values))
+        updater = SumUpdater(self._connection)
+        updater.replace(GAPS, scan, before[0], gaps)
+        updater.replace(TALLIES, scan, before[1], tallies)
 
     def _delete_shared(self, rows: str, table: Table, numbers: Sequence[int]) -> int:
         """Delete the rows of a table, or give them to the oldest scan that stays and shares them."""
@@ -174,14 +193,6 @@ class BodyPruner:
             forget_sums(self._connection, part, numbers)
         return self._connection.execute(delete(table).where(is_among(self._connection, table.c.scan, numbers))).rowcount
 
-    def _delete_some(self, table: Table, numbers: Sequence[int], condition: ColumnElement[bool]) -> int:
-        """Delete the rows of scans that fit a condition."""
-        if not numbers:
-            return 0
-        chosen = is_among(self._connection, table.c.scan, numbers)
-        with SumUpdater(self._connection).updating(PARTS_BY_TABLE[table.name], chosen):
-            return self._connection.execute(delete(table).where(chosen, condition)).rowcount
-
     def _trim_unchecked(self, numbers: Sequence[int]) -> None:
         """Of the findings that a pruned scan left unchecked, keep those that are still open: others have a time of their own."""
         still_open: RowIdSet | None = None
@@ -203,12 +214,11 @@ class BodyPruner:
 
 
 def count_rows(connection: Connection, numbers: Sequence[int]) -> dict[str, int]:
-    """The number of rows that scans have in each table, without those that are shared with a scan that stays."""
-    counts: dict[str, int] = {}
-    for table in (COVERAGE, GAPS, TALLIES):
-        for portion in chunks(numbers):
-            counted = select(func.count()).select_from(table).where(is_among(connection, table.c.scan, portion))
-            counts[table.name] = counts.get(table.name, 0) + connection.execute(counted).scalar_one()
+    """The number of rows that scans have in each table, without those that scans share."""
+    counts: Counter[str] = Counter()
+    for portion in chunks(numbers):
+        counted = select(func.count()).select_from(COVERAGE).where(is_among(connection, COVERAGE.c.scan, portion))
+        counts[COVERAGE.name] += connection.execute(counted).scalar_one()
     return counts
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
-from sqlalchemy import Connection, Dialect, Engine, inspect, text
+from sqlalchemy import Connection, Dialect, Engine, inspect, select, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from scanner.errors import NoScans, SchemaMismatch
@@ -24,6 +24,10 @@ from scanner.store.rows.tables import HEAD, MARK, METADATA, WAIVED_CHECKS, find_
 
 _VERSIONS = "alembic_version"
 _MARKED_SINCE = "0009"
+ROWS_BEFORE: Final = "0033"
+"""The version that has both the rows and the lists of tallies: see `old_tallies`."""
+OLD_TALLIES: Final = "tallies"
+"""A table of rows that later versions do not have."""
 _UNMARKED = frozenset(
     {"checks", "clusters", "coverage", "findings", "gaps", "policies", "scans", "tallies", "verdicts"}
 )
@@ -84,8 +88,12 @@ def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], add
 
 
 def migrate(engine: Engine, address: Address, *, backup: bool = False) -> UpgradeResult:
-    """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError."""
+    """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError.
+
+    An upgrade of an older database takes several transactions. If it is killed, the next one continues.
+    """
     reject_cut_file(address)
+    copy = None
     with writing_shared(engine) as connection:
         match _read_state(connection):
             case "current":
@@ -101,10 +109,35 @@ def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgrad
                 run_migrations(connection)
                 return UpgradeResult(changed=True)
             case "older":
-                # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
-                copy = back_up(address.path, HEAD) if backup and address.path else None
-                run_migrations(connection)
-                return UpgradeResult(changed=True, migrated=True, backup=copy)
+                # An upgrade that was killed has made the copy.
+                if _read_versions(connection) != [ROWS_BEFORE]:
+                    # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
+                    copy = back_up(address.path, HEAD) if backup and address.path else None
+                _migrate_to_rows(connection)
+    ended = _migrate_rows(engine)
+    return UpgradeResult(changed=ended, migrated=ended, backup=copy)
+
+
+def _migrate_to_rows(connection: Connection) -> None:
+    """Upgrade a database that has rows of tallies to the version that also has the lists."""
+    from scanner.store.upkeep.views import drop_views
+
+    if inspect(connection).has_table(OLD_TALLIES):
+        if connection.dialect.name == "sqlite":
+            drop_views(connection)
+        _upgrade(connection, ROWS_BEFORE)
+
+
+def _migrate_rows(engine: Engine) -> bool:
+    """Make the lists in short transactions, and upgrade to the newest schema; False if another process has ended the upgrade meanwhile."""
+    from scanner.store.upkeep.old_tallies import make_lists
+
+    make_lists(engine)
+    with writing_shared(engine) as connection:
+        if _read_state(connection) != "older":
+            return False
+        run_migrations(connection)
+        return True
 
 
 def _read_state(connection: Connection) -> State:
@@ -172,24 +205,29 @@ def run_migrations(connection: Connection) -> None:
 
     The connection holds the lock of the database.
     """
+    from scanner.store.catalog import waivers
+    from scanner.store.rows import search_index
+    from scanner.store.upkeep.old_tallies import make_last_lists
+    from scanner.store.upkeep.views import creating_views
+
+    with creating_views(connection):
+        if _read_state(connection) == "fresh" or inspect(connection).has_table(OLD_TALLIES):
+            _upgrade(connection, ROWS_BEFORE)
+            make_last_lists(connection)
+        _upgrade(connection, "head")
+    search_index.index_after_upgrade(connection)
+    if connection.execute(select(WAIVED_CHECKS.c.since).limit(1)).first() is None:
+        waivers.write_all_waived_checks(connection)
+
+
+def _upgrade(connection: Connection, version: str) -> None:
     # Importing Alembic takes as long as importing SQLAlchemy, and most runs do not need it.
     from alembic import command
     from alembic.config import Config
 
-    from scanner.store.catalog import waivers
-    from scanner.store.rows import search_index
-    from scanner.store.upkeep.views import creating_views
-
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(find_migrations()).replace("%", "%%"))
-    indexed = search_index.exists(connection)
-    waived = inspect(connection).has_table(WAIVED_CHECKS.name)
-    with creating_views(connection):
-        command.upgrade(config, "head")
-    if not indexed:
-        search_index.index_all(connection)
-    if not waived:
-        waivers.write_all_waived_checks(connection)
+    command.upgrade(config, version)
 
 
 def _older_error(address: Address) -> SchemaMismatch:

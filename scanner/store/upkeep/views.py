@@ -17,15 +17,18 @@ from sqlalchemy import (
     Connection,
     Dialect,
     FromClause,
+    Integer,
     Select,
     String,
     and_,
     case,
+    cast,
     exists,
     func,
     null,
     select,
     text,
+    true,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -42,8 +45,9 @@ from scanner.store.rows.tables import (
     CHECKS,
     CLUSTERS,
     COVERAGE,
-    DAILY,
     DAILY_KEYS,
+    DAILY_LISTS,
+    DAILY_SETS,
     DAYS,
     FINDINGS,
     HEALTH,
@@ -153,6 +157,20 @@ class CharacterText(SqlText):
 
     inherit_cache = True
     sql: ClassVar = {"sqlite": "char({0})", "postgresql": "chr({0})"}
+
+
+class JsonItems(SqlText):
+    """The rows of a JSON list: `value`."""
+
+    inherit_cache = True
+    sql: ClassVar = {"sqlite": "json_each({0})", "postgresql": "json_array_elements_text(({0})::json)"}
+
+
+class JsonPairs(SqlText):
+    """The rows of a JSON object: `key` and `value`."""
+
+    inherit_cache = True
+    sql: ClassVar = {"sqlite": "json_each({0})", "postgresql": "json_each_text(({0})::json)"}
 
 
 # The queries of the read-only views, which `docs/sql.md` describes: their columns are an interface.
@@ -409,18 +427,23 @@ def _select_policy_health() -> Select[Any]:
 
 def _select_daily() -> Select[Any]:
     key = DAILY_KEYS.c
+    numbers = JsonItems(DAILY_SETS.c.lists).table_valued("value", name="numbers")
+    counts = JsonPairs(DAILY_LISTS.c.content).table_valued("key", "value", name="counts")
     columns = {
         "day": DAYS.c.day,
         "scan": SCANS.c.id,
         **{name: key[name] for name in ("language", "policy", "namespace", "outcome")},
         "depends_on_requester": _fact(key.requester),
-        "count": DAILY.c.count,
+        "count": cast(counts.c.value, Integer),
     }
     joined = (
         DAYS.join(CLUSTERS, CLUSTERS.c.id == DAYS.c.cluster)
         .join(SCANS, SCANS.c.number == DAYS.c.scan)
-        .join(DAILY, DAILY.c.day == DAYS.c.number)
-        .join(DAILY_KEYS, key.id == DAILY.c.key)
+        .join(DAILY_SETS, DAILY_SETS.c.id == DAYS.c.tallies)
+        .join(numbers, true())
+        .join(DAILY_LISTS, DAILY_LISTS.c.id == cast(numbers.c.value, Integer))
+        .join(counts, true())
+        .join(DAILY_KEYS, key.id == cast(counts.c.key, Integer))
     )
     return _select_labelled(_CLUSTER, columns).select_from(joined)
 
