@@ -1,4 +1,4 @@
-"""Write the table of `deploy/chart/README.md` from the comments of `values.yaml`.
+"""Write the table of `deploy/chart/README.md` from the comments of `values.yaml`, and `files/defaults.yaml` from its defaults.
 
 `make docs` and `python -m scripts.generate_chart_readme` run it. A comment that begins with `# --` describes the key below it.
 """
@@ -17,6 +17,7 @@ from yaml.nodes import MappingNode, Node
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
 PAGE = CHART / "README.md"
 VALUES = CHART / "values.yaml"
+DEFAULTS = CHART / "files" / "defaults.yaml"
 _BEGIN = "<!-- The rest of this page is generated from values.yaml: make docs -->\n"
 _MARK = re.compile(r"\s*# -- (.*)")
 _MORE = re.compile(r"\s*# (.*)")
@@ -35,6 +36,15 @@ def page() -> str:
     text, _, _ = PAGE.read_text().partition(_BEGIN)
     rows = [f"| `{value.key}` | `{value.default}` | {value.description} |" for value in values()]
     return "\n".join([text + _BEGIN, "| key | default | description |", "|---|---|---|", *rows]) + "\n"
+
+
+def defaults() -> str:
+    """Return the defaults by the paths of their keys, which the templates read in place of values.yaml.
+
+    A map with a description is one value: the templates add no key to such a map of a user.
+    """
+    lines = [f"{value.key}: {value.default}" for value in values()]
+    return "\n".join(["# Generated from values.yaml: make docs", *lines]) + "\n"
 
 
 def values() -> list[Value]:
@@ -74,3 +84,4 @@ def _default(node: Node) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    DEFAULTS.write_text(defaults())

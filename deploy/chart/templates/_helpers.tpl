@@ -1,3 +1,17 @@
+{{/* Give every missing value its default. With --reuse-values, helm takes the defaults of the earlier chart, which lack the new values. */}}
+{{- define "assay.defaults" -}}
+{{- $root := . -}}
+{{- range $path, $default := .Files.Get "files/defaults.yaml" | fromYaml -}}
+{{- $map := $root.Values -}}
+{{- range initial (splitList "." $path) -}}
+{{- if kindIs "invalid" (index $map .) -}}{{- $_ := set $map . dict -}}{{- end -}}
+{{- $map = index $map . -}}
+{{- end -}}
+{{- $key := last (splitList "." $path) -}}
+{{- if kindIs "invalid" (index $map $key) -}}{{- $_ := set $map $key $default -}}{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "assay.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
 {{- end }}
@@ -80,6 +94,14 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* Remove the keys that are null, which helm leaves in the values if they have no default. */}}
+{{- define "assay.dropNulls" -}}
+{{- range $key, $value := deepCopy . -}}
+{{- if kindIs "invalid" $value -}}{{- $_ := unset $ $key -}}
+{{- else if kindIs "map" $value -}}{{- include "assay.dropNulls" (index $ $key) -}}{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The content of assay.yaml. */}}
 {{- define "assay.config" -}}
 {{- $config := dict "kindTimeout" .Values.kindTimeout "schedule" (dict "cron" .Values.schedule "timeZone" .Values.timeZone) }}
@@ -88,7 +110,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if .Values.serve.enabled }}
 {{- with include "assay.publicUrl" . }}{{ $_ := set $config "publicUrl" . }}{{ end }}
 {{- end }}
-{{- toYaml (merge (deepCopy .Values.config) $config) }}
+{{- $own := deepCopy .Values.config }}
+{{- include "assay.dropNulls" $own }}
+{{- toYaml (merge $own $config) }}
 {{- end }}
 
 {{/* The content of fleet.yaml. The path of a kubeconfig has the name of its cluster and not the index, which another fleet gives to another cluster. */}}
