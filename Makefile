@@ -49,7 +49,7 @@ docs: setup ## the documentation as a site in build/docs; a broken link fails; w
 	@$(BIN)/python -m scripts.generate_cli_reference
 	@$(BIN)/python -m scripts.generate_configuration
 	@$(BIN)/python -m scripts.generate_columns
-	@$(BIN)/python -m scripts.generate_chart_readme
+	@$(BIN)/python -m scripts.generate_chart
 	@$(BIN)/python -m scripts.generate_alerts
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "build/docs/index.html"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scanner.model.json import Json, JsonObject, as_object
-from scripts.generate_chart_readme import DEFAULTS, defaults
+from scripts.generate_chart import DEFAULTS, defaults
 from tests.deploy.matrix import MATRIX
 from tests.deploy.programs import CHART, rendered
 

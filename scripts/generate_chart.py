@@ -1,6 +1,9 @@
-"""Write the table of `deploy/chart/README.md` from the comments of `values.yaml`, and `files/defaults.yaml` from its defaults.
+"""Write what the chart has of other files.
 
-`make docs` and `python -m scripts.generate_chart_readme` run it. A comment that begins with `# --` describes the key below it.
+The table of its README comes from the comments of `values.yaml`, `files/defaults.yaml` from its defaults, the schema of `config` from
+the flags, and `files/time-zones.txt` from the package tzdata.
+
+`make docs` and `python -m scripts.generate_chart` run it. A comment that begins with `# --` describes the key below it.
 """
 
 from __future__ import annotations
@@ -8,16 +11,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 from yaml.nodes import MappingNode, Node
 
+from scanner.cli.commands.catalog import list_settings
+from scanner.config.schema import make_schema
+from scanner.model.json import JsonObject, as_list, as_object
+
 CHART = Path(__file__).parents[1] / "deploy" / "chart"
 PAGE = CHART / "README.md"
 VALUES = CHART / "values.yaml"
 DEFAULTS = CHART / "files" / "defaults.yaml"
+SCHEMA = CHART / "values.schema.json"
+TIME_ZONES = CHART / "files" / "time-zones.txt"
 _BEGIN = "<!-- The rest of this page is generated from values.yaml: make docs -->\n"
 _MARK = re.compile(r"\s*# -- (.*)")
 _MORE = re.compile(r"\s*# (.*)")
@@ -45,6 +55,37 @@ def defaults() -> str:
     """
     lines = [f"{value.key}: {value.default}" for value in values()]
     return "\n".join(["# Generated from values.yaml: make docs", *lines]) + "\n"
+
+
+def schema() -> str:
+    """Return the schema of the values: its text as it is, and the key `config` anew, as the schema of the configuration file."""
+    document = json.loads(SCHEMA.read_text())
+    whole = make_schema(list_settings())
+    document["properties"]["config"] = _with_null(
+        {key: value for key, value in whole.items() if not key.startswith("$")}
+    )
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _with_null(schema: JsonObject) -> JsonObject:
+    """The schema of an object whose keys may be null, with which a user takes a default away."""
+    keys = {key: _or_null(as_object(value)) for key, value in as_object(schema["properties"]).items()}
+    return {**schema, "properties": keys}
+
+
+def _or_null(schema: JsonObject) -> JsonObject:
+    if "properties" in schema:
+        schema = _with_null(schema)
+    if "enum" in schema:
+        return {**schema, "enum": [*as_list(schema["enum"]), None]}
+    if "type" in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {**schema, "oneOf": [*as_list(schema["oneOf"]), {"type": "null"}]}
+
+
+def time_zones() -> str:
+    """Return the names of the time zones, each on a line."""
+    return resources.files("tzdata").joinpath("zones").read_text()
 
 
 def values() -> list[Value]:
@@ -85,3 +126,5 @@ def _default(node: Node) -> str:
 if __name__ == "__main__":
     PAGE.write_text(page())
     DEFAULTS.write_text(defaults())
+    SCHEMA.write_text(schema())
+    TIME_ZONES.write_text(time_zones())
