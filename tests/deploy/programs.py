@@ -74,10 +74,10 @@ def refused(values: JsonObject) -> str:
     return ran.stderr
 
 
-def built(folder: str) -> list[JsonObject]:
+def built(folder: str, *, deploy: Path = DEPLOY) -> list[JsonObject]:
     """The objects of a kustomization in deploy/kustomize, such as `base`, in the order in which kustomize prints them."""
     ran = subprocess.run(
-        [program("kustomize"), DEPLOY / "kustomize" / folder],
+        [program("kustomize"), deploy / "kustomize" / folder],
         check=False,
         capture_output=True,
         text=True,

@@ -121,7 +121,7 @@ def _reject_missing_packages() -> None:
     if missing:
         raise AssayError(
             f"assay serve needs packages that are not installed, such as {missing}. "
-            "Install them with: pip install 'kube-assay[serve]'"
+            "Install Assay with its extra serve, such as, in the repository: pip install '.[serve]'"
         )
 
 

@@ -276,7 +276,9 @@ def read_public_url(text: str) -> str:
             "https://assay.example.com or https://tools.example.com/assay"
         )
     if (first := path.split("/")[1:2]) and first[0] in OWN_PATHS:
-        raise UsageError(f"--public-url: /{first[0]} is a path of the pages themselves; choose another one, such as /assay")
+        raise UsageError(
+            f"--public-url: /{first[0]} is a path of the pages themselves; choose another one, such as /assay"
+        )
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 

@@ -159,7 +159,9 @@ class Guard:
         if "text/html" not in request.headers.get("accept", ""):
             return response(request.scope, REFUSED)
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"{prefix_of(request.scope)}{LOGIN}?next={quote(target, safe='')}", 303, {"Cache-Control": "no-store"})
+        return RedirectResponse(
+            f"{prefix_of(request.scope)}{LOGIN}?next={quote(target, safe='')}", 303, {"Cache-Control": "no-store"}
+        )
 
 
 def _admit(request: Request, user: User) -> None:

@@ -127,7 +127,9 @@ class Sessions:
         return f"{self._prefix}-sign-in-{sha256(state.encode()).hexdigest()[:_SUFFIX]}"
 
     def _set(self, response: Response, name: str, value: str, seconds: int) -> None:
-        response.set_cookie(name, value, max_age=seconds, path=self._path, secure=self._secure, httponly=True, samesite="lax")
+        response.set_cookie(
+            name, value, max_age=seconds, path=self._path, secure=self._secure, httponly=True, samesite="lax"
+        )
 
     def _delete(self, response: Response, name: str) -> None:
         response.delete_cookie(name, path=self._path, secure=self._secure, httponly=True, samesite="lax")

@@ -28,7 +28,8 @@ PREFIX = "/assay"
 KEPT, TAKEN = "the path is passed on", "the path is taken away"
 BOTH = pytest.mark.parametrize("proxy", [KEPT, TAKEN])
 PUBLIC = f"https://tools.example.com{PREFIX}"
-MOST_ADDRESSES = 150
+SECONDS = 120
+"""The longest time that an answer may take on a machine that is busy."""
 
 
 @contextmanager
@@ -43,7 +44,8 @@ def behind(server: Running, *, takes: bool) -> Iterator[httpx2.Client]:
                 self.end_headers()
                 return
             path = self.path.removeprefix(PREFIX) or "/" if takes else self.path
-            got = server.ask(self.command, path, dict(self.headers.items()), body)
+            with httpx2.Client(base_url=server.url, timeout=SECONDS, trust_env=False) as backend:
+                got = backend.request(self.command, path, headers=dict(self.headers.items()), content=body)
             self.send_response_only(got.status_code)
             for name, value in got.headers.multi_items():
                 if name not in ("transfer-encoding", "content-length", "content-encoding"):
@@ -52,7 +54,7 @@ def behind(server: Running, *, takes: bool) -> Iterator[httpx2.Client]:
             self.end_headers()
             self.wfile.write(got.content)
 
-        do_GET = do_POST = answer
+        do_GET = do_POST = answer  # noqa: N815 - the names by which the base class finds them
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -61,7 +63,9 @@ def behind(server: Running, *, takes: bool) -> Iterator[httpx2.Client]:
     thread = Thread(target=proxy.serve_forever)
     thread.start()
     try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{proxy.server_port}", trust_env=False, timeout=30) as client:
+        with httpx2.Client(
+            base_url=f"http://127.0.0.1:{proxy.server_port}", trust_env=False, timeout=SECONDS
+        ) as client:
             yield client
     finally:
         proxy.shutdown()
@@ -90,24 +94,29 @@ def addresses(answer: httpx2.Response) -> set[str]:
     return {each for each in absolute if urlsplit(each).netloc == urlsplit(str(answer.url)).netloc}
 
 
+def shape(address: str) -> str:
+    """An address without the names and numbers that many addresses of one kind differ in."""
+    parts = urlsplit(address)
+    path = re.sub(r"[^/]*[0-9][^/.]*|(?<=/policies/).*|(?<=/namespaces/)[^.]*|(?<=/owners/)[^.]*", "*", parts.path)
+    return f"{path}?{','.join(sorted(parse_qs(parts.query)))}"
+
+
 @BOTH
 def test_every_address_of_the_pages_is_below_the_prefix(examples: str, proxy: str) -> None:
     """A reader who follows links comes to pages, files and redirects of the server, and never to the other application."""
     with pages(examples, proxy) as (client, _):
         left, known, wrong = [str(client.base_url.join(PREFIX))], set[str](), dict[str, int]()
-        while left and len(known) < MOST_ADDRESSES:
-            address = left.pop(0)
-            if address in known:
+        while left:
+            address = left.pop()
+            if shape(address) in known:
                 continue
-            known.add(address)
+            known.add(shape(address))
             answer = client.get(address)
             if answer.status_code >= 400:
                 wrong[address] = answer.status_code
-            left += sorted(addresses(answer))
-        files = {urlsplit(each).path.rpartition(".")[2] for each in known}
-        assert {} == wrong
-        assert MOST_ADDRESSES == len(known)
-        assert {"html", "csv", "json"} <= files
+            left += sorted(addresses(answer), reverse=True)
+    assert {} == wrong
+    assert {"html", "csv", "json"} <= {each.partition("?")[0].rpartition(".")[2] for each in known}
 
 
 @BOTH
@@ -170,7 +179,8 @@ def test_the_log_of_a_callback_has_no_query_below_the_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["/", "/other", "/assays", "/assay/login", "/assay/../other", "/assay/%2e%2E/other", "//example.com/assay/"]
+    "target",
+    ["/", "/other", "/assays", "/assay/login", "/assay/../other", "/assay/%2e%2E/other", "//example.com/assay/"],
 )
 def test_no_sign_in_leads_out_of_the_prefix(target: str) -> None:
     """Other paths of the host belong to other applications."""
