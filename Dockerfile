@@ -13,8 +13,9 @@ ENV UV_COMPILE_BYTECODE=1 \
     UV_LINK_MODE=copy \
     UV_PROJECT_ENVIRONMENT=/opt/assay \
     UV_PYTHON_DOWNLOADS=never
-RUN pip install --no-cache-dir "uv>=0.9,<1"
 WORKDIR /src
+COPY .ci/uv.txt .ci/uv.txt
+RUN pip install --no-cache-dir --requirement .ci/uv.txt
 # The dependencies change seldom and make a layer of their own.
 COPY pyproject.toml uv.lock README.md LICENSE ./
 RUN uv sync --locked --no-dev --extra postgres --extra serve --no-install-project
@@ -29,7 +30,9 @@ COPY docs/trend.schema.json docs/trend.schema.json
 ARG COMMIT=""
 ARG BUILT=""
 RUN [ -z "$COMMIT" ] || printf '{"commit": "%s", "built": "%s"}\n' "$COMMIT" "$BUILT" >scanner/build.json
-RUN uv sync --locked --no-dev --extra postgres --extra serve --no-editable
+# The second, asynchronous client of the package kubernetes is half of its size, and nothing imports it (ADR 79).
+RUN uv sync --locked --no-dev --extra postgres --extra serve --no-editable \
+    && rm -rf /opt/assay/lib/python3.13/site-packages/kubernetes/aio
 
 FROM python:3.13.14-slim-bookworm@sha256:67a1e1f215ccda113cfc024e8639049257e88f273898f595b61476d128d387e8
 ARG VERSION=unreleased

@@ -32,11 +32,12 @@ help: ## what can be made
 
 setup: $(VENV)/.ready ## the virtual environment with the locked dependencies
 
-$(BIN)/uv:
+$(BIN)/uv: .ci/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement .ci/uv.txt
+	@touch $@
 
 $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 	@$(BIN)/uv sync --locked --all-extras --quiet --python $(BIN)/python
@@ -49,7 +50,7 @@ docs: setup ## the documentation as a site in build/docs; a broken link fails; w
 	@$(BIN)/python -m scripts.generate_cli_reference
 	@$(BIN)/python -m scripts.generate_configuration
 	@$(BIN)/python -m scripts.generate_columns
-	@$(BIN)/python -m scripts.generate_chart_readme
+	@$(BIN)/python -m scripts.generate_chart
 	@$(BIN)/python -m scripts.generate_alerts
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "build/docs/index.html"

@@ -14,7 +14,7 @@ from types import FrameType
 
 from scanner.cli.scanning.conclusion import Conclusion, concluding
 from scanner.cli.terminal.program import NAMES
-from scanner.cli.terminal.stderr import escape_stderr, restore_stderr
+from scanner.cli.terminal.stderr import escape_stderr, restore_streams
 
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     sys.stderr = escape_stderr(sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    with restore_stderr(), concluding() as conclusion:
+    with restore_streams(), concluding() as conclusion:
         code = _run(arguments, conclusion)
         conclusion.end(code)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -22,7 +22,9 @@ _DEFAULT_DB: Final = "ASSAY_DEFAULT_DB"
 """The variable of the container image: see `config.current`."""
 PUSH_METRICS_TOKEN: Final = "ASSAY_PUSH_METRICS_TOKEN"  # noqa: S105 - a name
 """The variable with the token for the Pushgateway, which has no flag: every user of a machine can read its command lines."""
-_OWN: Final = (CONFIG, DEBUG, _DEFAULT_DB, PUSH_METRICS_TOKEN)
+_LOG_STDOUT: Final = "ASSAY_LOG_STDOUT"
+"""The variable that makes messages of standard output: see `cli.terminal.stderr`."""
+_OWN: Final = (CONFIG, DEBUG, _LOG_STDOUT, _DEFAULT_DB, PUSH_METRICS_TOKEN)
 _OF_SERVICES: Final = re.compile(
     r"ASSAY(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import traceback
+import warnings
 from datetime import UTC, datetime
 
 import pytest
@@ -79,3 +81,61 @@ def test_a_mistyped_flag_is_an_error_for_machines_too(assay: Assay, monkeypatch:
     assert (2, "info", "error") == (ran.code, usage["level"], error["level"])
     assert usage["message"].startswith("Usage: assay report ")
     assert error["message"].startswith("No such option: --colour")
+
+
+CASES = {
+    "scan": ("scan", "--from", "all.yaml", "--db", "a.db"),
+    "usage": ("scan", "--colour"),
+    "wrong value": ("scan", "--from", "all.yaml", "--workers", "two"),
+    "no command": ("nothing",),
+    "upgrade": ("db", "upgrade", "--db", "a.db"),
+    "prune": ("db", "prune", "--db", "a.db", "--keep-days", "1"),
+    "no file": ("rbac", "check", "--kubeconfig", "missing"),
+    "document": ("scan", "--from", "all.yaml", "-o", "csv"),
+}
+
+
+@pytest.mark.parametrize("command", CASES.values(), ids=CASES)
+def test_the_log_of_a_container_is_json(
+    assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A container has one log for both streams: every line of each is an object with a time, a level and a message."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    monkeypatch.setenv("ASSAY_LOG_FORMAT", "json")
+    monkeypatch.setenv("ASSAY_LOG_STDOUT", "1")
+
+    ran = assay(*command)
+
+    events = [json.loads(line) for line in (ran.stdout + ran.stderr).splitlines()]
+    assert [] != events
+    assert [] == [event for event in events if not {"time", "level", "message"} <= event.keys()]
+
+
+def test_standard_output_stays_as_it_is_without_the_variable(
+    assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs read documents there."""
+    write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    monkeypatch.setenv("ASSAY_LOG_FORMAT", "json")
+
+    ran = assay("scan", "--from", "all.yaml")
+
+    assert ran.stdout.startswith("Scan ")
+
+
+def test_tracebacks_and_warnings_are_json() -> None:
+    """Each of their lines is a message, and a line that is an object already, such as one of an access log, stays as it is."""
+    stream = io.StringIO()
+    lines = JsonLines(stream, lambda: NOON)  # type: ignore[arg-type]
+    try:
+        raise ValueError("no number")
+    except ValueError:
+        traceback.print_exc(file=lines)
+    lines.write(warnings.formatwarning("old", DeprecationWarning, "a.py", 1, "x = 1"))
+    lines.write('{"status": 200}\n{broken\n')
+    *messages, access, broken = lines_of(stream)
+    assert {"status": 200} == access
+    assert "{broken" == broken["message"]
+    assert ["ValueError: no number", "a.py:1: DeprecationWarning: old"] == [
+        event["message"] for event in messages if "no number" in str(event["message"]) or "old" in str(event["message"])
+    ][-2:]

@@ -196,7 +196,7 @@ def test_without_a_package_of_the_extra_the_command_names_the_extra(package: str
     )
     assert 4 == ran.returncode
     assert (
-        f"assay: assay serve needs packages that are not installed, such as {package}. Install them with: pip install 'kube-assay[serve]'\n"
+        f"assay: assay serve needs packages that are not installed, such as {package}. Install Assay with its extra serve, such as, in the repository: pip install '.[serve]'\n"
         == ran.stderr
     )
 

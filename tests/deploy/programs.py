@@ -58,9 +58,11 @@ def _helm(home: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def rendered(values: JsonObject | None = None, *, release: str = "assay") -> list[JsonObject]:
-    """The objects of the chart, tests included, in the order in which helm creates them."""
-    ran = helm("template", release, str(CHART), "--namespace", NAMESPACE, values=values)
+def rendered(
+    values: JsonObject | None = None, *, release: str = "assay", chart: Path = CHART, namespace: str = NAMESPACE
+) -> list[JsonObject]:
+    """The objects of a chart, tests included, in the order in which helm creates them."""
+    ran = helm("template", release, str(chart), "--namespace", namespace, values=values)
     assert ran.returncode == 0, ran.stderr
     return documents(ran.stdout)
 
@@ -72,10 +74,10 @@ def refused(values: JsonObject) -> str:
     return ran.stderr
 
 
-def built(folder: str) -> list[JsonObject]:
+def built(folder: str, *, deploy: Path = DEPLOY) -> list[JsonObject]:
     """The objects of a kustomization in deploy/kustomize, such as `base`, in the order in which kustomize prints them."""
     ran = subprocess.run(
-        [program("kustomize"), DEPLOY / "kustomize" / folder],
+        [program("kustomize"), deploy / "kustomize" / folder],
         check=False,
         capture_output=True,
         text=True,

@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import json
 import re
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from scanner import __version__
 from scanner.cli.commands.catalog import list_settings
 from scanner.config.schema import make_schema
+from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
-from scripts.generate_chart_readme import PAGE, page, values
+from scanner.model.schedule import parse_schedule
+from scripts.generate_chart import PAGE, SCHEMA, TIME_ZONES, page, schema, time_zones, values
 from tests.deploy.matrix import EVERYTHING, FLEET, MATRIX, RULES, SCRAPED, SERVE
 from tests.deploy.objects import container, job, kinds, of_kind, pods, variables
 from tests.deploy.programs import CHART, helm, refused, rendered
 
+ACCEPTED = (
+    "@hourly",
+    "0 0 * * *",
+    "*/15 1-5,22 ? JAN-mar Mon",
+    "007 23 31 12 6",
+    "5/10  0 1,15 * 1-5/2",
+    "59 0 * dec sun",
+)
+DENIED = (
+    "x",
+    "* * * *",
+    "0 0 0 * * *",
+    "60 0 * * *",
+    "0 24 * * *",
+    "0 0 0 * *",
+    "0 0 32 * *",
+    "0 0 * 13 *",
+    "0 0 * * 7",
+    "0 0 * * mond",
+    "30-10 0 * * *",
+    "0 0 * mar-jan *",
+    "*/0 * * * *",
+    "*/5/5 * * * *",
+    "1-2-3 * * * *",
+    "@every 1h",
+    "@Daily",
+    "TZ=Etc/UTC 0 0 * * *",
+    "-5 * * * *",
+)
+"""Schedules of a CronJob, and texts that are none."""
 ROUND = pytest.mark.parametrize("case", MATRIX.values(), ids=MATRIX)
 
 
@@ -99,7 +133,7 @@ def test_the_configuration_has_known_keys_alone(case: JsonObject) -> None:
                 "ServiceMonitor",
             ],
         ),
-        (FLEET, ["ConfigMap", "CronJob", "Pod", "Pod", "ServiceAccount"]),
+        (FLEET, ["ConfigMap", "CronJob", "Pod", "ServiceAccount"]),
     ],
     ids=["defaults", "postgresql", "no identity", "everything", "fleet"],
 )
@@ -304,7 +338,7 @@ def test_objects_are_named_by_the_release(release: str, case: JsonObject, name: 
     assert {name} == {
         dig(document, "metadata", "name")
         for document in rendered(case, release=release)
-        if document["kind"] in ("CronJob", "ConfigMap", "ClusterRole", "ServiceAccount", "PersistentVolumeClaim")
+        if document["kind"] in ("CronJob", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim")
     }
 
 
@@ -330,6 +364,93 @@ def test_every_container_has_the_image(image: JsonObject, expected: str) -> None
         for each in as_list(dig(pod, "spec", place))
     }
     assert {expected} == found
+
+
+def test_the_schema_of_the_configuration_is_that_of_its_file() -> None:
+    """It is made from the flags, as docs/config.schema.json is: run `make docs`."""
+    assert schema() == SCHEMA.read_text()
+
+
+def test_the_time_zones_are_current() -> None:
+    """They are those of the package with which scans read them: run `make docs`."""
+    assert time_zones() == TIME_ZONES.read_text()
+
+
+@pytest.mark.parametrize("name", list(make_schema(list_settings())["properties"]))  # type: ignore[union-attr]
+def test_null_takes_a_key_of_the_configuration_away(name: str) -> None:
+    """The schema accepts null for every key, as helm leaves it in the values of an upgrade."""
+    validator = Draft7Validator(json.loads(SCHEMA.read_text()))
+    assert [] == [error.message for error in validator.iter_errors({"config": {name: None}})]
+
+
+@pytest.mark.parametrize("schedule", ACCEPTED)
+def test_a_schedule_of_cron_is_accepted(schedule: str) -> None:
+    """Those that scans can read, too."""
+    parse_schedule(schedule, ZoneInfo("Etc/UTC"))
+    assert schedule == dig(of_kind(rendered({"schedule": schedule}), "CronJob"), "spec", "schedule")
+
+
+@pytest.mark.parametrize("schedule", DENIED)
+@pytest.mark.parametrize("place", ["schedule", "config"])
+def test_a_schedule_that_scans_cannot_read_is_refused(schedule: str, place: str) -> None:
+    """By the same rules as in assay.yaml, with the place and an example."""
+    with pytest.raises(UsageError):
+        parse_schedule(schedule, ZoneInfo("Etc/UTC"))
+    values: dict[str, JsonObject] = {
+        "schedule": {"schedule": schedule},
+        "config": {"config": {"schedule": {"cron": schedule}}},
+    }
+    assert "is no schedule: write five fields" in refused(values[place])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"config": {"skipKnd": ["secrets"]}}, "skipKnd"),
+        ({"config": {"failOn": "new"}}, "/config/failOn"),
+        ({"config": {"schedule": "@daily"}}, "/config/schedule"),
+        ({"config": {"workers": "two"}}, "/config/workers"),
+        ({"config": {"owners": [{"label": "a", "annotation": "b"}]}}, "/config/owners"),
+        ({"timeZone": "Europe/Berln"}, 'schedule: the time zone "Europe/Berln" is not known'),
+        ({"timeZone": "Local"}, 'the time zone "Local" is not known'),
+        ({"config": {"schedule": {"timeZone": "CEST"}}}, 'config.schedule: the time zone "CEST" is not known'),
+    ],
+    ids=str,
+)
+def test_a_wrong_configuration_is_refused(values: JsonObject, message: str) -> None:
+    """The chart checks `config` as the program checks its file, before anything is installed."""
+    assert message in refused(values)
+
+
+def test_names_outside_the_namespace_carry_it() -> None:
+    """Releases of one name in two namespaces have roles of their own, also in a third namespace."""
+    kinds = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    values: JsonObject = {
+        "rbac": {"roles": [{"namespace": "settings", "rules": [RULES]}]},
+        "waivers": {"enabled": True},
+    }
+    roles = [
+        {
+            (document["kind"], as_text(dig(document, "metadata", "name")))
+            for document in documents
+            if document["kind"] in kinds
+        }
+        for documents in (rendered(values, namespace="a"), rendered(values, namespace="b"))
+    ]
+    assert {"a:assay", "a:assay-waivers"} == {name for _, name in roles[0]}
+    assert set() == roles[0] & roles[1]
+
+
+@ROUND
+def test_the_end_of_every_container_has_a_message(case: JsonObject) -> None:
+    """The end of the log, if the program could not write its own message."""
+    containers = [
+        each
+        for pod in pods(rendered(case))
+        for place in ("initContainers", "containers")
+        for each in as_list(dig(pod, "spec", place))
+    ]
+    assert {"FallbackToLogsOnError"} == {dig(each, "terminationMessagePolicy") for each in containers}
 
 
 def test_rules_can_be_replaced_and_extended() -> None:
@@ -364,7 +485,7 @@ def test_the_schema_has_the_values_and_no_others() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     described = {value.key for value in values()}
     keys = {key for key in _keys(schema) if key != "global"}
-    assert described == keys
+    assert described == {key for key in keys if not key.startswith("config.")} | {"config"}
 
 
 def _keys(schema: Json, path: str = "") -> set[str]:

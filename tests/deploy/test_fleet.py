@@ -98,7 +98,7 @@ def test_a_missing_secret_keeps_no_other_cluster_from_being_scanned() -> None:
 def test_no_pod_has_a_token_of_the_cluster_of_the_release() -> None:
     """The scans connect with their kubeconfigs, and there is no role."""
     documents = rendered(FLEET_AND_SERVE)
-    assert [False] * 5 == [dig(pod, "spec", "automountServiceAccountToken") for pod in pods(documents)]
+    assert [False] * 3 == [dig(pod, "spec", "automountServiceAccountToken") for pod in pods(documents)]
     assert [] == [document["kind"] for document in documents if "Role" in as_text(document["kind"])]
 
 
@@ -125,21 +125,20 @@ def test_another_fleet_starts_the_pages_anew() -> None:
     assert 3 == len(digests)
 
 
-def test_helm_tests_the_rights_in_each_cluster() -> None:
-    """A pod for each cluster, with the kubeconfig of this cluster alone."""
-    checks = [document for document in rendered(FLEET) if document["kind"] == "Pod"]
-    expected: list[Json] = [
-        ["rbac", "check", "--kubeconfig=/kubeconfigs/prod-eu"],
-        ["rbac", "check", "--kubeconfig=/kubeconfigs/prod-us", "--context=admin"],
+def test_one_pod_tests_the_rights_in_all_clusters() -> None:
+    """The `helm test` command ends with the first pod that fails, so the one pod has every kubeconfig, at the path of the file."""
+    documents = rendered(FLEET_AND_SERVE)
+    check = of_kind(documents, "Pod")
+    config = yaml.safe_load(as_text(dig(of_kind(documents, "ConfigMap"), "data", "fleet.yaml")))
+    [volume] = (each for each in as_list(dig(check, "spec", "volumes")) if dig(each, "name") == "kubeconfigs")
+    [mount] = (each for each in as_list(container(check)["volumeMounts"]) if dig(each, "name") == "kubeconfigs")
+    sources = [dig(source, "secret") for source in as_list(dig(volume, "projected", "sources"))]
+    files = [dig(item, "path") for source in sources for item in as_list(dig(source, "items"))]
+    assert ["rbac", "check", "--fleet=/etc/assay/fleet.yaml"] == container(check)["args"]
+    assert [dig(each, "kubeconfig") for each in as_list(config["clusters"])] == [
+        f"{dig(mount, 'mountPath')}/{file}" for file in files
     ]
-    assert expected == [container(check)["args"] for check in checks]
-    secrets = [
-        dig(volume, "secret", "items")
-        for check in checks
-        for volume in as_list(dig(check, "spec", "volumes"))
-        if dig(volume, "secret")
-    ]
-    assert [[{"key": name, "path": name}] for name in ("prod-eu", "prod-us")] == secrets
+    assert [True] * 3 == [dig(source, "optional") for source in sources]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +151,8 @@ def test_helm_tests_the_rights_in_each_cluster() -> None:
         (fleet({**EAST, "kubeconfig": "path"}), "additional properties 'kubeconfig' not allowed"),
         (fleet(EAST, EAST), "fleet.clusters has the name east twice"),
         (fleet({**EAST, "timeZone": "Asia/Tokyo"}), "the timeZone of east belongs to a schedule"),
+        (fleet({**EAST, "schedule": "0 24 * * *"}), "the schedule of east"),
+        (fleet({**EAST, "schedule": "@daily", "timeZone": "Asia/Tokio"}), 'the time zone "Asia/Tokio" is not known'),
         (fleet(EAST, clusterName="production"), "fleet.clusters names the clusters: leave out clusterName"),
         (fleet(EAST, config={"context": "admin"}), "fleet.clusters names the clusters: leave out clusterName"),
         (fleet(EAST, rbac={"extraRules": [RULES]}), "Leave out rbac.rules, rbac.extraRules and rbac.roles"),

@@ -6,6 +6,8 @@ No Docker engine is needed: the file is read as the instructions it consists of.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +95,25 @@ def test_dependencies_come_from_the_lock_and_without_the_tools_of_developers() -
     installations = [text for text in arguments(instructions(), "RUN") if text.startswith("uv sync")]
     assert 2 == len(installations)
     assert all("--locked --no-dev" in text for text in installations)
+    assert "pip install --no-cache-dir --requirement .ci/uv.txt" in arguments(instructions(), "RUN")
+
+
+def test_what_the_image_leaves_out_is_imported_by_nothing() -> None:
+    """The asynchronous client of the package kubernetes, half of its size: the modules that use a cluster work without it."""
+    [removed] = re.findall(
+        r"rm -rf /opt/assay/lib/python3.13/site-packages/(\S+)$",
+        "\n".join(arguments(instructions(), "RUN")),
+        re.MULTILINE,
+    )
+    program = (
+        "import sys\n"
+        f"sys.modules[{removed.replace('/', '.')!r}] = None\n"
+        "from kubernetes import client, config, dynamic, watch\n"
+        "from kubernetes.client.rest import should_bypass_proxies\n"
+        "import scanner.cluster.live.cluster, scanner.cluster.requests.credentials, scanner.cluster.requests.transport\n"
+    )
+    assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
+    assert "kubernetes/aio" == removed
 
 
 def test_the_final_image_installs_nothing_and_drops_pip() -> None:

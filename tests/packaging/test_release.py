@@ -44,9 +44,9 @@ def test_nothing_is_published_before_the_gate() -> None:
     ("job", "rights"),
     [
         ("package", {"id-token": "write"}),
-        ("release", {"contents": "write"}),
-        ("image", {"contents": "read"}),
-        ("chart", {}),
+        ("release", {"contents": "write", "id-token": "write"}),
+        ("image", {"contents": "read", "id-token": "write"}),
+        ("chart", {"contents": "read", "id-token": "write", "attestations": "write"}),
     ],
 )
 def test_each_job_has_the_rights_that_it_needs_alone(job: str, rights: dict[str, str]) -> None:
@@ -55,11 +55,68 @@ def test_each_job_has_the_rights_that_it_needs_alone(job: str, rights: dict[str,
 
 
 def test_the_image_has_two_platforms_a_bill_of_materials_and_provenance() -> None:
-    """It is run once before anything else is published."""
+    """They are made by the builder; the list of Python packages with licences and digests is attested beside them."""
     [push] = [step["with"] for step in JOBS["image"]["steps"] if step.get("id") == "push"]
     assert ("linux/amd64,linux/arm64", True, "mode=max") == (push["platforms"], push["sbom"], push["provenance"])
-    assert "version -o json" in commands("image")
+    assert "cosign attest --yes --type cyclonedx --predicate kube-assay.cdx.json" in commands("image")
+
+
+def test_the_image_has_no_tag_before_it_is_tried_and_signed() -> None:
+    """It is pushed by its digest; both platforms scan the example cluster, and the tag is the last step."""
+    steps = JOBS["image"]["steps"]
+    [push] = [step["with"] for step in steps if step.get("id") == "push"]
+    places = [
+        next(place for place, step in enumerate(steps) if words in str(step))
+        for words in ("docker/build-push-action", "scan --from /examples", "cosign sign", "imagetools create --tag")
+    ]
+    assert ("tags" in push, "push-by-digest=true" in push["outputs"]) == (False, True)
+    assert sorted(places) == places
+    assert len(steps) - 1 == places[-1]
     assert "image" in JOBS["package"]["needs"]
+
+
+@pytest.mark.parametrize("job", ["image", "chart", "release"])
+def test_what_is_published_is_signed_without_a_key(job: str) -> None:
+    """Sigstore signs for the workflow, whose identity users verify."""
+    assert re.search(r"cosign sign(-blob)? --yes", commands(job))
+    assert "--key" not in commands(job)
+
+
+def test_the_chart_has_the_image_of_the_release() -> None:
+    """Its place and its digest are written before the chart is packaged, which also has a list of components and provenance."""
+    written = commands("chart")
+    assert written.index("scripts/name_image.py") < written.index("helm package") < written.index("helm push")
+    assert "needs.image.outputs.digest" in JOBS["chart"]["env"]["DIGEST"]
+    assert "cosign attest --yes --type cyclonedx --predicate assay-chart.cdx.json" in written
+    assert [True] == [
+        step["with"]["push-to-registry"] for step in JOBS["chart"]["steps"] if "attest" in step.get("uses", "")
+    ]
+
+
+@pytest.mark.parametrize("workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.stem)
+def test_actions_are_pinned_by_commit(workflow: Path) -> None:
+    """Each with its version as a comment, which the bot updates with the commit."""
+    used = re.findall(r"uses: (\S+)(.*)", workflow.read_text())
+    others = [name + version for name, version in used if not name.startswith("./")]
+    assert others
+    assert [] == [each for each in others if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)]
+
+
+def test_the_gate_runs_on_the_oldest_python_and_on_that_of_the_image() -> None:
+    """The versions of pyproject.toml and of the Dockerfile."""
+    check = yaml.safe_load((ROOT / ".github" / "workflows" / "check.yml").read_text())["jobs"]["check"]
+    oldest = re.findall(r'requires-python = ">=(.+)"', (ROOT / "pyproject.toml").read_text())
+    of_image = re.findall(r"^FROM python:(\d+\.\d+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert {*oldest, *of_image} == {each["python"] for each in check["strategy"]["matrix"]["include"]}
+
+
+def test_a_bot_updates_what_is_pinned() -> None:
+    """Actions, the base of the image, uv, the lock, and modules of Go whose folders exist."""
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    assert {"github-actions", "docker", "pip", "uv", "gomod"} == {each["package-ecosystem"] for each in updates}
+    folders = [folder for each in updates for folder in each.get("directories", [each.get("directory")])]
+    assert [] == [folder for folder in folders if not (ROOT / folder.lstrip("/")).is_dir()]
+    assert re.fullmatch(r"uv==[\d.]+\n", (ROOT / ".ci" / "uv.txt").read_text())
 
 
 def test_the_arguments_of_the_build_are_those_of_the_dockerfile() -> None:
@@ -72,8 +129,13 @@ def test_the_arguments_of_the_build_are_those_of_the_dockerfile() -> None:
 def test_every_path_that_the_workflow_names_exists() -> None:
     """Scripts, the chart and the module with the version."""
     text = "\n".join(map(commands, JOBS))
-    paths = set(re.findall(r"(?<![\w/.])(?:scripts|deploy|scanner)/[\w./-]+\w", text)) - {"scanner/build.json"}
-    assert {"scripts/changelog_section.py", "deploy/chart", "scanner/__init__.py"} == paths
+    paths = set(re.findall(r"(?<![\w/.])(?:scripts|deploy|scanner|examples)/[\w./-]+\w", text)) - {"scanner/build.json"}
+    assert {
+        "scripts/changelog_section.py",
+        "scripts/name_image.py",
+        "scripts/list_components.py",
+        "deploy/chart",
+    } < paths
     assert all((ROOT / path).exists() for path in paths)
 
 

@@ -222,7 +222,7 @@ def test_a_missing_driver_is_reported_with_the_command_that_installs_it() -> Non
 
     assert (
         "scanner.errors.StoreError: The database postgresql://auditor:***@db/audit needs the PostgreSQL driver, which is "
-        'not installed. Install it with: pip install "kube-assay[postgres]".'
+        'not installed. Install Assay with its extra postgres, such as, in the repository: pip install ".[postgres]".'
     ) == last
 
 

@@ -1,3 +1,17 @@
+{{/* Give every missing value its default. With --reuse-values, helm takes the defaults of the earlier chart, which lack the new values. */}}
+{{- define "assay.defaults" -}}
+{{- $root := . -}}
+{{- range $path, $default := .Files.Get "files/defaults.yaml" | fromYaml -}}
+{{- $map := $root.Values -}}
+{{- range initial (splitList "." $path) -}}
+{{- if kindIs "invalid" (index $map .) -}}{{- $_ := set $map . dict -}}{{- end -}}
+{{- $map = index $map . -}}
+{{- end -}}
+{{- $key := last (splitList "." $path) -}}
+{{- if kindIs "invalid" (index $map $key) -}}{{- $_ := set $map $key $default -}}{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "assay.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
 {{- end }}
@@ -12,6 +26,11 @@
 {{- else }}
 {{- printf "%s-%s" .Release.Name $name | trunc 46 | trimSuffix "-" }}
 {{- end }}
+{{- end }}
+
+{{/* The name of objects outside the release's namespace. A name has no colon, so no other release has the same name. */}}
+{{- define "assay.roleName" -}}
+{{ .Release.Namespace }}:{{ include "assay.fullname" . }}
 {{- end }}
 
 {{- define "assay.serveName" -}}
@@ -71,13 +90,23 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $total }}
 {{- end }}
 
-{{/* The address that browsers use, if an Ingress or an HTTPRoute names it. */}}
+{{/* The address that browsers use, if an Ingress or an HTTPRoute names it. The path of an Ingress that is a pattern is none of an address. */}}
 {{- define "assay.publicUrl" -}}
 {{- if .Values.serve.ingress.enabled }}
-{{- printf "https://%s" (first .Values.serve.ingress.hosts).host }}
+{{- $host := first .Values.serve.ingress.hosts }}
+{{- $path := first $host.paths }}
+{{- printf "https://%s%s" $host.host (ternary ($path.path | trimSuffix "/") "" (ne $path.pathType "ImplementationSpecific")) }}
 {{- else if and .Values.serve.httpRoute.enabled .Values.serve.httpRoute.hostnames }}
-{{- printf "https://%s" (first .Values.serve.httpRoute.hostnames) }}
+{{- printf "https://%s%s" (first .Values.serve.httpRoute.hostnames) (.Values.serve.httpRoute.path | trimSuffix "/") }}
 {{- end }}
+{{- end }}
+
+{{/* Remove the keys that are null, which helm leaves in the values if they have no default. */}}
+{{- define "assay.dropNulls" -}}
+{{- range $key, $value := deepCopy . -}}
+{{- if kindIs "invalid" $value -}}{{- $_ := unset $ $key -}}
+{{- else if kindIs "map" $value -}}{{- include "assay.dropNulls" (index $ $key) -}}{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* The content of assay.yaml. */}}
@@ -88,7 +117,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if .Values.serve.enabled }}
 {{- with include "assay.publicUrl" . }}{{ $_ := set $config "publicUrl" . }}{{ end }}
 {{- end }}
-{{- toYaml (merge (deepCopy .Values.config) $config) }}
+{{- $own := deepCopy .Values.config }}
+{{- include "assay.dropNulls" $own }}
+{{- toYaml (merge $own $config) }}
 {{- end }}
 
 {{/* The content of fleet.yaml. The path of a kubeconfig has the name of its cluster and not the index, which another fleet gives to another cluster. */}}
@@ -106,6 +137,40 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- toYaml (dict "clusters" $clusters) }}
 {{- end }}
 
+{{/* Fail on a schedule that the API server, or `assay runs`, would deny. */}}
+{{- define "assay.validateSchedule" -}}
+{{- $schedule := .schedule }}
+{{- $failure := printf "%s %q is no schedule: write five fields (minute, hour, day of the month, month, weekday) such as 17 2 * * *, or @daily." .key $schedule }}
+{{- if not (has $schedule (list "@yearly" "@annually" "@monthly" "@weekly" "@daily" "@midnight" "@hourly")) }}
+{{- $fields := without (regexSplit "\\s+" $schedule -1) "" }}
+{{- if ne (len $fields) 5 }}{{ fail $failure }}{{ end }}
+{{- $months := list "jan" "feb" "mar" "apr" "may" "jun" "jul" "aug" "sep" "oct" "nov" "dec" }}
+{{- $weekdays := list "sun" "mon" "tue" "wed" "thu" "fri" "sat" }}
+{{- range $index, $field := $fields }}
+{{- $least := index (list 0 0 1 1 0) $index }}
+{{- $most := index (list 59 23 31 12 6) $index }}
+{{- $names := index (list list list list $months $weekdays) $index }}
+{{- range $part := without (splitList "," $field) "" }}
+{{- $range := first (splitList "/" $part) }}
+{{- if not (regexMatch "^([*?]|[a-zA-Z0-9]+(-[a-zA-Z0-9]+)?)(/0*[1-9][0-9]*)?$" $part) }}{{ fail $failure }}{{ end }}
+{{- $before := $least }}
+{{- range $bound := without (splitList "-" $range) "*" "?" }}
+{{- $number := -1 }}
+{{- if regexMatch "^[0-9]{1,9}$" $bound }}{{- $number = int (default "0" (regexReplaceAll "^0+" $bound "")) }}{{ end }}
+{{- range $place, $name := $names }}
+{{- if eq $name (lower $bound) }}{{ $number = add $place $least }}{{ end }}
+{{- end }}
+{{- if or (lt (int $number) (int $before)) (gt (int $number) (int $most)) }}{{ fail $failure }}{{ end }}
+{{- $before = $number }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if not (has .timeZone (.root.Files.Lines "files/time-zones.txt")) }}
+{{- fail (printf "%s: the time zone %q is not known: write a name such as Europe/Berlin." .key .timeZone) }}
+{{- end }}
+{{- end }}
+
 {{/* Fail on values that exclude each other. */}}
 {{- define "assay.validate" -}}
 {{- $config := include "assay.config" . | fromYaml }}
@@ -113,6 +178,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if lt (int .Values.activeDeadlineSeconds) (int $silence) }}
 {{- fail (printf "activeDeadlineSeconds (%d) must be at least kindTimeout and 15 minutes (%d): Kubernetes would end a scan that still lists objects." (int .Values.activeDeadlineSeconds) (int $silence)) }}
 {{- end }}
+{{- include "assay.validateSchedule" (dict "root" . "key" "schedule" "schedule" .Values.schedule "timeZone" .Values.timeZone) }}
+{{- include "assay.validateSchedule" (dict "root" . "key" "config.schedule" "schedule" $config.schedule.cron "timeZone" $config.schedule.timeZone) }}
 {{- include "assay.validateFleet" (dict "root" . "config" $config "silence" $silence) }}
 {{- include "assay.validateMonitoring" (dict "root" . "config" $config) }}
 {{- if .Values.serve.enabled }}
@@ -139,6 +206,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $_ := set $names .name true }}
 {{- if and .timeZone (not .schedule) }}
 {{- fail (printf "fleet.clusters: the timeZone of %s belongs to a schedule." .name) }}
+{{- end }}
+{{- if .schedule }}
+{{- include "assay.validateSchedule" (dict "root" $.root "key" (printf "fleet.clusters: the schedule of %s" .name) "schedule" .schedule "timeZone" (default $values.timeZone .timeZone)) }}
 {{- end }}
 {{- end }}
 {{- with $values.fleet.clusters }}
@@ -183,6 +253,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
   value: /etc/assay/assay.yaml
 - name: ASSAY_LOG_FORMAT
   value: {{ .root.Values.logFormat }}
+- name: ASSAY_LOG_STDOUT
+  value: "1"
 {{- with .database.existingSecret }}
 - name: ASSAY_DB
   valueFrom:

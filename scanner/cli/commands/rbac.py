@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from scanner.cli.flags.connection import Connection
 from scanner.cli.flags.flag_group import with_flag_groups
+from scanner.cli.flags.fleet import FleetOption
 from scanner.cli.flags.kyverno import read_kyverno_configuration
 from scanner.cli.flags.rights import RightsScope, make_grant_command
 from scanner.cli.flags.scope import make_scope
 from scanner.cli.terminal.program import find_program
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.config.values import parse_kyverno_version
+from scanner.errors import AssayError
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
+    from scanner.documents.fleet import Member
+    from scanner.model.json import JsonObject
     from scanner.rbac import Permission, RequiredPermissions
     from scanner.scan.options import Options
 
 _INCOMPLETE = 3
+_COULD_NOT_RUN: Final = 4
+_AT_ONCE: Final = 8
+"""The clusters of a fleet that are checked at once, so that those which do not answer take no time from the others."""
+_MOST_NAMED: Final = 5
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
 _EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run."
 
@@ -43,23 +53,90 @@ def check(
     *,
     scope: RightsScope,
     connection: Connection,
+    fleet: FleetOption = None,
     output: FormOption = OutputForm.TABLE,
 ) -> None:
-    """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces."""
+    """Check which permissions a scan needs and which are missing. Lists only policies, params and namespaces.
+
+    With --fleet, check every cluster of the file, with its kubeconfig and its context.
+    """
+    options = _read_options(scope)
+    if fleet is not None:
+        from scanner.documents.fleet import read_fleet
+
+        raise typer.Exit(_check_fleet(read_fleet(fleet), scope, connection, options, output))
+    cluster = connection.cluster()
+    checked = _check(cluster, scope, options)
+    if output is OutputForm.JSON:
+        _print_json(_make_document(checked))
+    else:
+        _print_table(checked.answered, checked.needs)
+        if checked.missing:
+            _print_remedy(find_program(), scope, connection, cluster)
+    raise typer.Exit(_INCOMPLETE if checked.missing else 0)
+
+
+class _Checked(NamedTuple):
+    """The permissions that a scan of a cluster needs, each with whether it is granted."""
+
+    needs: RequiredPermissions
+    answered: list[tuple[Permission, bool]]
+
+    @property
+    def missing(self) -> list[Permission]:
+        """Those without which a scan is incomplete."""
+        return [need for need, allowed in self.answered if not allowed and not need.optional]
+
+
+def _check(cluster: LiveCluster, scope: RightsScope, options: Options) -> _Checked:
     from scanner.rbac import list_permissions
 
-    options = _read_options(scope)
-    cluster = connection.cluster()
     needs = list_permissions(cluster, options, scope.waivers_namespace)
-    answered = [(need, cluster.allows(need)) for need in needs.rights]
-    missing = [need for need, allowed in answered if not allowed and not need.optional]
+    return _Checked(needs, [(need, cluster.allows(need)) for need in needs.rights])
+
+
+def _check_fleet(
+    members: Sequence[Member], scope: RightsScope, connection: Connection, options: Options, output: OutputForm
+) -> int:
+    """Check every cluster, also after one that fails, and return the worst exit code: 4, else 3, else 0."""
+
+    def check_member(member: Member) -> _Checked | AssayError:
+        own = replace(connection, kubeconfig=member.kubeconfig, context=member.context)
+        try:
+            return _check(own.cluster(), scope, options)
+        except AssayError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = list(zip(members, pool.map(check_member, members), strict=True))
+    codes = [_find_code(result) for _, result in results]
     if output is OutputForm.JSON:
-        _print_json(answered, needs, complete=not missing)
+        _print_json([{"cluster": member.name, **_make_document(result)} for member, result in results])
     else:
-        _print_table(answered, needs)
-        if missing:
-            _print_remedy(find_program(), scope, connection, cluster)
-    raise typer.Exit(_INCOMPLETE if missing else 0)
+        from scanner.cli.terminal.stdout import table
+
+        rows = ((member.name, str(_find_code(result)), _describe_result(result)) for member, result in results)
+        table(("CLUSTER", "EXIT", "VERDICT"), rows)
+    return max(codes)
+
+
+def _find_code(result: _Checked | AssayError) -> int:
+    if isinstance(result, AssayError):
+        return _COULD_NOT_RUN
+    return _INCOMPLETE if result.missing else 0
+
+
+def _describe_result(result: _Checked | AssayError) -> str:
+    """The result for a cluster in a line, with the first missing permissions."""
+    if isinstance(result, AssayError):
+        return str(result)
+    names = [f"{need.verb} {_name_resource(need)}" for need in result.missing]
+    more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
+    return _describe_missing(len(names)) + (f": {', '.join(names[:_MOST_NAMED])}{more}" if names else "")
+
+
+def _describe_missing(number: int) -> str:
+    return f"{_count_permissions(number)} missing" if number else "All required permissions are granted"
 
 
 @application.command()
@@ -130,9 +207,7 @@ def _print_table(answered: list[tuple[Permission, bool]], needs: RequiredPermiss
     missing = [need for need, allowed in answered if not allowed and not need.optional]
     sentences(
         [
-            f"{_count_permissions(len(missing))} missing: a scan would be incomplete"
-            if missing
-            else "All required permissions are granted",
+            _describe_missing(len(missing)) + (": a scan would be incomplete" if missing else ""),
             *_explain_optional(need for need, allowed in answered if not allowed and need.optional),
             *([_UNKNOWN] if any(parse_missing_right(gap.why) for gap in needs.gaps) else []),
         ]
@@ -166,11 +241,10 @@ def _explain_optional(missing: Iterable[Permission]) -> Iterator[str]:
         yield f"Note: without `{verb}` on {', '.join(dict.fromkeys(names))}, {without}"
 
 
-def _print_json(answered: list[tuple[Permission, bool]], needs: RequiredPermissions, *, complete: bool) -> None:
-    import orjson
-
-    from scanner.cli.terminal.stdout import text
-
+def _make_document(result: _Checked | AssayError) -> JsonObject:
+    """The result for a cluster, or the error that ended the check."""
+    if isinstance(result, AssayError):
+        return {"complete": False, "error": str(result)}
     rights = [
         {
             "group": need.group,
@@ -181,10 +255,18 @@ def _print_json(answered: list[tuple[Permission, bool]], needs: RequiredPermissi
             "url": need.url,
         }
         | {"why": need.why, "optional": need.optional, "allowed": allowed}
-        for need, allowed in answered
+        for need, allowed in result.answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in needs.gaps]
-    text([orjson.dumps({"complete": complete, "rights": rights, "gaps": gaps}).decode()])
+    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
+    return {"complete": not result.missing, "rights": rights, "gaps": gaps}
+
+
+def _print_json(document: JsonObject | list[JsonObject]) -> None:
+    import orjson
+
+    from scanner.cli.terminal.stdout import text
+
+    text([orjson.dumps(document).decode()])
 
 
 def _print_gaps(needs: RequiredPermissions) -> None:

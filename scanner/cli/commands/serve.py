@@ -45,7 +45,7 @@ class ListenFlags(FlagGroup):
         typer.Option(
             "--public-url",
             metavar="URL",
-            help="Address that browsers use, such as https://assay.example.com. Requests by other names are refused.",
+            help="Address that browsers use, such as https://assay.example.com or https://tools.example.com/assay. Requests by other names are refused.",
             show_default=False,
         ),
     ] = ""
@@ -83,6 +83,12 @@ class ListenFlags(FlagGroup):
         return ServerSettings(place, settings, metrics, self.tls_cert, self.tls_key)
 
 
+LogProbesOption = Annotated[
+    bool,
+    typer.Option("--log-probes", help="Also log the probes of a kubelet and the scrapes of Prometheus that succeed."),
+]
+
+
 @with_flag_groups
 def command(
     *,
@@ -91,6 +97,7 @@ def command(
     controls: ControlsOption = (),
     db: DbOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
+    log_probes: LogProbesOption = False,
     access: AccessFlags,
 ) -> None:
     """Serve the stored scans as pages that can only be read.
@@ -103,7 +110,7 @@ def command(
     use(log_format)
     server = listen.server(access)
     content = ServerContent(get_database_address(db), get_settings(controls), get_expectations(fleet))
-    serve(content, server, _make_output(server, content.url))
+    serve(content, server, _make_output(server, content.url, verbose=log_probes))
 
 
 def _reject_missing_packages() -> None:
@@ -114,11 +121,11 @@ def _reject_missing_packages() -> None:
     if missing:
         raise AssayError(
             f"assay serve needs packages that are not installed, such as {missing}. "
-            "Install them with: pip install 'kube-assay[serve]'"
+            "Install Assay with its extra serve, such as, in the repository: pip install '.[serve]'"
         )
 
 
-def _make_output(server: ServerSettings, db: str) -> ServerOutput:
+def _make_output(server: ServerSettings, db: str, *, verbose: bool) -> ServerOutput:
     """Events on stderr, and the access log on standard output."""
     from scanner.store.database.address import address_of
     from scanner.web.server.server import ServerOutput
@@ -135,7 +142,7 @@ def _make_output(server: ServerSettings, db: str) -> ServerOutput:
         if metrics:
             log(sys.stderr, f"Serving metrics at {metrics}/metrics, without authentication", {"address": metrics})
 
-    return ServerOutput(sys.stdout, events, started)
+    return ServerOutput(sys.stdout, events, started, verbose)
 
 
 def is_log_json() -> bool:

@@ -28,6 +28,8 @@ _OIDC: Final = "Sign-in with OIDC"
 _ASSERTION: Final = "Assertions of a proxy"
 _HEADER: Final = re.compile(r"[A-Za-z0-9-]+")
 _KEY_BYTES: Final = 32
+_PREFIX: Final = re.compile(r"(/(?!\.{1,2}(/|$))[\w.-]+)*", re.ASCII)
+"""The path of a public URL, as browsers keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +264,22 @@ def _reject_unreadable_keys(path: Path) -> None:
 
 def read_public_url(text: str) -> str:
     """The public URL of the flag, without a final slash. Raises UsageError."""
+    from scanner.web.requests.prefix import OWN_PATHS
+
     if not text:
         return ""
     parts = _split_url(text, "--public-url")
-    if parts.path not in {"", "/"} or parts.query or parts.fragment or parts.username is not None:
-        raise UsageError("--public-url: write scheme and host alone, such as https://assay.example.com")
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+    path = parts.path.rstrip("/")
+    if not _PREFIX.fullmatch(path) or parts.query or parts.fragment or parts.username is not None:
+        raise UsageError(
+            "--public-url: write scheme and host, and a path of letters, digits and . _ - if the server has one, such as "
+            "https://assay.example.com or https://tools.example.com/assay"
+        )
+    if (first := path.split("/")[1:2]) and first[0] in OWN_PATHS:
+        raise UsageError(
+            f"--public-url: /{first[0]} is a path of the pages themselves; choose another one, such as /assay"
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
 def list_hosts(public_url: str, listen: ListenAddress) -> frozenset[str] | None:

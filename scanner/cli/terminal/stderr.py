@@ -25,6 +25,8 @@ _PREFIX: Final = "assay: "
 _ERROR: Final = "Error: "
 """How the parser of command lines begins a message."""
 _VARIABLE: Final = "ASSAY_LOG_FORMAT"
+_OF_STDOUT: Final = "ASSAY_LOG_STDOUT"
+"""The variable that makes a message of each line on standard output, too: a container has one log for both streams."""
 
 
 class LogFormat(StrEnum):
@@ -50,7 +52,7 @@ class JsonLines(TextIOBase):
         self._rest = ""
 
     def write(self, text: str) -> int:
-        """Write the complete lines, and keep the rest.
+        """Write the complete lines, and keep the rest. A line that is an object already, as in an access log, stays as it is.
 
         A message that begins with the name of the program is a warning, one about the usage of a command an error. Raises
         TypeError for bytes, as every stream of text does: the parser of command lines tries them to find out what a stream takes.
@@ -59,6 +61,9 @@ class JsonLines(TextIOBase):
             raise TypeError(f"a stream of text takes no {type(text).__name__}")
         *lines, self._rest = f"{self._rest}{text}".split("\n")
         for line in filter(None, lines):
+            if _is_object(line):
+                self.stream.write(f"{line}\n")
+                continue
             self.event(_find_level(line), line.removeprefix(_PREFIX).removeprefix(_ERROR), {})
         return len(text)
 
@@ -87,6 +92,17 @@ class JsonLines(TextIOBase):
         return self.stream.fileno()
 
 
+def _is_object(line: str) -> bool:
+    if not line.startswith("{"):
+        return False
+    import json
+
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
 def _find_level(line: str) -> str:
     if line.startswith(_ERROR):
         return "error"
@@ -108,17 +124,20 @@ def use(form: LogFormat) -> None:
 
 
 @contextmanager
-def restore_stderr() -> Iterator[None]:
-    """A block at whose end stderr is what it was before; it begins in the form that the environment names."""
-    before = sys.stderr
+def restore_streams() -> Iterator[None]:
+    """A block at whose end stderr and stdout are what they were before; it begins in the form that the environment names."""
+    before = sys.stdout, sys.stderr
     if os.environ.get(_VARIABLE, "").lower() == LogFormat.JSON:
         use(LogFormat.JSON)
+        if os.environ.get(_OF_STDOUT, "") == "1":
+            sys.stdout = cast("TextIO", JsonLines(sys.stdout))
     try:
         yield
     finally:
-        if isinstance(sys.stderr, JsonLines):
-            sys.stderr.end_line()
-        sys.stderr = before
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, JsonLines):
+                stream.end_line()
+        sys.stdout, sys.stderr = before
 
 
 # A stderr that prints control characters as escapes: text from a cluster must not steer the terminal.

@@ -72,7 +72,7 @@ def as_store_error(address: Address) -> Iterator[None]:
 def _missing_driver_error(address: Address) -> StoreError:
     return StoreError(
         f"The database {address.text} needs the PostgreSQL driver, which is not installed. "
-        'Install it with: pip install "kube-assay[postgres]".'
+        'Install Assay with its extra postgres, such as, in the repository: pip install ".[postgres]".'
     )
 
 

@@ -27,6 +27,7 @@ from scanner.web.access.sign_in import LOGIN, PATHS, SignIn
 from scanner.web.access.tokens import PREFIX, Tokens
 from scanner.web.requests.limits import OPEN_PATHS
 from scanner.web.requests.notice import ShortAnswer, response
+from scanner.web.requests.prefix import path_below, prefix_of
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _AUTHORIZATION: Final = "authorization"
@@ -57,7 +58,11 @@ class Guard:
         self._tokens = Tokens(settings.tokens)
         self._keys: Keys | None = keys_at(settings.assertion.keys) if settings.assertion else None
         self._sessions = Sessions(
-            settings.session_key, seconds=settings.session_seconds, secure=settings.secure, binding=settings.binding
+            settings.session_key,
+            seconds=settings.session_seconds,
+            secure=settings.secure,
+            prefix=settings.prefix,
+            binding=settings.binding,
         )
         self._sign_in = SignIn(settings, self._sessions, self._tokens) if settings.signs_in else None
 
@@ -74,7 +79,7 @@ class Guard:
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer of the guard; None if the application answers."""
-        path = request.scope["path"]
+        path = path_below(request.scope)
         if self._sign_in is not None and path in PATHS:
             return self._refuse_stranger(request) or await self._sign_in.answer(request)
         if request.method not in _READS:
@@ -154,7 +159,9 @@ class Guard:
         if "text/html" not in request.headers.get("accept", ""):
             return response(request.scope, REFUSED)
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"{LOGIN}?next={quote(target, safe='')}", 303, {"Cache-Control": "no-store"})
+        return RedirectResponse(
+            f"{prefix_of(request.scope)}{LOGIN}?next={quote(target, safe='')}", 303, {"Cache-Control": "no-store"}
+        )
 
 
 def _admit(request: Request, user: User) -> None:

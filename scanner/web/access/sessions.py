@@ -2,7 +2,8 @@
 
 A session begins at sign-in, always with a new id, and ends after a fixed time, at sign-out, or when what allowed it changes: the key,
 the provider or its groups, the token. Signing in that has begun has a cookie of its own, of which a session never comes.
-Cookies follow https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis: `__Host-`, Secure, HttpOnly, SameSite=Lax.
+Cookies follow https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265bis: `__Host-` (below a path
+`__Secure-`), Secure, HttpOnly, SameSite=Lax.
 """
 
 from __future__ import annotations
@@ -54,13 +55,22 @@ class Sessions:
     """Makes and reads the cookies of sessions."""
 
     def __init__(
-        self, key: bytes, *, seconds: int, secure: bool, binding: str = "", clock: Callable[[], float] = time
+        self,
+        key: bytes,
+        *,
+        seconds: int,
+        secure: bool,
+        prefix: str = "",
+        binding: str = "",
+        clock: Callable[[], float] = time,
     ) -> None:
         """Sign with `key`. `seconds` is the length of a session; sessions of another `binding` are invalid.
 
-        `secure` is whether browsers send the cookies over TLS alone.
+        `secure` is whether browsers send the cookies over TLS alone. Below a `prefix`, they send them to no other path of the host.
         """
-        self._prefix = "__Host-assay" if secure else "assay"
+        # A name with __Host- is for all paths of a host, by definition.
+        self._prefix = ("__Secure-assay" if prefix else "__Host-assay") if secure else "assay"
+        self._path = prefix or "/"
         self._secure = secure
         self._seconds = seconds
         self._clock = clock
@@ -117,10 +127,12 @@ class Sessions:
         return f"{self._prefix}-sign-in-{sha256(state.encode()).hexdigest()[:_SUFFIX]}"
 
     def _set(self, response: Response, name: str, value: str, seconds: int) -> None:
-        response.set_cookie(name, value, max_age=seconds, path="/", secure=self._secure, httponly=True, samesite="lax")
+        response.set_cookie(
+            name, value, max_age=seconds, path=self._path, secure=self._secure, httponly=True, samesite="lax"
+        )
 
     def _delete(self, response: Response, name: str) -> None:
-        response.delete_cookie(name, path="/", secure=self._secure, httponly=True, samesite="lax")
+        response.delete_cookie(name, path=self._path, secure=self._secure, httponly=True, samesite="lax")
 
 
 def _serializer(key: bytes, salt: str) -> URLSafeTimedSerializer:

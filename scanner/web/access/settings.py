@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+from urllib.parse import urlsplit
 
 from scanner.model.access_token import AccessToken
 from scanner.model.urls import remove_password
@@ -47,7 +48,7 @@ class AssertionSettings:
 class AccessSettings:
     """The readers, and the names of this server.
 
-    `public_url` is the address that users see, without a path and without a final slash. `hosts` are the names that a Host header may
+    `public_url` is the address that users see, without a final slash; its path is the prefix of all addresses. `hosts` are the names that a Host header may
     have; None for any. `session_key` signs the cookies of sessions, which last `session_seconds`.
     """
 
@@ -68,6 +69,11 @@ class AccessSettings:
     def signs_in(self) -> bool:
         """Return whether a browser can begin a session."""
         return bool(self.tokens or self.oidc)
+
+    @property
+    def prefix(self) -> str:
+        """The path of the public URL: empty, or with a slash at its beginning and without one at its end."""
+        return urlsplit(self.public_url).path
 
     @property
     def secure(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import Final, assert_never
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
@@ -19,6 +19,7 @@ from scanner.web.access.settings import AccessSettings
 from scanner.web.access.tokens import Tokens
 from scanner.web.requests.limits import Limits
 from scanner.web.requests.notice import AnswerForm, ShortAnswer, response
+from scanner.web.requests.prefix import path_below, prefix_of
 
 LOGIN: Final = "/login"
 CALLBACK: Final = "/callback"
@@ -57,7 +58,7 @@ class SignIn:
 
     async def answer(self, request: Request) -> Response:
         """Answer one of the paths."""
-        method, path = request.method, request.scope["path"]
+        method, path = request.method, path_below(request.scope)
         if method not in _READS and method != "POST":
             return response(request.scope, _allow_only("GET, HEAD, POST"))
         if method == "POST":
@@ -77,7 +78,7 @@ class SignIn:
         return response(request.scope, _allow_only("GET, HEAD"))
 
     async def _login(self, request: Request) -> Response:
-        target = target_of(request.query_params.get("next", ""))
+        target = target_of(request.query_params.get("next", ""), prefix_of(request.scope))
         if self._provider is None:
             return response(request.scope, token_form(target))
         try:
@@ -111,7 +112,7 @@ class SignIn:
 
     async def _login_with_token(self, request: Request) -> Response:
         form = await _form(request)
-        target = target_of(form.get("next", ""))
+        target = target_of(form.get("next", ""), prefix_of(request.scope))
         try:
             token = self._tokens.check_token(form.get("token", "").strip())
         except Refused as error:
@@ -136,7 +137,7 @@ class SignIn:
         )
 
     def _logout(self, request: Request) -> Response:
-        answer = RedirectResponse(LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})
+        answer = RedirectResponse(prefix_of(request.scope) + LOGOUT, 303, {**_NO_STORE, "Clear-Site-Data": '"cache"'})
         session = self._sessions.find(request)
         if session is not None:
             request.scope["state"].update(user=session.user, subject=session.subject, by="session")
@@ -151,10 +152,17 @@ def _code(query: QueryParams) -> str:
     return query["code"]
 
 
-def target_of(text: str) -> str:
-    """The address to show after signing in: a path of this server, else the first page."""
-    fits = len(text) <= _LONGEST_TARGET and _TARGET.fullmatch(text) and text.partition("?")[0] not in PATHS
-    return text if fits else "/"
+def target_of(text: str, prefix: str = "") -> str:
+    """The address to show after signing in: a path of this server, which is below the prefix, else the first page."""
+    first = f"{prefix}/"
+    path = text.partition("?")[0]
+    fits = len(text) <= _LONGEST_TARGET and _TARGET.fullmatch(text) and path.startswith(first)
+    return text if fits and path.removeprefix(prefix) not in PATHS and not _leads_out(path) else first
+
+
+def _leads_out(path: str) -> bool:
+    """Return whether a browser may go up from a part of a path, also from one that is escaped."""
+    return ".." in unquote(path).replace("\\", "/").split("/")
 
 
 def token_form(target: str, text: str = "Paste a token of this server.", status: int = 200) -> ShortAnswer:

@@ -11,10 +11,12 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scanner.web.requests.notice import ShortAnswer, respond
+from scanner.web.requests.prefix import path_below
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """The paths that probes of the kubelet ask: they need no authentication, and are answered also when all other requests wait."""
-
+METRICS: Final = "/metrics"
+"""The path that Prometheus asks."""
 
 _DIGITS: Final = 9
 
@@ -54,7 +56,7 @@ class RequestLimiter:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or path_below(scope) in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         refusal = self._refusal(scope)

@@ -6,7 +6,7 @@ Browsers get a page, programs that want JSON the form of the errors of the API, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from scanner.report.html.templates import content_hash, environment
+from scanner.web.requests.prefix import path_below, prefix_of
 
 _STATUS: Final = 400
 """The first status of errors."""
@@ -34,7 +35,7 @@ class AnswerForm:
 
 @dataclass(frozen=True, slots=True)
 class ShortAnswer:
-    """A short answer: its status, its heading, and sentences. `link` is an address and its words."""
+    """A short answer: its status, its heading, and sentences. `link` is an address and its words; addresses are without the prefix."""
 
     status: int
     title: str
@@ -55,12 +56,19 @@ def response(scope: Scope, notice: ShortAnswer) -> Response:
     number = str(scope.get("state", {}).get("request_id", ""))
     headers = {"Cache-Control": "no-store", **notice.headers}
     if "text/html" in accept:
-        return _page(notice, number, headers)
+        return _page(_below(notice, prefix_of(scope)), number, headers)
     lines = [f"{notice.title}.", *notice.texts, *([f"Id: {number}"] if number and notice.status >= _STATUS else [])]
-    if str(scope["path"]).startswith("/api/") or "json" in accept:
+    if path_below(scope).startswith("/api/") or "json" in accept:
         error = {"status": notice.status, "message": " ".join(lines)}
         return Response(orjson.dumps({"error": error}), notice.status, headers, "application/json")
     return Response("".join(f"{line}\n" for line in lines), notice.status, headers, "text/plain")
+
+
+def _below(notice: ShortAnswer, prefix: str) -> ShortAnswer:
+    """The answer with its addresses below a prefix."""
+    link = notice.link and (prefix + notice.link[0], notice.link[1])
+    form = notice.form and replace(notice.form, action=prefix + notice.form.action)
+    return replace(notice, link=link, form=form)
 
 
 def _page(notice: ShortAnswer, number: str, headers: Mapping[str, str]) -> Response:

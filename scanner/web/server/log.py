@@ -1,6 +1,7 @@
 """The access log: a JSON object in a line for each request, without tokens, cookies and the secrets of a query.
 
-The members are `time` (of the beginning, RFC 3339, UTC), `id`, `client`, `method`, `path`, `query`, `status`, `ms`, `bytes`, and, as far
+The members are `time` (of the beginning, RFC 3339, UTC), `level` (debug for a probe or a scrape that succeeds, error for an internal
+error, else info), `id`, `client`, `method`, `path`, `query`, `status`, `ms`, `bytes`, and, as far
 as they are known, `user`, `subject`, `by` (session, token or assertion) and `refused` (the reason for a refusal).
 """
 
@@ -24,7 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from scanner.audit.sensitive_fields import MASK, mask_named_secrets, names_secret
 from scanner.model.json import Json
 from scanner.web.access.tokens import PREFIX
+from scanner.web.requests.limits import METRICS, OPEN_PATHS
 from scanner.web.requests.notice import ShortAnswer, respond
+from scanner.web.requests.prefix import path_below
 
 LOGGER: Final = "assay.web"
 """The name of the logger of pages."""
@@ -41,6 +44,10 @@ _MOST_PARAMETERS: Final = 100
 _OF_USER: Final = ("user", "subject", "by", "refused")
 _DEBUG: Final = "ASSAY_DEBUG"
 _INTERNAL: Final = 500
+_FAILED: Final = 400
+_DEBUG_LEVEL: Final = "debug"
+_REGULAR: Final = OPEN_PATHS | {METRICS}
+"""The paths that programs ask again and again."""
 
 
 class Events(Protocol):
@@ -99,12 +106,19 @@ class AccessLog:
     """An application whose requests are logged, and whose internal errors become pages with an id of the log."""
 
     def __init__(
-        self, app: ASGIApp, stream: TextIO, events: Events, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        app: ASGIApp,
+        stream: TextIO,
+        events: Events,
+        *,
+        verbose: bool = False,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Write the lines into `stream`, and internal errors to `events`."""
+        """Write the lines into `stream`, those of level debug if `verbose`, and internal errors to `events`."""
         self._app = app
         self._stream: TextIO | None = stream
         self._events = events
+        self._verbose = verbose
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,10 +142,11 @@ class AccessLog:
 
     def _write(self, scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> None:
         """Write the line of an answer. After an error of the stream, nothing is written any more."""
-        if self._stream is None:
+        level = _find_level(scope, answer)
+        if self._stream is None or (level == _DEBUG_LEVEL and not self._verbose):
             return
         try:
-            line = orjson.dumps(_line(scope, begun, seconds, answer)).decode()
+            line = orjson.dumps(_line(scope, begun, seconds, answer, level)).decode()
             self._stream.write(f"{mask_tokens(line)}\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
@@ -195,15 +210,24 @@ INTERNAL_ERROR: Final = ShortAnswer(
 )
 
 
-def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer) -> dict[str, Json]:
+def _find_level(scope: Scope, answer: _Answer) -> str:
+    """The level of a request. Probes and scrapes come every few seconds, and are told only if they fail."""
+    status = answer.status or _INTERNAL
+    if status < _FAILED and path_below(scope) in _REGULAR:
+        return _DEBUG_LEVEL
+    return "error" if status == _INTERNAL else "info"
+
+
+def _line(scope: Scope, begun: datetime, seconds: float, answer: _Answer, level: str) -> dict[str, Json]:
     state = scope["state"]
     return {
         "time": begun.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": level,
         "id": state["request_id"],
         "client": scope["client"][0] if scope.get("client") else None,
         "method": scope["method"],
         "path": mask_named_secrets(_text(scope["path"].encode(errors="replace"))),
-        "query": "" if scope["path"] == _WITHOUT_QUERY else mask_query(_text(scope["query_string"])),
+        "query": "" if path_below(scope) == _WITHOUT_QUERY else mask_query(_text(scope["query_string"])),
         "status": answer.status,
         "ms": round(seconds * 1000, 1),
         "bytes": answer.size,

@@ -19,9 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scanner.errors import AssayError
 from scanner.web.access import AccessSettings, guard_app
-from scanner.web.requests.limits import OPEN_PATHS, Limits, RequestLimiter
+from scanner.web.requests.limits import METRICS, OPEN_PATHS, Limits, RequestLimiter
 from scanner.web.requests.listen import ListenAddress, address_bound, bind
 from scanner.web.requests.notice import ShortAnswer, respond
+from scanner.web.requests.prefix import PathPrefix
 from scanner.web.server.log import AccessLog, Events, mask_events, report_logs
 from scanner.web.server.protocol import protocol_with
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from scanner.report.runs.document import RunExpectations
     from scanner.web.views.library import ScanLibrary
 
-METRICS: Final = "/metrics"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG: Final = 512
 _KEEP_ALIVE: Final = 60
@@ -99,11 +99,15 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerOutput:
-    """The output of a server: the access log, events, and the addresses at which it answers once it does (the second for metrics)."""
+    """The output of a server: the access log, events, and the addresses at which it answers once it does (the second for metrics).
+
+    With `verbose`, the access log has probes and scrapes that succeed, too.
+    """
 
     log: TextIO
     events: Events
     started: Callable[[str, str], None]
+    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +170,14 @@ def run(app: ASGIApp, settings: ServerSettings, output: ServerOutput, stop: Futu
 
 
 def protect(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
-    """An application behind its headers, its log, its limits and its guard, in this order."""
-    return _wrap(guard_app(app, settings.access), settings, output)
+    """An application behind its prefix, its headers, its log, its limits and its guard, in this order."""
+    wrapped = _wrap(guard_app(app, settings.access), settings, output)
+    return PathPrefix(wrapped, settings.access.prefix)
 
 
 def _wrap(app: ASGIApp, settings: ServerSettings, output: ServerOutput) -> ASGIApp:
-    return SecureHeaders(AccessLog(RequestLimiter(app, settings.limits), output.log, mask_events(output.events)))
+    limited = RequestLimiter(app, settings.limits)
+    return SecureHeaders(AccessLog(limited, output.log, mask_events(output.events), verbose=output.verbose))
 
 
 class MetricsAlone:
