@@ -169,6 +169,12 @@ def test_a_policy_without_admission_has_no_webhook() -> None:
     assert [("checks", False)] == enforced(config_map(), manifest)
 
 
+def test_a_policy_with_a_generated_admission_policy_has_no_webhook() -> None:
+    """The API server evaluates the generated policy, and Kyverno is not called."""
+    manifest = {**on_config_maps(ERRS), "status": {"generated": True}}
+    assert ["Violated"] == outcomes(config_map(), manifest)
+
+
 def test_the_conditions_of_a_variant_are_about_its_kinds() -> None:
     """All forms of a policy share a webhook, whose conditions name the kinds that they are about."""
     manifest = policy("false", matchConditions=condition("object.spec.hostNetwork == true"))
