@@ -407,6 +407,13 @@ def test_a_policy_whose_webhook_is_refused_is_not_enforced(expected: str, spec: 
     )
 
 
+def test_a_policy_whose_webhook_is_refused_counts_for_no_other_one() -> None:
+    """The shared webhook has none of its rules."""
+    refused = autoscalers("v2", name="other")
+    refused["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = ["CREATE", "*"]
+    assert [("checks", True), ("other", False)] == enforced(AUTOSCALER, autoscalers("v1"), refused)
+
+
 def test_a_comment_at_the_end_of_a_condition_makes_its_webhook_invalid() -> None:
     """Kyverno writes the condition between parentheses, of which the comment hides one."""
     manifest = policy("false", matchConditions=condition("true // always"))
