@@ -61,7 +61,8 @@ class Registration:
     `conditions` are those that Kyverno moves into the webhook of the policy. `variants` are the names of the forms with rules in a
     webhook, the empty name for the policy as it is written. `called` are the webhooks that call Kyverno for the policy, if its own
     rules do not tell it. `borrowed` are the rules of other policies by which Kyverno evaluates this policy, too. `faults` are the
-    reasons why the API server refuses the webhook. `companions` are the policies with other selectors that share the webhook, of which Kyverno registers those of one.
+    errors for which the API server refuses the webhook: then the policy counts for no other one. `companions` are the policies with
+    other selectors that share the webhook, which has the selectors of one of them.
     """
 
     conditions: tuple[MovedCondition, ...] = ()
@@ -77,13 +78,14 @@ class Registry:
 
     def __init__(self, forms: Iterable[tuple[KyvernoPolicy, Forms]], release: Minor, rules: Minor) -> None:
         """Take every policy with its forms; those without a webhook are not registered."""
-        self._release, self._rules = release, rules
+        self._release = release
         self._entries = {policy.key: _Entry(policy, own, release) for policy, own in forms if policy.has_webhook}
         self._names = Counter(entry.webhook_name for entry in self._entries.values() if entry.is_own)
         self._shared: defaultdict[_Group, list[_Entry]] = defaultdict(list)
         self._rules_shared: defaultdict[tuple[_Group, bool], set[Rule]] = defaultdict(set)
-        for entry in self._entries.values():
-            if not entry.is_own:
+        self._faults = {key: tuple(self._list_faults(entry, rules)) for key, entry in self._entries.items()}
+        for key, entry in self._entries.items():
+            if not (entry.is_own or self._faults[key]):
                 self._shared[self._group(entry)].append(entry)
                 self._rules_shared[self._group(entry), entry.fails] |= {*entry.rules}
 
@@ -95,7 +97,7 @@ class Registry:
             variants=frozenset(variant.name for variant, _ in entry.registered),
             called=tuple(self._called(entry)),
             borrowed=() if entry.is_registered else tuple(self._borrowed(entry)),
-            faults=tuple(self._faults(entry)),
+            faults=self._faults[policy.key],
             companions=() if entry.is_own else tuple(self._companions(entry)),
         )
 
@@ -124,8 +126,9 @@ class Registry:
         """The rules by which Kyverno evaluates a policy whose variants have no webhook: it looks for policies by their name alone."""
         for fails in _EFFECTS:
             yield from self._rules_shared[self._group(entry), fails] - {*entry.rules}
-        for other in self._entries.values():
-            if other.is_own and other.policy.namespace and other.policy.name == entry.policy.name:
+        for key, other in self._entries.items():
+            has_name = other.policy.namespace and other.policy.name == entry.policy.name
+            if has_name and other.is_own and not self._faults[key]:
                 yield from other.rules
 
     def _companions(self, entry: _Entry) -> Iterator[str]:
@@ -136,8 +139,8 @@ class Registry:
             if other.selectors not in (entry.selectors, (EVERYTHING, EVERYTHING))
         )
 
-    def _faults(self, entry: _Entry) -> Iterator[str]:
-        yield from entry.faults(self._rules)
+    def _list_faults(self, entry: _Entry, rules: Minor) -> Iterator[str]:
+        yield from entry.faults(rules)
         if entry.is_own and self._names[entry.webhook_name] > 1:
             yield f"webhook.name: Duplicate value: {quote(entry.webhook_name)}"
 

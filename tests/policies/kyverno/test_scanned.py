@@ -79,6 +79,24 @@ def test_in_kyvernos_mode_an_exempted_object_is_skipped() -> None:
     assert ([], 1) == (scan.messages, scan.counted(OutcomeName.SKIPPED))
 
 
+def test_a_variant_without_a_webhook_is_recorded_as_not_enforced() -> None:
+    """The finding denies nothing, its binding has the action Audit, and policy health has an entry."""
+    manifest = policy("false", kind="NamespacedValidatingPolicy", metadata={"namespace": "team"})
+    scan = _scanned(manifest, pod(), deployment(), version="1.18")
+    assert {"as-written": True, "autogen-defaults": False} == {
+        finding.binding: finding.denies for finding in scan.findings
+    }
+    entries = {entry.binding for entry in scan.end.health if entry.kind is HealthKind.NOT_ENFORCED}
+    assert {"autogen-cronjobs", "autogen-defaults"} == entries
+
+
+def test_an_error_in_the_webhook_is_recorded_as_a_denial() -> None:
+    """It denies although the policy only audits."""
+    conditions = [{"name": "e", "expression": "object.spec.none == 1"}]
+    scan = _scanned(policy("true", matchConditions=conditions, validationActions=["Audit"]), pod())
+    assert [True] == [finding.denies for finding in scan.findings]
+
+
 def test_in_kyvernos_mode_nothing_counts_as_fixed() -> None:
     """Checks after a failure are not evaluated, so the scan does not record the policy as evaluated."""
     mode = _scanned(policy("false"), pod(), compat="cli")

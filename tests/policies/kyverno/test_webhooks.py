@@ -169,6 +169,12 @@ def test_a_policy_without_admission_has_no_webhook() -> None:
     assert [("checks", False)] == enforced(config_map(), manifest)
 
 
+def test_a_policy_with_a_generated_admission_policy_has_no_webhook() -> None:
+    """The API server evaluates the generated policy, and Kyverno is not called."""
+    manifest = {**on_config_maps(ERRS), "status": {"generated": True}}
+    assert ["Violated"] == outcomes(config_map(), manifest)
+
+
 def test_the_conditions_of_a_variant_are_about_its_kinds() -> None:
     """All forms of a policy share a webhook, whose conditions name the kinds that they are about."""
     manifest = policy("false", matchConditions=condition("object.spec.hostNetwork == true"))
@@ -399,6 +405,13 @@ def test_a_policy_whose_webhook_is_refused_is_not_enforced(expected: str, spec: 
         enforced(pod(), manifest),
         detail.endswith(f"created or changed: {expected}"),
     )
+
+
+def test_a_policy_whose_webhook_is_refused_counts_for_no_other_one() -> None:
+    """The shared webhook has none of its rules."""
+    refused = autoscalers("v2", name="other")
+    refused["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = ["CREATE", "*"]
+    assert [("checks", True), ("other", False)] == enforced(AUTOSCALER, autoscalers("v1"), refused)
 
 
 def test_a_comment_at_the_end_of_a_condition_makes_its_webhook_invalid() -> None:
