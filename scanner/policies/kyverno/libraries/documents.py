@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.named_formats import NamedFormat
-from scanner.cel.functions.pricing import WRAP, Cost, Price
+from scanner.cel.functions.pricing import WRAP, Cost, Price, limit_cost
 from scanner.cel.functions.url import Url
 from scanner.cel.protobuf.fields import convert_value
 from scanner.cel.types.type_system import Type, opaque
@@ -369,7 +369,7 @@ def _parse(reader: YamlReader, document: str) -> Value:
 
 
 ENCODE = Implementation(
-    {"json_encode_dyn": _encode}, cost=Cost(Price(lambda _arguments, _result: WRAP - 1), bound=None)
+    {"json_encode_dyn": _encode}, cost=Cost(Price(lambda _arguments, _result: WRAP - 1), limit_cost(WRAP))
 )
 """Each call costs the highest number: where an expression has cost something before, the sum wraps around and is one less."""
 
