@@ -31,6 +31,7 @@ from tests.integration.apiserver import ApiServer, running
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
 from tests.oracle.kyverno.enforced import EnforcedPolicies, PolicySet
+from tests.oracle.kyverno.explained import reason_of_policy
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
 from tests.oracle.kyverno.writes import GROUPS, MARK, USER, Class, Seen, Webhooks, Write, make_namespaces, writes
@@ -83,6 +84,7 @@ class Tally:
     writes: int = 0
     unknown: int = 0
     unstable: int = 0
+    explained: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     different: dict[str, list[Difference]] = field(default_factory=dict)
 
@@ -166,8 +168,12 @@ class Comparison:
             yield from self._chance.sample(some, min(most, len(some)))
 
     def _record(self, name: str, difference: Difference) -> None:
+        expected = difference.expected
+        if why := reason_of_policy(f"{expected.text} {expected.warnings}", self._release):
+            self.tally.explained[why] += 1
+            return
         again = {difference.write.send(self._cluster.server, name) for _ in range(_REPEATS)}
-        if again != {difference.expected} or self._is_unstable(name, difference.policies):
+        if again != {expected} or self._is_unstable(name, difference.policies):
             self.tally.unstable += 1
         else:
             self.tally.different.setdefault(difference.kind, []).append(difference)
@@ -291,7 +297,8 @@ def summary(tally: Tally, seed: int) -> str:
     seen = " ".join(f"{what}={number}" for what, number in sorted(tally.seen.items()))
     return (
         f"policies={tally.policies} unusable={tally.unusable} unregistered={tally.unregistered} writes={tally.writes}"
-        f" {seen} different={different} unknown={tally.unknown} unstable={tally.unstable} seed={seed}"
+        f" {seen} different={different} unknown={tally.unknown} unstable={tally.unstable}"
+        f" explained={tally.explained.total()} seed={seed}"
     )
 
 
