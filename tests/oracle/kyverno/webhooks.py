@@ -23,10 +23,8 @@ from typing import Any, Self
 from scanner.api import Auditor, InvocationResult, KyvernoContext, UserInfo
 from scanner.audit.findings import denies
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.outcome import CheckResult, Errored, Outcome, Passed, Skipped, SkipReason, Violated
+from scanner.model.outcome import CheckKind, CheckResult, Errored, Outcome, Skipped, SkipReason, Violated
 from scanner.model.release import Minor, minor_of
-from scanner.policies.kyverno.result import result_of
-from scanner.policies.kyverno.spec import KyvernoPolicy, read_policy
 from tests.integration.apiserver import ApiServer, running
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
@@ -71,7 +69,7 @@ class Difference:
             return "crash"
         if self.expected.what != self.actual.what:
             return f"class {self.expected.what} {self.actual.what}"
-        return "warnings" if self.expected.warnings != self.actual.warnings else "text"
+        return "text" if len(self.expected.warnings) == len(self.actual.warnings) else "warnings"
 
 
 @dataclass(slots=True)
@@ -150,7 +148,7 @@ class Comparison:
         self.tally.policies += len(policies.policies)
         auditor = self._auditor(name, policies)
         for write in self._chosen(policies):
-            actual = _said(auditor, policies, write)
+            actual = _said(auditor, write)
             if actual is None:
                 self.tally.unknown += 1
                 continue
@@ -209,9 +207,8 @@ def agrees(expected: Seen, actual: Said | str) -> bool:
     return expected.what == "allowed" or any("; ".join(order) == expected.text for order in orders)
 
 
-def _said(auditor: Auditor, policies: PolicySet, write: Write) -> Said | str | None:
+def _said(auditor: Auditor, write: Write) -> Said | str | None:
     """Return what we say about a write; None if our results are incomplete, and the text of an exception."""
-    read = {policy.full_name: policy for policy in map(read_policy, policies.policies)}
     try:
         with limits.limited():
             results = auditor.evaluate(write.document, operation=write.operation)
@@ -219,23 +216,24 @@ def _said(auditor: Auditor, policies: PolicySet, write: Write) -> Said | str | N
         return repr(error)
     if any(_is_unknown(check_result.outcome) for result in results for check_result in result.check_results):
         return None
-    return said((result, read[result.invocation.policy.name]) for result in results)
+    return said(results)
 
 
 def _is_unknown(outcome: Outcome) -> bool:
     return isinstance(outcome, Skipped) and outcome.reason in _UNKNOWN
 
 
-def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
+def said(results: Iterable[InvocationResult]) -> Said:
     """Return what the results of all policies mean for a request: the API server evaluates match conditions before calls."""
     refusals: list[str] = []
     denials: list[str] = []
     warnings: list[str] = []
-    for result, policy in results:
-        effective = tuple(map(_in_admission, result.check_results))
+    for result in results:
+        policy = result.invocation.policy.name.rpartition("/")[2]
+        effective = [each for each in result.check_results if not each.excepted_by]
         failing = [each.outcome for each in effective if isinstance(each.outcome, Violated | Errored)]
         refusals += [outcome.message for outcome in failing if isinstance(outcome, Errored) and outcome.always]
-        text = _text(policy, result, effective)
+        text = _text(policy, effective)
         denials += [text] if any(denies(outcome, result.invocation) for outcome in failing) else []
         warnings += [text] if text and "Warn" in result.invocation.binding.actions and _is_printable(text) else []
     if refusals:
@@ -243,19 +241,21 @@ def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
     return Said("denied" if denials else "allowed", tuple(denials), tuple(sorted(warnings)))
 
 
-def _in_admission(check_result: CheckResult) -> CheckResult:
-    """Return a check result without what exceptions exempt, and without the annotations, which change messages of reports alone."""
-    is_passed = check_result.excepted_by or isinstance(check_result.outcome, Passed)
-    return check_result._replace(outcome=Passed(), excepted_by="") if is_passed else check_result
+def _text(policy: str, check_results: Sequence[CheckResult]) -> str:
+    """Return the text of a variant's failure or error in a denial or a warning, if it has one.
 
-
-def _text(policy: KyvernoPolicy, result: InvocationResult, check_results: Sequence[CheckResult]) -> str:
-    """Return the text of a variant's failure or error in a denial or a warning, if it has one."""
-    if any(isinstance(each.outcome, Errored) and not each.outcome.would_deny for each in check_results):
-        return ""
-    verdict = result_of(policy, result.invocation.policy, check_results)
-    words = {"fail": "failed", "error": "error"}
-    return f"Policy {policy.name} {words[verdict.status]}: {verdict.message}" if verdict.status in words else ""
+    Kyverno stops at the first validation that does not pass; unless that is an error, the error of an annotation is the result.
+    """
+    failing = [each for each in check_results if isinstance(each.outcome, Violated | Errored)]
+    first = next((each.outcome for each in failing if each.check.kind is not CheckKind.AUDIT_ANNOTATION), None)
+    of_annotation = next((each.outcome for each in failing if each.check.kind is CheckKind.AUDIT_ANNOTATION), None)
+    match first if isinstance(first, Errored) else of_annotation or first:
+        case Errored(message=message, would_deny=True):
+            return f"Policy {policy} error: {message}"
+        case Violated(message=message):
+            return f"Policy {policy} failed: {message}"
+        case _:
+            return ""
 
 
 def _is_printable(text: str) -> bool:
