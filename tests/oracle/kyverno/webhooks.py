@@ -32,7 +32,18 @@ from tests.oracle.kyverno.enforced import EnforcedPolicies, PolicySet
 from tests.oracle.kyverno.explained import reason_of_policy
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
-from tests.oracle.kyverno.writes import GROUPS, MARK, USER, Class, Seen, Webhooks, Write, make_namespaces, writes
+from tests.oracle.kyverno.writes import (
+    GROUPS,
+    MARK,
+    USER,
+    Class,
+    Seen,
+    Webhooks,
+    Write,
+    make_namespaces,
+    namespaces,
+    writes,
+)
 from tests.requirements import API_SERVER
 
 _BATCH = 25
@@ -104,8 +115,9 @@ class Cluster:
     def on(cls, server: ApiServer, seed: int) -> Self:
         """Store random objects on a server."""
         policies = EnforcedPolicies(random.Random(seed))
-        namespaces = make_namespaces(server)
-        return cls(server, namespaces, list(writes(server, (policies.document() for _ in range(_DOCUMENTS)))))
+        make_namespaces(server)
+        accepted = list(writes(server, (policies.document() for _ in range(_DOCUMENTS))))
+        return cls(server, namespaces(server), accepted)
 
 
 class Comparison:
