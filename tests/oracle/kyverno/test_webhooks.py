@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.apiserver import running
+from tests.oracle.kyverno.enforced import EnforcedPolicies
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.webhooks import Cluster, Comparison, report
 from tests.requirements import API_SERVER, KYVERNO
@@ -34,3 +36,10 @@ def test_requests_see_what_we_say(cluster: Cluster, release: str) -> None:
     tally = comparison.tally
     assert {} == tally.classes, report(tally)
     assert min(tally.seen[what] for what in ("allowed", "denied", "refused", "warned")) > 0
+
+
+def test_the_same_seed_makes_the_same_sets() -> None:
+    """Two sources with the same seed make the same sets of policies and objects, so that a run can be repeated."""
+    first, second = (EnforcedPolicies(random.Random(7)) for _ in range(2))
+    assert first.policy_set() == second.policy_set()
+    assert first.document() == second.document()

@@ -23,17 +23,27 @@ from typing import Any, Self
 from scanner.api import Auditor, InvocationResult, KyvernoContext, UserInfo
 from scanner.audit.findings import denies
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.outcome import CheckResult, Errored, Outcome, Passed, Skipped, SkipReason, Violated
+from scanner.model.outcome import CheckKind, CheckResult, Errored, Outcome, Skipped, SkipReason, Violated
 from scanner.model.release import Minor, minor_of
-from scanner.policies.kyverno.result import result_of
-from scanner.policies.kyverno.spec import KyvernoPolicy, read_policy
 from tests.integration.apiserver import ApiServer, running
 from tests.oracle import ours as limits
 from tests.oracle.kyverno import ours
 from tests.oracle.kyverno.enforced import EnforcedPolicies, PolicySet
+from tests.oracle.kyverno.explained import reason_of_policy
 from tests.oracle.kyverno.programs import Program
 from tests.oracle.kyverno.vocabulary import ENTRIES, INVENTORY
-from tests.oracle.kyverno.writes import GROUPS, MARK, USER, Class, Seen, Webhooks, Write, make_namespaces, writes
+from tests.oracle.kyverno.writes import (
+    GROUPS,
+    MARK,
+    USER,
+    Class,
+    Seen,
+    Webhooks,
+    Write,
+    make_namespaces,
+    namespaces,
+    writes,
+)
 from tests.requirements import API_SERVER
 
 _BATCH = 25
@@ -70,7 +80,7 @@ class Difference:
             return "crash"
         if self.expected.what != self.actual.what:
             return f"class {self.expected.what} {self.actual.what}"
-        return "warnings" if self.expected.warnings != self.actual.warnings else "text"
+        return "text" if len(self.expected.warnings) == len(self.actual.warnings) else "warnings"
 
 
 @dataclass(slots=True)
@@ -83,6 +93,7 @@ class Tally:
     writes: int = 0
     unknown: int = 0
     unstable: int = 0
+    explained: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     different: dict[str, list[Difference]] = field(default_factory=dict)
 
@@ -104,8 +115,9 @@ class Cluster:
     def on(cls, server: ApiServer, seed: int) -> Self:
         """Store random objects on a server."""
         policies = EnforcedPolicies(random.Random(seed))
-        namespaces = make_namespaces(server)
-        return cls(server, namespaces, list(writes(server, (policies.document() for _ in range(_DOCUMENTS)))))
+        make_namespaces(server)
+        accepted = list(writes(server, (policies.document() for _ in range(_DOCUMENTS))))
+        return cls(server, namespaces(server), accepted)
 
 
 class Comparison:
@@ -148,7 +160,7 @@ class Comparison:
         self.tally.policies += len(policies.policies)
         auditor = self._auditor(name, policies)
         for write in self._chosen(policies):
-            actual = _said(auditor, policies, write)
+            actual = _said(auditor, write)
             if actual is None:
                 self.tally.unknown += 1
                 continue
@@ -166,8 +178,12 @@ class Comparison:
             yield from self._chance.sample(some, min(most, len(some)))
 
     def _record(self, name: str, difference: Difference) -> None:
+        expected = difference.expected
+        if why := reason_of_policy(f"{expected.text} {expected.warnings}", self._release):
+            self.tally.explained[why] += 1
+            return
         again = {difference.write.send(self._cluster.server, name) for _ in range(_REPEATS)}
-        if again != {difference.expected} or self._is_unstable(name, difference.policies):
+        if again != {expected} or self._is_unstable(name, difference.policies):
             self.tally.unstable += 1
         else:
             self.tally.different.setdefault(difference.kind, []).append(difference)
@@ -203,9 +219,8 @@ def agrees(expected: Seen, actual: Said | str) -> bool:
     return expected.what == "allowed" or any("; ".join(order) == expected.text for order in orders)
 
 
-def _said(auditor: Auditor, policies: PolicySet, write: Write) -> Said | str | None:
+def _said(auditor: Auditor, write: Write) -> Said | str | None:
     """Return what we say about a write; None if our results are incomplete, and the text of an exception."""
-    read = {policy.full_name: policy for policy in map(read_policy, policies.policies)}
     try:
         with limits.limited():
             results = auditor.evaluate(write.document, operation=write.operation)
@@ -213,23 +228,24 @@ def _said(auditor: Auditor, policies: PolicySet, write: Write) -> Said | str | N
         return repr(error)
     if any(_is_unknown(check_result.outcome) for result in results for check_result in result.check_results):
         return None
-    return said((result, read[result.invocation.policy.name]) for result in results)
+    return said(results)
 
 
 def _is_unknown(outcome: Outcome) -> bool:
     return isinstance(outcome, Skipped) and outcome.reason in _UNKNOWN
 
 
-def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
+def said(results: Iterable[InvocationResult]) -> Said:
     """Return what the results of all policies mean for a request: the API server evaluates match conditions before calls."""
     refusals: list[str] = []
     denials: list[str] = []
     warnings: list[str] = []
-    for result, policy in results:
-        effective = tuple(map(_in_admission, result.check_results))
+    for result in results:
+        policy = result.invocation.policy.name.rpartition("/")[2]
+        effective = [each for each in result.check_results if not each.excepted_by]
         failing = [each.outcome for each in effective if isinstance(each.outcome, Violated | Errored)]
         refusals += [outcome.message for outcome in failing if isinstance(outcome, Errored) and outcome.always]
-        text = _text(policy, result, effective)
+        text = _text(policy, effective)
         denials += [text] if any(denies(outcome, result.invocation) for outcome in failing) else []
         warnings += [text] if text and "Warn" in result.invocation.binding.actions and _is_printable(text) else []
     if refusals:
@@ -237,19 +253,21 @@ def said(results: Iterable[tuple[InvocationResult, KyvernoPolicy]]) -> Said:
     return Said("denied" if denials else "allowed", tuple(denials), tuple(sorted(warnings)))
 
 
-def _in_admission(check_result: CheckResult) -> CheckResult:
-    """Return a check result without what exceptions exempt, and without the annotations, which change messages of reports alone."""
-    is_passed = check_result.excepted_by or isinstance(check_result.outcome, Passed)
-    return check_result._replace(outcome=Passed(), excepted_by="") if is_passed else check_result
+def _text(policy: str, check_results: Sequence[CheckResult]) -> str:
+    """Return the text of a variant's failure or error in a denial or a warning, if it has one.
 
-
-def _text(policy: KyvernoPolicy, result: InvocationResult, check_results: Sequence[CheckResult]) -> str:
-    """Return the text of a variant's failure or error in a denial or a warning, if it has one."""
-    if any(isinstance(each.outcome, Errored) and not each.outcome.would_deny for each in check_results):
-        return ""
-    verdict = result_of(policy, result.invocation.policy, check_results)
-    words = {"fail": "failed", "error": "error"}
-    return f"Policy {policy.name} {words[verdict.status]}: {verdict.message}" if verdict.status in words else ""
+    Kyverno stops at the first validation that does not pass; unless that is an error, the error of an annotation is the result.
+    """
+    failing = [each for each in check_results if isinstance(each.outcome, Violated | Errored)]
+    first = next((each.outcome for each in failing if each.check.kind is not CheckKind.AUDIT_ANNOTATION), None)
+    of_annotation = next((each.outcome for each in failing if each.check.kind is CheckKind.AUDIT_ANNOTATION), None)
+    match first if isinstance(first, Errored) else of_annotation or first:
+        case Errored(message=message, would_deny=True):
+            return f"Policy {policy} error: {message}"
+        case Violated(message=message):
+            return f"Policy {policy} failed: {message}"
+        case _:
+            return ""
 
 
 def _is_printable(text: str) -> bool:
@@ -291,7 +309,8 @@ def summary(tally: Tally, seed: int) -> str:
     seen = " ".join(f"{what}={number}" for what, number in sorted(tally.seen.items()))
     return (
         f"policies={tally.policies} unusable={tally.unusable} unregistered={tally.unregistered} writes={tally.writes}"
-        f" {seen} different={different} unknown={tally.unknown} unstable={tally.unstable} seed={seed}"
+        f" {seen} different={different} unknown={tally.unknown} unstable={tally.unstable}"
+        f" explained={tally.explained.total()} seed={seed}"
     )
 
 
