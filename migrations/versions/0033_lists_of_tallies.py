@@ -14,8 +14,8 @@ TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    _create_lists("tally_lists", _rows(), sa.Column("content", sa.LargeBinary(), nullable=False))
-    _create_lists("tally_sets", _rows(), sa.Column("lists", sa.LargeBinary(), nullable=False))
+    _create_lists("tally_lists", sa.Column("content", sa.LargeBinary(), nullable=False))
+    _create_lists("tally_sets", sa.Column("lists", sa.LargeBinary(), nullable=False))
     _create_lists("gap_lists", sa.Column("content", sa.LargeBinary(), nullable=False))
     _create_lists("daily_lists", sa.Column("content", TEXT, nullable=False))
     _create_lists("daily_sets", sa.Column("lists", TEXT, nullable=False))
@@ -34,7 +34,3 @@ def _create_lists(name: str, *columns: sa.Column[object]) -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("digest"),
     )
-
-
-def _rows() -> sa.Column[int]:
-    return sa.Column("rows", sa.Integer(), nullable=False)

@@ -115,7 +115,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
         ("UPDATE population SET until = 3 WHERE until = 2", "population 0 to 1023 of scan scan-2"),
         ("UPDATE scans SET tallies = NULL WHERE number = 1", "tallies of scan scan-0"),
         (f"UPDATE tally_lists SET content = {OTHER_CONTENT}", "tallies of scan scan-0"),
-        ("UPDATE tally_sets SET rows = rows + 1 WHERE id = 1", "tally_sets 1"),
+        (f"UPDATE tally_lists SET content = {OTHER_CONTENT}", "tally_lists 1"),
         ("UPDATE coverage SET objects = 8 WHERE scan = 1", "coverage of scan scan-0"),
         ("UPDATE coverage SET sets = NULL WHERE scan = 1", "coverage sets of scan scan-0"),
         ("UPDATE scans SET gaps = NULL", "gaps of scan scan-1"),

@@ -55,12 +55,9 @@ def write_tallies(connection: Connection, rows: Iterable[TallyRow]) -> WrittenTa
     sets = Interner(connection, TALLY_SETS)
     number = sets.find_digest(total.digest)
     if number is None:
-        lists = {
-            sums[namespace].digest: (len(several), encode_tallies(several))
-            for namespace, several in by_namespace.items()
-        }
+        lists = {sums[namespace].digest: (encode_tallies(several),) for namespace, several in by_namespace.items()}
         ids = RowIdSet(Interner(connection, TALLY_LISTS).intern_digests(lists).values())
-        number = sets.intern_digests({total.digest: (total.rows, ids.pack())})[total.digest]
+        number = sets.intern_digests({total.digest: (ids.pack(),)})[total.digest]
     return WrittenTallies(number, total)
 
 
