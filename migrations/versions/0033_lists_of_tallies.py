@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -25,12 +27,12 @@ def upgrade() -> None:
     op.execute("ALTER TABLE days ADD COLUMN tallies INTEGER REFERENCES daily_sets (id)")
 
 
-def _create_lists(name: str, *columns: sa.Column[object]) -> None:
+def _create_lists(name: str, column: sa.Column[Any]) -> None:
     op.create_table(
         name,
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
-        *columns,
+        column,
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("digest"),
     )
