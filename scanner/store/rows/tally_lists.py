@@ -2,7 +2,7 @@
 
 An object that changes, comes or goes changes the tallies of its namespace alone, so a scan writes the lists of the namespaces that
 changed, and a set. The digest of a list is the sum of its logical rows, that of a set the sum of its lists, which is also the
-closing sum of the tallies of a scan (see `closing_sums`): whatever scan wrote a list before, an equal one is found by its digest.
+closing sum of the tallies of a scan (see `closing_sums`). A scan shares a list with every earlier scan that had an equal one.
 """
 
 from __future__ import annotations
