@@ -301,7 +301,8 @@ class SumCheck:
         ).all():
             rows = [(number, *pair) for pair in read_counts_of_set(self._connection, tallies)]
             sums[SumKey(DAILY_TALLIES.name, NO_BLOCK, scan)] = add_up_rows(self._encoder, DAILY_TALLIES, rows)
-        return sums
+        # A scan writes no sum of no rows.
+        return {key: each for key, each in sums.items() if each.rows}
 
     def check_revisions(self) -> Iterator[SumDifference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""
