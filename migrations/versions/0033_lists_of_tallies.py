@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -14,8 +16,8 @@ TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    _create_lists("tally_lists", _rows(), sa.Column("content", sa.LargeBinary(), nullable=False))
-    _create_lists("tally_sets", _rows(), sa.Column("lists", sa.LargeBinary(), nullable=False))
+    _create_lists("tally_lists", sa.Column("content", sa.LargeBinary(), nullable=False))
+    _create_lists("tally_sets", sa.Column("lists", sa.LargeBinary(), nullable=False))
     _create_lists("gap_lists", sa.Column("content", sa.LargeBinary(), nullable=False))
     _create_lists("daily_lists", sa.Column("content", TEXT, nullable=False))
     _create_lists("daily_sets", sa.Column("lists", TEXT, nullable=False))
@@ -25,16 +27,12 @@ def upgrade() -> None:
     op.execute("ALTER TABLE days ADD COLUMN tallies INTEGER REFERENCES daily_sets (id)")
 
 
-def _create_lists(name: str, *columns: sa.Column[object]) -> None:
+def _create_lists(name: str, column: sa.Column[Any]) -> None:
     op.create_table(
         name,
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
-        *columns,
+        column,
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("digest"),
     )
-
-
-def _rows() -> sa.Column[int]:
-    return sa.Column("rows", sa.Integer(), nullable=False)

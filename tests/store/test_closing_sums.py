@@ -18,6 +18,7 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.scan import ScanState
 from scanner.store import SqlStore, open_store, prune
 from scanner.store.rows.logical_rows import PARTS
+from scanner.store.rows.tally_lists import TallyRow, encode_tallies
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex
 from scanner.store.upkeep.retention_plan import RetentionRule
@@ -26,7 +27,6 @@ from tests.store.databases import database, execute, refill, rows
 from tests.store.made import Round, clock, ended, finding
 
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
-OTHER_CONTENT = "(SELECT content FROM tally_lists ORDER BY id DESC LIMIT 1)"
 WEB, GONE, OTHER = finding("web"), finding("gone", kind="Pod"), finding("other", kind="Pod")
 
 
@@ -114,8 +114,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
         # The end of an interval of one revision is in no sum: another end is a row too many in that of its scan.
         ("UPDATE population SET until = 3 WHERE until = 2", "population 0 to 1023 of scan scan-2"),
         ("UPDATE scans SET tallies = NULL WHERE number = 1", "tallies of scan scan-0"),
-        (f"UPDATE tally_lists SET content = {OTHER_CONTENT}", "tallies of scan scan-0"),
-        ("UPDATE tally_sets SET rows = rows + 1 WHERE id = 1", "tally_sets 1"),
+        ("UPDATE tally_lists SET digest = (SELECT digest FROM gap_lists)", "tally_lists 1"),
         ("UPDATE coverage SET objects = 8 WHERE scan = 1", "coverage of scan scan-0"),
         ("UPDATE coverage SET sets = NULL WHERE scan = 1", "coverage sets of scan scan-0"),
         ("UPDATE scans SET gaps = NULL", "gaps of scan scan-1"),
@@ -123,7 +122,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
         ("UPDATE scans SET tool_version = '0.1.1' WHERE number = 2", "scans of scan scan-1"),
         ("UPDATE scans SET resolved = 4 WHERE number = 2", "scans ended of scan scan-1"),
         ("UPDATE scans SET matched = '[1,2]' WHERE number = 2", "reports of scan scan-1"),
-        ("UPDATE daily_lists SET content = replace(content, ':1', ':5')", "daily of scan scan-0"),
+        ("UPDATE daily_lists SET content = replace(content, ':2', ':5')", "daily of scan scan-0"),
         ("UPDATE days SET day = '2026-04-01' WHERE number = 1", "daily of scan scan-0"),
         ("UPDATE check_names SET since = 2 WHERE since = 1", "check_names of scan scan-0"),
         ("DELETE FROM closing_sums WHERE scan = 2", "scan scan-1"),
@@ -138,6 +137,15 @@ def test_a_changed_row_is_named_with_the_scan_that_wrote_it(
     execute(url, f"{'SET session_replication_role = replica; ' * url.startswith('postgresql')}{statement}")
 
     assert where in places(url)
+
+
+def test_a_changed_list_is_named_with_every_scan_that_has_it(filled: SqlStore, url: str) -> None:
+    """The scans share the list, and all reports change."""
+    filled.close()
+    content = encode_tallies([TallyRow(1, 1, "shop", "violated", 99, requester=False)])
+    execute(url, "UPDATE tally_lists SET content = :content", content=content)
+
+    assert {"tally_lists 1", *(f"tallies of scan scan-{number}" for number in range(4))} <= places(url)
 
 
 def test_lost_rows_are_counted(filled: SqlStore, url: str) -> None:

@@ -100,14 +100,14 @@ def find_changed_texts(
 def _find_changed_sums(connection: Connection, table: Table, newest: int | None) -> Iterator[tuple[int, bytes | None]]:
     sums = TallySums(connection, Encoder(connection))
     add_up = sums.add_up_list if table is TALLY_LISTS else sums.add_up_set
-    wanted = select(table.c.id, table.c.digest, table.c.rows).order_by(table.c.id.desc()).limit(newest)
-    for number, stored, rows in connection.execute(wanted).all():
+    wanted = select(table.c.id, table.c.digest).order_by(table.c.id.desc()).limit(newest)
+    for number, stored in connection.execute(wanted).all():
         try:
             now = add_up(number)
         except UNREADABLE:
             yield number, None
             continue
-        if (bytes(stored), rows) != (now.digest, now.rows):
+        if bytes(stored) != now.digest:
             yield number, now.digest
 
 
@@ -165,9 +165,10 @@ def note_acceptance(damage: Sequence[str]) -> str:
 
 def accept_damage(connection: Connection) -> None:
     """Let the digests and the sums be those of the rows that are there. The connection is in a transaction that writes history."""
-    for table in _TEXTS:
+    for table in (*_TEXTS, *_SUMMED):
         for number, now in list(find_changed_texts(connection, table)):
-            if now is not None:
+            taken = select(table.c.id).where(table.c.digest == now)
+            if now is not None and connection.execute(taken).first() is None:
                 connection.execute(update(table).where(table.c.id == number).values(digest=now))
     differences = list(SumCheck(connection).check_all())
     replace_sums(connection, {each.key: each.now for each in differences if each.key is not None})
@@ -300,7 +301,8 @@ class SumCheck:
         ).all():
             rows = [(number, *pair) for pair in read_counts_of_set(self._connection, tallies)]
             sums[SumKey(DAILY_TALLIES.name, NO_BLOCK, scan)] = add_up_rows(self._encoder, DAILY_TALLIES, rows)
-        return sums
+        # A scan writes no sum of no rows.
+        return {key: each for key, each in sums.items() if each.rows}
 
     def check_revisions(self) -> Iterator[SumDifference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""

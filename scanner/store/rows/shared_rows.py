@@ -1,7 +1,7 @@
 """Ordered rows of a scan, such as its policies; a scan with the same rows as an earlier scan refers to these.
 
 Most scans have the policies and the policy health of an earlier scan: they are written only when they change. Equal rows are found
-by their closing sum, in whatever order scans of several scopes follow each other.
+by their closing sum, so scans of several scopes can follow each other in any order.
 """
 
 from __future__ import annotations

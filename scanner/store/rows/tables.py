@@ -470,14 +470,10 @@ HEALTH = Table(
     _added_text("language"),
 )
 
-TALLY_LISTS = Table(
-    "tally_lists", METADATA, _id(), _digest(), _count("rows"), Column("content", LargeBinary, nullable=False)
-)
+TALLY_LISTS = Table("tally_lists", METADATA, _id(), _digest(), Column("content", LargeBinary, nullable=False))
 """The tallies of a namespace, compressed: see `tally_lists`."""
 
-TALLY_SETS = Table(
-    "tally_sets", METADATA, _id(), _digest(), _count("rows"), Column("lists", LargeBinary, nullable=False)
-)
+TALLY_SETS = Table("tally_sets", METADATA, _id(), _digest(), Column("lists", LargeBinary, nullable=False))
 """The tallies of scans: sets of ids of `tally_lists`, compressed (see `row_ids`)."""
 
 CAUSES = Table("causes", METADATA, _id(), _digest(), _text("kind"), _text("also"))

@@ -2,7 +2,7 @@
 
 An object that changes, comes or goes changes the tallies of its namespace alone, so a scan writes the lists of the namespaces that
 changed, and a set. The digest of a list is the sum of its logical rows, that of a set the sum of its lists, which is also the
-closing sum of the tallies of a scan (see `closing_sums`): whatever scan wrote a list before, an equal one is found by its digest.
+closing sum of the tallies of a scan (see `closing_sums`). A scan shares a list with every earlier scan that had an equal one.
 """
 
 from __future__ import annotations
@@ -55,12 +55,9 @@ def write_tallies(connection: Connection, rows: Iterable[TallyRow]) -> WrittenTa
     sets = Interner(connection, TALLY_SETS)
     number = sets.find_digest(total.digest)
     if number is None:
-        lists = {
-            sums[namespace].digest: (len(several), encode_tallies(several))
-            for namespace, several in by_namespace.items()
-        }
+        lists = {sums[namespace].digest: (encode_tallies(several),) for namespace, several in by_namespace.items()}
         ids = RowIdSet(Interner(connection, TALLY_LISTS).intern_digests(lists).values())
-        number = sets.intern_digests({total.digest: (total.rows, ids.pack())})[total.digest]
+        number = sets.intern_digests({total.digest: (ids.pack(),)})[total.digest]
     return WrittenTallies(number, total)
 
 
