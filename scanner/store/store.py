@@ -5,13 +5,13 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
-from scanner.errors import StoreError
+from scanner.errors import StoreError, UsageError
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scans.notification import Notification, NotificationState
@@ -184,16 +184,22 @@ def open_store(url: str, clock: Clock | None = None) -> SqlStore:
         raise
 
 
-def upgrade(url: str, *, backup: bool = True) -> UpgradeResult:
+def upgrade(url: str, *, backup: bool = True, readers: Sequence[str] = ()) -> UpgradeResult:
     """Upgrade a database to the current schema. Raises as `open_store` does, and StoreError if it cannot be backed up.
 
-    With `backup`, a SQLite file that has data is copied beside itself first.
+    With `backup`, a SQLite file that has data is copied beside itself first. `readers` are roles of PostgreSQL that may read all
+    tables afterwards; raises UsageError for an unknown one, and for any with a SQLite file.
     """
     address = address_of(url)
+    if readers and address.path is not None:
+        raise UsageError(
+            f"--grant-select is about roles of PostgreSQL, and the database {address.text} is a SQLite file: leave out the flag. The "
+            "permissions of the file and its folder decide who reads it."
+        )
     engine = _open_engine(address)
     try:
         with as_store_error(address):
-            return migrate(engine, address, backup=backup)
+            return migrate(engine, address, backup=backup, readers=readers)
     finally:
         engine.dispose()
 

@@ -12,7 +12,7 @@ import typer
 
 from scanner.cli.flags.completion import complete_clusters
 from scanner.cli.flags.database import DbOption, open_reader_at
-from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text, visible
 from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
 
@@ -40,16 +40,28 @@ def upgrade(
     no_backup: Annotated[
         bool, typer.Option("--no-backup", help="Make no copy of a SQLite file before the upgrade.")
     ] = False,
+    grant_select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grant-select",
+            metavar="ROLE",
+            help="Let this role of PostgreSQL read all tables, such as that of `assay serve` (repeatable).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Upgrade the database to this version of Assay. A SQLite file is copied first; copy PostgreSQL yourself with pg_dump."""
     from scanner.store import upgrade as run
     from scanner.store.database.address import address_of
 
     url = get_database_address(db)
-    upgraded = run(url, backup=not no_backup)
+    readers = grant_select or []
+    upgraded = run(url, backup=not no_backup, readers=readers)
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
     sys.stderr.write(f"The database {place.text} {result} the schema of this version.\n")
+    for role in readers:
+        sys.stderr.write(f"The role {visible(role)} can read all tables.\n")
     if upgraded.backup:
         sys.stderr.write(
             f"A copy from before the upgrade is {upgraded.backup}. "
