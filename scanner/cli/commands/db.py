@@ -220,14 +220,33 @@ def vacuum(db: DbOption = "") -> None:
 
 @application.command()
 def backup(
-    copy: Annotated[Path, typer.Argument(metavar="PATH", help="File of the copy, which must not exist.")],
+    copy: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="File of the copy, which must not exist; with --keep, the folder of the copies."
+        ),
+    ],
     db: DbOption = "",
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            metavar="N",
+            help="Name the copy by its time, and delete older copies in the folder, except the newest N.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
+    from datetime import UTC, datetime
+
     from scanner.store.upkeep.maintenance import backup as run
 
-    run(get_database_address(db), copy)
-    text([f"The copy of the database is {copy}."])
+    made = run(get_database_address(db), copy, keep=keep, now=datetime.now(UTC))
+    text([f"The copy of the database is {made.copy}."])
+    if made.deleted:
+        text([f"Deleted {_count_noun(made.deleted, 'older copy', 'older copies')}."])
 
 
 def _make_rule(days: int | None, months: int) -> RetentionRule:
@@ -266,8 +285,8 @@ def _print_json(sizes: Stats) -> None:
         out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def _count_noun(number: int, noun: str, several: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _format_size(number: int) -> str:
