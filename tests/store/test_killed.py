@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
+from operator import add
 
 import pytest
 from sqlalchemy import create_engine, select
@@ -317,7 +319,7 @@ def test_a_run_without_a_scan_has_a_quarter_of_an_hour(url: str) -> None:
         store.begin_run("prod")
     execute(url, "UPDATE runs SET host = 'another-host'")
     for minutes, codes in ((15, [None, None]), (16, [KILLED, None, None])):
-        with open_store(url, lambda minutes=minutes: DAWN + timedelta(minutes=minutes)) as store:
+        with open_store(url, partial(add, DAWN, timedelta(minutes=minutes))) as store:
             store.begin_run("prod")
         assert codes == [code for code, _ in runs_of(url)]
 

@@ -68,11 +68,15 @@ class _Scans:
         with self.lock:
             del self.running[index]
         verdict = log.read_text().strip() if log.exists() else ""
-        if process.returncode == -signal.SIGTERM and self.interrupted:
+        if process.returncode == -signal.SIGTERM and self.is_interrupted():
             return ScannedMember(member, EXIT_INTERRUPTED, "interrupted before its scan began")
         if process.returncode < 0:
             verdict = f"ended by signal {-process.returncode}"
         return ScannedMember(member, process.returncode, verdict)
+
+    def is_interrupted(self) -> bool:
+        """Return whether a signal has ended the scans."""
+        return self.interrupted
 
     def _copy(self, lines: IO[str], name: str) -> None:
         for line in lines:
