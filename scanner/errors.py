@@ -41,6 +41,16 @@ class SchemaMismatch(StoreError):
         self.state = state
 
 
+class MissingTableRight(StoreError):
+    """The user of a PostgreSQL database lacks a right to read. The message has neither the address nor the name of the user."""
+
+    def __init__(self, lack: str) -> None:
+        """`lack` ends a sentence about the user, such as `may not read the table words`."""
+        super().__init__(
+            f"the user of the database {lack}. Run `assay db upgrade --grant-select USER` as the owner of the tables"
+        )
+
+
 class QueryTooLong(StoreError):
     """A query has taken longer than a reader of the web application may wait."""
 

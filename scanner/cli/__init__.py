@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType
 
 from scanner.cli.scanning.conclusion import Conclusion, concluding
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.cli.terminal.program import NAMES
 from scanner.cli.terminal.stderr import escape_stderr, restore_streams
 
 _COULD_NOT_RUN = 4
 _INTERRUPTED = 130
+_SCAN = "scan"
 _WINDOWS = "win32"
 _STDIN, _STDOUT, _STDERR = range(3)
 _GARBAGE = 20_000
@@ -70,17 +72,17 @@ def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
     from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         build_commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
     except AssayError as error:
         _print_error(str(error), error.exit_code, conclusion)
         return error.exit_code
     except KeyboardInterrupt as interruption:
-        return _find_interrupted_code(interruption, conclusion)
+        return _find_interrupted_code(interruption, given, conclusion)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            return _find_interrupted_code(end, conclusion)
+            return _find_interrupted_code(end, given, conclusion)
         return end.code if isinstance(end.code, int) else 0
     except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, means that a gate failed
         _print_error(_describe_fault(error), _COULD_NOT_RUN, conclusion)
@@ -93,8 +95,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _find_interrupted_code(error: BaseException, conclusion: Conclusion) -> int:
-    """The exit code of a command that a signal has ended: its own, if it was exiting already."""
+def _find_interrupted_code(error: BaseException, arguments: Sequence[str], conclusion: Conclusion) -> int:
+    """The exit code of a command that a signal has ended: its own, if it was exiting already; 3 for a scan, wherever it was."""
     from typer import Exit
 
     ended: BaseException | None = error
@@ -102,8 +104,9 @@ def _find_interrupted_code(error: BaseException, conclusion: Conclusion) -> int:
         if isinstance(ended, Exit) and ended.exit_code != _INTERRUPTED:
             return ended.exit_code
         ended = ended.__context__
-    _print_error("interrupted", _COULD_NOT_RUN, conclusion)
-    return _COULD_NOT_RUN
+    code = EXIT_INTERRUPTED if arguments[:1] == [_SCAN] else _COULD_NOT_RUN
+    _print_error(INTERRUPTED, code, conclusion)
+    return code
 
 
 def _describe_fault(error: Exception) -> str:

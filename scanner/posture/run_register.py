@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from scanner.model.scans.run import RunDetails
+from scanner.model.scans.run import RunDetails, explain_kill
 from scanner.model.scans.scan import Scope
 from scanner.model.schedule import Schedule
 
@@ -132,7 +132,9 @@ def _state_of(details: RunDetails) -> tuple[RunState, tuple[str, ...]]:
     if run.exit_code is None:
         if details.last_sign is None:
             return RunState.RUNNING, ()
-        return RunState.FAILED, (f"the process ended without a result after {details.last_sign:%Y-%m-%d %H:%M:%SZ}",)
+        return RunState.FAILED, (explain_kill(details.last_sign),)
+    if run.exit_code == _INCOMPLETE and details.complete:
+        return RunState.COMPLETE, ((run.reason or "interrupted").rstrip("."),)
     if run.exit_code == _INCOMPLETE:
         return RunState.INCOMPLETE, (_explain_incomplete(details),)
     if run.exit_code in {_PASSED, _GATE}:

@@ -109,7 +109,10 @@ class Cluster(Protocol):
         ...
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
-        """Call `beat` about once a second, in the thread of the reader, whenever the reader waits for a page."""
+        """Call `beat` about once a second, in the thread of the reader, whenever the reader waits for a page.
+
+        While the reader waits for another answer, `beat` is called before each request at least.
+        """
         ...
 
     def pause(self) -> AbstractContextManager[None]:

@@ -37,6 +37,7 @@ from scanner.store.read.search import search
 from scanner.store.read.search_query import WordMatches, search_words
 from scanner.store.read.stored_scan import SqlScan
 from scanner.store.rows import sizes
+from scanner.store.upkeep.reading_rights import read_tables_of_pages
 from scanner.store.upkeep.schema import check_schema
 
 if TYPE_CHECKING:
@@ -132,6 +133,15 @@ class SqlReader:
         """Check the database again. Raises as `open_reader` does."""
         with as_store_error(self._address):
             check_schema(self._engine, self._address)
+
+    def check_tables(self) -> None:
+        """Check the database again, and read from every table that pages read.
+
+        Raises as `open_reader` does, and MissingTableRight if the user of PostgreSQL may not read one of them.
+        """
+        self.check_schema()
+        with self._reading() as connection:
+            read_tables_of_pages(connection)
 
     def all_clusters(self) -> every_cluster.AllClusters:
         """The scans and runs of every cluster in numbers, also of clusters whose scans have all failed."""

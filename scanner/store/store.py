@@ -5,20 +5,20 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
-from scanner.errors import StoreError
+from scanner.errors import StoreError, UsageError
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scans.notification import Notification, NotificationState
 from scanner.model.scans.place import PlacedObject
 from scanner.model.scans.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart
 from scanner.store.catalog import clusters, notifications, places, runs
-from scanner.store.catalog.scans import mark_dead_scans_failed
+from scanner.store.catalog.scans import fail_scan_of_run, mark_dead_scans_failed
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import Clock, clock_of
 from scanner.store.database.engine import (
@@ -57,9 +57,12 @@ class SqlStore(SqlReader):
             return clusters.register(connection, cluster, restored=restored).note
 
     def begin_run(self, name: str, command_line: Iterable[str] = ()) -> int:
-        """Record that a run begins; return its number. Raises StoreError."""
-        with as_store_error(self._address), writing(self._engine) as connection:
-            return runs.begin_run(connection, name, self._clock(), command_line)
+        """Record that a run begins; return its number. Close the runs and scans whose processes are gone. Raises StoreError."""
+        with as_store_error(self._address):
+            mark_dead_scans_failed(self._engine, self._clock())
+            with writing(self._engine) as connection:
+                runs.close_killed_runs(connection, self._clock())
+                return runs.begin_run(connection, name, self._clock(), command_line)
 
     def name_run(self, number: int, name: str) -> None:
         """Record the name of a run. Raises StoreError."""
@@ -71,10 +74,15 @@ class SqlStore(SqlReader):
         with as_store_error(self._address), writing(self._engine) as connection:
             runs.begin_scan(connection, number, scan_id)
 
-    def end_run(self, number: int, *, exit_code: int, reason: str = "", scan_id: str = "") -> None:
-        """Record the end of a run, and its scan if one began. Raises StoreError."""
-        with as_store_error(self._address), writing(self._engine) as connection:
-            runs.end_run(connection, number, exit_code=exit_code, reason=reason, scan_id=scan_id, now=self._clock())
+    def end_run(self, number: int, *, exit_code: int, reason: str = "", scan_id: str = "", hurry: bool = False) -> None:
+        """Record the end of a run, and its scan if one began; a scan that has not ended has failed. Raises StoreError.
+
+        In a `hurry`, another writer of a SQLite file is not waited for long.
+        """
+        now = self._clock()
+        with as_store_error(self._address), writing(self._engine, hurry=hurry) as connection:
+            fail_scan_of_run(connection, scan_id, now)
+            runs.end_run(connection, number, exit_code=exit_code, reason=reason, scan_id=scan_id, now=now)
 
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings; mark dead scans as failed.
@@ -184,16 +192,22 @@ def open_store(url: str, clock: Clock | None = None) -> SqlStore:
         raise
 
 
-def upgrade(url: str, *, backup: bool = True) -> UpgradeResult:
+def upgrade(url: str, *, backup: bool = True, readers: Sequence[str] = ()) -> UpgradeResult:
     """Upgrade a database to the current schema. Raises as `open_store` does, and StoreError if it cannot be backed up.
 
-    With `backup`, a SQLite file that has data is copied beside itself first.
+    With `backup`, a SQLite file that has data is copied beside itself first. `readers` are roles of PostgreSQL that may read all
+    tables afterwards; raises UsageError for an unknown one, and for any with a SQLite file.
     """
     address = address_of(url)
+    if readers and address.path is not None:
+        raise UsageError(
+            f"--grant-select is about roles of PostgreSQL, and the database {address.text} is a SQLite file: leave out the flag. The "
+            "permissions of the file and its folder decide who reads it."
+        )
     engine = _open_engine(address)
     try:
         with as_store_error(address):
-            return migrate(engine, address, backup=backup)
+            return migrate(engine, address, backup=backup, readers=readers)
     finally:
         engine.dispose()
 

@@ -241,7 +241,7 @@ def test_an_interrupted_request_ends_the_command(home: Path, write: Write, slow_
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=SECONDS)
 
-    assert (4, "assay: interrupted") == (process.returncode, stderr.strip().splitlines()[-1])
+    assert (3, "assay: interrupted") == (process.returncode, stderr.strip().splitlines()[-1])
     assert "Traceback" not in stderr
 
 

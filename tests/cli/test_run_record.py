@@ -86,7 +86,7 @@ def test_no_credentials_are_a_run(assay: Assay) -> None:
 @pytest.mark.parametrize(
     ("error", "exit_code", "reason"),
     [
-        (KeyboardInterrupt(), 4, "interrupted"),
+        (KeyboardInterrupt(), 3, "interrupted"),
         (ValueError("the content of an object"), 4, "internal error: ValueError"),
     ],
 )

@@ -392,7 +392,7 @@ def test_a_signal_ends_the_wait_for_a_plugin(api: FakeApi, tmp_path: Path, numbe
         process.send_signal(number)
         _, err = process.communicate(timeout=10)
 
-    assert (4, []) == (process.returncode, alive(tmp_path))
+    assert (3, []) == (process.returncode, alive(tmp_path))
     assert b"interrupted" in err
     assert b"Traceback" not in err
 

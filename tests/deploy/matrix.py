@@ -152,6 +152,26 @@ EVERYTHING: Final[JsonObject] = {
     },
     "prometheusRule": {"enabled": True, "labels": {"release": "monitoring"}},
 }
+BACKUP: Final[JsonObject] = {
+    "backup": {
+        "enabled": True,
+        "schedule": "@weekly",
+        "suspend": True,
+        "keep": 3,
+        "activeDeadlineSeconds": 600,
+        "existingClaim": "copies",
+        "resources": {"limits": {"memory": "128Mi"}},
+    },
+    "networkPolicy": {"enabled": True},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": EVERYTHING["affinity"],
+    "priorityClassName": "system-cluster-critical",
+    "podLabels": {"network": "none"},
+    "podAnnotations": {"example.com/note": "backup"},
+    "imagePullSecrets": [{"name": "registry"}],
+}
+READER: Final[JsonObject] = {**SERVE, "upgrade": {"grantSelect": ["assay_reader", "Grafana, eu"]}}
 MATRIX: Final[dict[str, JsonObject]] = {
     "defaults": {},
     "postgresql": {"database": {"existingSecret": "assay-db"}},
@@ -169,5 +189,8 @@ MATRIX: Final[dict[str, JsonObject]] = {
     "fleet and serve": FLEET_AND_SERVE,
     "alerts": {"prometheusRule": {"enabled": True}},
     "metrics with a token": SCRAPED,
+    "backup": {"backup": {"enabled": True}},
+    "backup with values": BACKUP,
+    "reader": READER,
     "everything": EVERYTHING,
 }

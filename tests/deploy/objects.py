@@ -5,9 +5,13 @@ from __future__ import annotations
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 
 
-def of_kind(documents: list[JsonObject], kind: str) -> JsonObject:
-    """The one object of a kind."""
-    (document,) = (document for document in documents if document["kind"] == kind)
+def of_kind(documents: list[JsonObject], kind: str, name: str = "") -> JsonObject:
+    """The one object of a kind, or of those the one with a name."""
+    (document,) = (
+        document
+        for document in documents
+        if document["kind"] == kind and name in {"", dig(document, "metadata", "name")}
+    )
     return document
 
 

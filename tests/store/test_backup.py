@@ -7,14 +7,16 @@ import shutil
 import sqlite3
 import stat
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from scanner.errors import StoreError
+from scanner.errors import StoreError, UsageError
 from scanner.store import open_store, upgrade
 from scanner.store.database.sqlite_file import back_up
 from scanner.store.rows.tables import HEAD
+from scanner.store.upkeep.maintenance import backup
 from tests.store.made import Round, clock, finding, statuses
 from tests.store.test_reading import ROOT, fill, mounted
 
@@ -115,3 +117,48 @@ def test_a_copy_that_fails_is_removed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="nothing has changed: it cannot be backed up first"):
         back_up(path, "9999")
     assert [path] == list(tmp_path.iterdir())
+
+
+def copies(folder: Path) -> list[str]:
+    """The names of the files in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_keeps_the_newest_copies(tmp_path: Path) -> None:
+    """Named by their time; other files in the folder stay, and what a killed backup left is removed."""
+    path, folder = tmp_path / "assay.db", tmp_path / "copies"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    (folder / "assay-20260301T000000Z.db.unfinished").write_text("half")
+    with open_store(str(path), clock) as store:
+        Round((finding("a"),)).record(store, 1)
+    made = [backup(str(path), folder, keep=2, now=datetime(2026, 3, day, 5, 47, tzinfo=UTC)) for day in (1, 2, 3)]
+
+    assert [0, 0, 1] == [each.deleted for each in made]
+    assert ["assay-20260302T054700Z.db", "assay-20260303T054700Z.db", "notes.txt"] == copies(folder)
+    with open_store(str(made[-1].copy), clock) as store:
+        assert "scan-1" == store.scans()[0].id
+
+
+def test_a_backup_that_fails_deletes_no_copy(tmp_path: Path) -> None:
+    """The database is damaged: the last good copies stay."""
+    path, folder = tmp_path / "assay.db", tmp_path / "copies"
+    folder.mkdir()
+    open_store(str(path), clock).close()
+    backup(str(path), folder, keep=1, now=datetime(2026, 3, 1, tzinfo=UTC))
+    path.write_bytes(b"damaged" * 10_000)
+
+    with pytest.raises(StoreError):
+        backup(str(path), folder, keep=1, now=datetime(2026, 3, 2, tzinfo=UTC))
+    assert ["assay-20260301T000000Z.db"] == copies(folder)
+
+
+@pytest.mark.parametrize("name", ["none", "file"])
+def test_copies_are_kept_in_a_folder(tmp_path: Path, name: str) -> None:
+    """A misspelt folder is an error, and is not created."""
+    path = tmp_path / "assay.db"
+    open_store(str(path), clock).close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"--keep needs a folder, and .* is none"):
+        backup(str(path), tmp_path / name, keep=1, now=datetime(2026, 3, 1, tzinfo=UTC))
+    assert not (tmp_path / "none").exists()

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
 
 from scanner.errors import StoreError
 from scanner.store import open_reader, open_store
 from tests.store.databases import database, execute
 from tests.store.made import Round, clock, finding
+from tests.store.roles import READ_ALL_TABLES, USE_SCHEMA, role
 
 
 @contextmanager
 def reader_role(url: str) -> Iterator[str]:
     """The URL of a database for a new role with USAGE and SELECT alone."""
-    name, password = f"reader_{uuid.uuid4().hex}", uuid.uuid4().hex
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
-        connection.execute(text(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'"))
-        connection.execute(text(f"GRANT USAGE ON SCHEMA {schema} TO {name}"))
-        connection.execute(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {name}"))
-    try:
-        yield make_url(url).set(username=name, password=password).render_as_string(hide_password=False)
-    finally:
-        with engine.begin() as connection:
-            connection.execute(text(f"DROP OWNED BY {name}"))
-            connection.execute(text(f"DROP ROLE {name}"))
-        engine.dispose()
+    with role(url, USE_SCHEMA, READ_ALL_TABLES) as reader:
+        yield reader.url
 
 
 @pytest.fixture

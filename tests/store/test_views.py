@@ -19,6 +19,7 @@ from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanSt
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.database.engine import writing_shared
+from scanner.store.upkeep.reading_rights import keeping_rights
 from scanner.store.upkeep.retention_plan import RetentionRule
 from scanner.store.upkeep.schema import run_migrations
 from scanner.store.upkeep.views import VIEWS, create_views, creating_views, drop_views
@@ -413,7 +414,7 @@ def test_an_upgrade_keeps_rights_and_views_of_users(filled: SqlStore, url: str) 
     execute(url, "GRANT SELECT ON v_problems TO PUBLIC; GRANT SELECT ON v_scans TO pg_monitor WITH GRANT OPTION")
 
     engine = create_engine(url)
-    with writing_shared(engine) as connection, creating_views(connection):
+    with writing_shared(engine) as connection, keeping_rights(connection), creating_views(connection):
         drop_views(connection)
     engine.dispose()
     granted = (

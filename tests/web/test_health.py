@@ -35,7 +35,7 @@ class Database:
         self.asked = 0
         self.wait: Event | None = None
 
-    def check_schema(self) -> None:
+    def check_tables(self) -> None:
         self.asked += 1
         if self.wait is not None:
             self.wait.wait(5)

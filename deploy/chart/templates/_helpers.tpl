@@ -37,7 +37,12 @@
 {{ include "assay.fullname" . }}-serve
 {{- end }}
 
-{{/* The labels that selectors use; `component` tells scans and `assay serve` apart. */}}
+{{/* At most 52 characters, as the name of a CronJob must have. */}}
+{{- define "assay.backupName" -}}
+{{ include "assay.fullname" . | trunc 45 | trimSuffix "-" }}-backup
+{{- end }}
+
+{{/* The labels that selectors use; `component` tells scans, backups and `assay serve` apart. */}}
 {{- define "assay.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "assay.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -76,6 +81,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "assay.claimName" -}}
 {{- default (include "assay.fullname" .) .Values.persistence.existingClaim }}
+{{- end }}
+
+{{- define "assay.backupClaimName" -}}
+{{- default (include "assay.backupName" .) .Values.backup.existingClaim }}
 {{- end }}
 
 {{/* A duration such as 1h30m, 90s or 90, in seconds. */}}
@@ -174,14 +183,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{/* Fail on values that exclude each other. */}}
 {{- define "assay.validate" -}}
 {{- $config := include "assay.config" . | fromYaml }}
-{{- $silence := add (int (include "assay.seconds" (toString $config.kindTimeout))) 900 }}
-{{- if lt (int .Values.activeDeadlineSeconds) (int $silence) }}
-{{- fail (printf "activeDeadlineSeconds (%d) must be at least kindTimeout and 15 minutes (%d): Kubernetes would end a scan that still lists objects." (int .Values.activeDeadlineSeconds) (int $silence)) }}
+{{- $longest := add (int (include "assay.seconds" (toString $config.kindTimeout))) 900 }}
+{{- if lt (int .Values.activeDeadlineSeconds) (int $longest) }}
+{{- fail (printf "activeDeadlineSeconds (%d) must be at least kindTimeout and 15 minutes (%d): Kubernetes would end a scan that still lists objects." (int .Values.activeDeadlineSeconds) (int $longest)) }}
 {{- end }}
 {{- include "assay.validateSchedule" (dict "root" . "key" "schedule" "schedule" .Values.schedule "timeZone" .Values.timeZone) }}
 {{- include "assay.validateSchedule" (dict "root" . "key" "config.schedule" "schedule" $config.schedule.cron "timeZone" $config.schedule.timeZone) }}
-{{- include "assay.validateFleet" (dict "root" . "config" $config "silence" $silence) }}
+{{- include "assay.validateFleet" (dict "root" . "config" $config "longest" $longest) }}
 {{- include "assay.validateMonitoring" (dict "root" . "config" $config) }}
+{{- include "assay.validateDatabase" . }}
 {{- if .Values.serve.enabled }}
 {{- if not .Values.database.existingSecret }}
 {{- fail "serve.enabled needs a PostgreSQL database: name its Secret with database.existingSecret. Pods on different nodes cannot share a SQLite file." }}
@@ -193,6 +203,35 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- fail "serve.replicas above 1 needs serve.sessionKey.existingSecret: every pod must accept the sessions of the others." }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Fail on values that the kind of the database excludes. */}}
+{{- define "assay.validateDatabase" -}}
+{{- if .Values.backup.enabled }}
+{{- if not (include "assay.hasVolume" .) }}
+{{- fail "backup.enabled copies the SQLite file on the claim of `persistence`, and this release has none. Back up PostgreSQL with pg_dump." }}
+{{- end }}
+{{- if eq (include "assay.backupClaimName" .) (include "assay.claimName" .) }}
+{{- fail "backup.existingClaim is the claim of the database: a copy on the same volume is lost with it." }}
+{{- end }}
+{{- end }}
+{{- if .Values.upgrade.grantSelect }}
+{{- if not .Values.database.existingSecret }}
+{{- fail "upgrade.grantSelect is about roles of PostgreSQL: name the Secret of the database with database.existingSecret." }}
+{{- end }}
+{{- if not .Values.upgrade.enabled }}
+{{- fail "upgrade.grantSelect needs upgrade.enabled: `assay db upgrade` grants the rights." }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The arguments of the container that upgrades the database. */}}
+{{- define "assay.upgradeArgs" -}}
+{{- $args := list "db" "upgrade" }}
+{{- range .Values.upgrade.grantSelect }}
+{{- $args = append $args (printf "--grant-select=%s" .) }}
+{{- end }}
+{{- toJson $args }}
 {{- end }}
 
 {{/* Fail on values that exclude a fleet. */}}
@@ -225,8 +264,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- fail "waivers.enabled reads ConfigMaps of the release's namespace, which scans of other clusters do not read: set config.waiversNamespace to a namespace of these clusters." }}
 {{- end }}
 {{- $rounds := div (add (len .) (sub $values.fleet.parallelism 1)) $values.fleet.parallelism }}
-{{- if lt (int $values.activeDeadlineSeconds) (int (mul $rounds $.silence)) }}
-{{- fail (printf "activeDeadlineSeconds (%d) must be at least %d times kindTimeout and 15 minutes (%d): %d clusters are scanned %d at a time." (int $values.activeDeadlineSeconds) (int $rounds) (int (mul $rounds $.silence)) (len .) (int $values.fleet.parallelism)) }}
+{{- if lt (int $values.activeDeadlineSeconds) (int (mul $rounds $.longest)) }}
+{{- fail (printf "activeDeadlineSeconds (%d) must be at least %d times kindTimeout and 15 minutes (%d): %d clusters are scanned %d at a time." (int $values.activeDeadlineSeconds) (int $rounds) (int (mul $rounds $.longest)) (len .) (int $values.fleet.parallelism)) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -12,7 +12,7 @@ import typer
 
 from scanner.cli.flags.completion import complete_clusters
 from scanner.cli.flags.database import DbOption, open_reader_at
-from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text
+from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text, visible
 from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
 
@@ -40,16 +40,28 @@ def upgrade(
     no_backup: Annotated[
         bool, typer.Option("--no-backup", help="Make no copy of a SQLite file before the upgrade.")
     ] = False,
+    grant_select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grant-select",
+            metavar="ROLE",
+            help="Let this role of PostgreSQL read all tables, such as that of `assay serve` (repeatable).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Upgrade the database to this version of Assay. A SQLite file is copied first; copy PostgreSQL yourself with pg_dump."""
     from scanner.store import upgrade as run
     from scanner.store.database.address import address_of
 
     url = get_database_address(db)
-    upgraded = run(url, backup=not no_backup)
+    readers = grant_select or []
+    upgraded = run(url, backup=not no_backup, readers=readers)
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
     sys.stderr.write(f"The database {place.text} {result} the schema of this version.\n")
+    for role in readers:
+        sys.stderr.write(f"The role {visible(role)} can read all tables.\n")
     if upgraded.backup:
         sys.stderr.write(
             f"A copy from before the upgrade is {upgraded.backup}. "
@@ -208,14 +220,33 @@ def vacuum(db: DbOption = "") -> None:
 
 @application.command()
 def backup(
-    copy: Annotated[Path, typer.Argument(metavar="PATH", help="File of the copy, which must not exist.")],
+    copy: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="File of the copy, which must not exist; with --keep, the folder of the copies."
+        ),
+    ],
     db: DbOption = "",
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            min=1,
+            metavar="N",
+            help="Name the copy by its time, and delete older copies in the folder, except the newest N.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Copy a SQLite database to a new file, also while a scan runs. Use pg_dump for PostgreSQL."""
+    from datetime import UTC, datetime
+
     from scanner.store.upkeep.maintenance import backup as run
 
-    run(get_database_address(db), copy)
-    text([f"The copy of the database is {copy}."])
+    made = run(get_database_address(db), copy, keep=keep, now=datetime.now(UTC))
+    text([f"The copy of the database is {made.copy}."])
+    if made.deleted:
+        text([f"Deleted {_count_noun(made.deleted, 'older copy', 'older copies')}."])
 
 
 def _make_rule(days: int | None, months: int) -> RetentionRule:
@@ -254,8 +285,8 @@ def _print_json(sizes: Stats) -> None:
         out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def _count_noun(number: int, noun: str, several: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _format_size(number: int) -> str:

@@ -17,9 +17,9 @@ from scanner.cli.flags.report_formats import DEFAULT
 from scanner.cli.flags.rights import make_check_arguments
 from scanner.cli.flags.screen import make_screen
 from scanner.cli.flags.waivers import Posture
-from scanner.cli.scanning.conclusion import conclude, decide_ending, explain_emptiness
+from scanner.cli.scanning.conclusion import Ending, conclude, decide_ending, explain_emptiness
 from scanner.cli.scanning.inputs import list_policies_among, read_cluster_files, reject_stdin_twice
-from scanner.cli.scanning.interruption import Interruption
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED, Interruption
 from scanner.cli.scanning.metrics_push import MetricsPush
 from scanner.cli.scanning.named_cluster import NamedCluster
 from scanner.cli.scanning.notifications import Notifications
@@ -47,7 +47,7 @@ EPILOG: Final = (
     "Examples: `assay scan` · `assay scan -n payments -o json` · `assay scan --from manifests/ -f policies/` · "
     "`assay scan -f new-policy.yaml --assume-bound new-policy=Warn`. "
     "Exit codes: 0 complete · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: the report lists what could not be "
-    "scanned · 4 could not run."
+    "scanned; or interrupted · 4 could not run."
 )
 _MOST_PLACED: Final = 25_000
 """The findings with a line of their own: GitHub takes so many results of a file."""
@@ -92,10 +92,9 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
         RunRecord(store, flags.run_name, options.method.command_line) as run_record,
     ):
         with flags.second_opinion.comparison() as comparison:
-            with interruption.interruptible():
-                source = _open_cluster(flags, options, policy_files, unwritten)
-                run_record.name(source.place)
-                metrics.name(flags.run_name or source.place)
+            source = _open_cluster(flags, options, policy_files, unwritten)
+            run_record.name(source.place)
+            metrics.name(flags.run_name or source.place)
             cluster = NamedCluster(source.cluster, flags.history.cluster_name, interruption, progress.expect)
             metrics.name(cluster.identity().name)
             flags.history.register(store, cluster.identity())
@@ -108,11 +107,13 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
         record: StoredScan = store.read_scan(scan.id)
         posture = replace(posture, given=waivers)
         notifications.scanned(record, posture)
-        record, verdict = flags.gates.compare_and_evaluate(store, record, baseline, posture)
-        ending = decide_ending(record, verdict, flags.min_coverage, flags.completeness)
-        run_record.because(ending.reason)
         try:
             with interruption.interruptible():
+                record, verdict = flags.gates.compare_and_evaluate(store, record, baseline, posture)
+                ending = decide_ending(record, verdict, flags.min_coverage, flags.completeness)
+                if interruption.happened and ending.code != EXIT_INTERRUPTED:
+                    ending = Ending(EXIT_INTERRUPTED, INTERRUPTED)
+                run_record.because(ending.reason)
                 document = document_of(record, posture.of(store, record), options=flags.gates.report_options())
                 metrics.scanned(document, store)
                 conclude(document, ending)
@@ -120,6 +121,8 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
                 outputs.write(document, _make_screen(arguments, flags, outputs))
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
+            run_record.because("interrupted after the scan was stored")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         raise typer.Exit(ending.code)
 
 

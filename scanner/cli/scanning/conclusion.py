@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stderr import JsonLines, LogFormat, LogFormatOption, Value, log, use
 from scanner.cli.terminal.stdout import QuietOption
@@ -100,7 +101,9 @@ def decide_ending(record: StoredScan, gates: GateVerdict, min_coverage: float, f
     """
     from scanner.scan.record import INTERRUPTION
 
-    accepted = flags.exit_zero_on is ExitZeroOn.INCOMPLETE and INTERRUPTION not in record.gaps
+    if INTERRUPTION in record.gaps:
+        return Ending(EXIT_INTERRUPTED, INTERRUPTED)
+    accepted = flags.exit_zero_on is ExitZeroOn.INCOMPLETE
     if not accepted and not _is_enough(record, min_coverage, allow_empty=flags.allow_empty):
         return Ending(_EXIT_INCOMPLETE, explain_emptiness(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
     return Ending(gates.code, gates.line)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from scanner.cli.scanning.conclusion import current
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
 from scanner.cli.terminal.stderr import JsonLines
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 _PARALLEL: Final = "--parallel"
 _COULD_NOT_RUN: Final = 4
-_WORST: Final = (_COULD_NOT_RUN, 3, 1)
+_WORST: Final = (_COULD_NOT_RUN, EXIT_INTERRUPTED, 1)
 """The exit codes, of which the first that occurs is that of the fleet."""
 _PROGRAM: Final = "from scanner.cli import main; main()"
 
@@ -50,7 +52,7 @@ class _Scans:
         own = (*self.arguments, "--index", str(index), "--termination-log", str(log))
         with self.lock:
             if self.interrupted:
-                return ScannedMember(member, _COULD_NOT_RUN, "interrupted before its scan began")
+                return ScannedMember(member, EXIT_INTERRUPTED, "interrupted before its scan began")
             process = subprocess.Popen(  # noqa: S603 - this program, with the arguments that it has itself
                 [sys.executable, "-c", _PROGRAM, *own],
                 stdin=subprocess.DEVNULL,
@@ -66,9 +68,15 @@ class _Scans:
         with self.lock:
             del self.running[index]
         verdict = log.read_text().strip() if log.exists() else ""
+        if process.returncode == -signal.SIGTERM and self.is_interrupted():
+            return ScannedMember(member, EXIT_INTERRUPTED, "interrupted before its scan began")
         if process.returncode < 0:
             verdict = f"ended by signal {-process.returncode}"
         return ScannedMember(member, process.returncode, verdict)
+
+    def is_interrupted(self) -> bool:
+        """Return whether a signal has ended the scans."""
+        return self.interrupted
 
     def _copy(self, lines: IO[str], name: str) -> None:
         for line in lines:
@@ -76,7 +84,7 @@ class _Scans:
                 _write(line.rstrip("\n"), name)
 
     def interrupt(self) -> None:
-        """End the scans that run, and begin no others."""
+        """Send the scans that run a signal, again if it was sent before, and begin no others."""
         with self.lock:
             self.interrupted = True
             for process in self.running.values():
@@ -105,7 +113,7 @@ def _parse_event(line: str) -> dict[str, str | int]:
 def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int, *, own_workers: bool) -> int:
     """Scan every cluster, print a line for each, and return the worst exit code: the first of 4, 3 and 1 that occurs.
 
-    `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
+    An interrupted scan has code 3. `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
     of the others.
     """
     from scanner.scan.workers import count_cores
@@ -114,16 +122,25 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
     own = (*_leave_out_parallel(arguments), *shared)
     with TemporaryDirectory(prefix="assay-fleet-") as folder, ThreadPoolExecutor(parallel) as pool:
         scans = _Scans(own, Path(folder))
-        try:
-            scanned = list(pool.map(scans.scan, range(len(members)), members))
-        except KeyboardInterrupt:
-            scans.interrupt()
-            raise
+        scanned = _wait([pool.submit(scans.scan, *each) for each in enumerate(members)], scans)
     _print(scanned)
     codes = {each.code if each.code in (0, *_WORST) else _COULD_NOT_RUN for each in scanned}
     code = next((code for code in _WORST if code in codes), 0)
     _conclude(scanned)
     return code
+
+
+def _wait(running: Sequence[Future[ScannedMember]], scans: _Scans) -> list[ScannedMember]:
+    """The ends of all scans. Each signal is passed on, and a second one ends a scan at once."""
+    interrupted = False
+    while True:
+        try:
+            if interrupted:
+                scans.interrupt()
+                interrupted = False
+            return [each.result() for each in running]
+        except KeyboardInterrupt:
+            interrupted = True
 
 
 def _leave_out_parallel(arguments: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
 from scanner.config.current import find_expected_run
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
@@ -138,6 +139,8 @@ def _find_exit_code(error: BaseException | None) -> int:
             return 0
         case typer.Exit() | AssayError():
             return error.exit_code
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED
         case _:
             return _COULD_NOT_RUN
 

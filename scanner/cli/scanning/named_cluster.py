@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class NamedCluster:
     """The same cluster with its identity read once; an empty name keeps the cluster's own.
 
-    An interruption may end calls that wait for the cluster, and nothing else.
+    While the scan runs, an interruption may end calls that wait for the cluster, and nothing else.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class NamedCluster:
         self._cluster = cluster
         self._counts: Mapping[str, int] = {}
         self._expected = expected
+        self._interruption = interruption
         self._interruptible = interruption.interruptible if interruption else nullcontext
         with self._interruptible():
             identity = cluster.identity()
@@ -108,7 +109,9 @@ class NamedCluster:
         return counts
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
-        """See Cluster."""
+        """See Cluster. From now on the scan is recorded as running: a signal waits for the current page."""
+        if self._interruption:
+            self._interruption.protect()
         self._cluster.while_waiting(beat)
 
     @contextmanager

@@ -1,6 +1,6 @@
 """Records a run of `assay scan` before the cluster is contacted, and how the run ended, with an error too.
 
-A process that is killed leaves its run open.
+A process that is killed leaves its run open; the next run closes it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import typer
 
+from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.errors import AssayError, StoreError
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class RunRecord:
     ) -> None:
         """Record how the run ended. A database that fails now does not hide the error that ended the run."""
         exit_code, reason = self._ending(error)
+        hurry = isinstance(error, KeyboardInterrupt)
         with suppress(StoreError):
-            self._store.end_run(self._number, exit_code=exit_code, reason=reason, scan_id=self._scan_id)
+            self._store.end_run(self._number, exit_code=exit_code, reason=reason, scan_id=self._scan_id, hurry=hurry)
 
     def name(self, name: str) -> None:
         """Record the name of the run, unless it has one. Raises StoreError."""
@@ -68,6 +70,6 @@ class RunRecord:
             case AssayError():
                 return error.exit_code, str(error)
             case KeyboardInterrupt():
-                return _COULD_NOT_RUN, "interrupted"
+                return EXIT_INTERRUPTED, INTERRUPTED
             case _:
                 return _COULD_NOT_RUN, f"internal error: {type(error).__name__}"

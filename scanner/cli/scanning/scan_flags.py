@@ -179,7 +179,7 @@ def _describe_method(context: typer.Context, flags: ScanFlags, kept: KeptKeys) -
 
 
 def _find_silence(limits: RequestLimits) -> int:
-    """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
+    """The seconds without a beat after which a scan that was killed is given up: a request may take as long as half of them."""
     from scanner.model.scans.scan import SILENCE
 
-    return SILENCE + round(min(parse_seconds(limits.kind_timeout, "--kind-timeout") or 0, _WEEK))
+    return max(SILENCE, 2 * round(min(parse_seconds(limits.request_timeout, "--request-timeout") or 0, _WEEK)))

@@ -192,8 +192,9 @@ class LiveCluster:
         self._prefetcher.expect(WantedList(*wanted) for wanted in lists)
 
     def while_waiting(self, beat: Callable[[], None]) -> None:
-        """Call `beat` while the reader waits for a prefetched page. Without `concurrency`, the reader makes the requests itself."""
+        """Call `beat` while the reader waits: for a prefetched page, and before each attempt of a request that it makes itself."""
         self._prefetcher.while_waiting(beat)
+        self._session.while_waiting(beat)
 
     def pause(self) -> AbstractContextManager[None]:
         """A block without prefetching; it starts when the current requests have ended."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlencode
 
@@ -173,6 +173,7 @@ class ApiSession:
         self._sleep = sleep
         self._lock = Lock()
         self._reached = False
+        self._beat: Callable[[], None] = lambda: None
         self.requests = 0
         if self._as_groups and not self._as_user:
             raise UsageError("--as-group needs --as")
@@ -201,6 +202,10 @@ class ApiSession:
     def server(self) -> str:
         """The server's URL for messages."""
         return remove_password(self._login.root)
+
+    def while_waiting(self, beat: Callable[[], None]) -> None:
+        """Call `beat` before each attempt of a request for which the main thread waits."""
+        self._beat = beat
 
     def add_secrets(self, *secrets: str) -> None:
         """Mask these texts in what comes back: a request has them, which is no part of the credentials."""
@@ -254,6 +259,9 @@ class ApiSession:
         """Send a request until it has an answer; `settles` compares a failed attempt with the attempt before it."""
         before: _Outcome | None = None
         while True:
+            # The other threads only fetch ahead, and the reader beats while it waits for them.
+            if current_thread() is main_thread():
+                self._beat()
             outcome = self._try(request, time_limit)
             if isinstance(outcome, HttpResponse) and (outcome.status not in _LATER or settles(before, outcome)):
                 return outcome

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from scanner.model.scans.scan import Scope
+
+KILLED: Final = 137
+"""The exit code of a run whose process ended without a result: that of a container which the system killed, such as for its memory."""
+
+
+def explain_kill(last_sign: datetime) -> str:
+    """The reason of that exit code."""
+    return f"the process ended without a result after {last_sign:%Y-%m-%d %H:%M:%SZ}"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run. `finished_at` and `exit_code` are None while it runs, and for ever if its process was killed.
+    """A run. `finished_at` and `exit_code` are None while it runs, and after its process was killed, until another run closes it.
 
     `name` is the name that the user gave to the cluster, else its context, URL or folder; `reason` is empty after exit
     code 0; `scan` is the id of the scan, or empty if none began. `command_line` is empty for a run of an older version.
@@ -28,7 +37,7 @@ class Run:
 
     @property
     def open(self) -> bool:
-        """Return whether the end of the run is not recorded: it still runs, or its process was killed."""
+        """Return whether the end of the run is not recorded: it still runs, or its process was killed since the last run began."""
         return self.exit_code is None
 
 

@@ -61,8 +61,8 @@ class UncoveredKind:
 Digests: TypeAlias = bytes
 """Digests of pages in their order, 32 bytes each."""
 
-SILENCE: Final = 900
-"""Seconds without a heartbeat after which a scan on another host is dead, if its lists have no time limit."""
+SILENCE: Final = 300
+"""Seconds without a heartbeat after which a scan on another host is dead, unless its requests may take almost as long."""
 
 SINGLE_SCAN_STATUSES: Final = frozenset({"preview", "outdated"})
 """The statuses of findings that belong to one scan alone: they count in no number of problems, and fail no gate."""

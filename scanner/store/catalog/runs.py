@@ -15,8 +15,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, or_, select, update
 
 from scanner.errors import UsageError
-from scanner.model.scans.run import Run, RunDetails
-from scanner.model.scans.scan import SILENCE, ScanState, Scope
+from scanner.model.scans.run import KILLED, Run, RunDetails, explain_kill
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.model.texts import clean
 from scanner.store.catalog.clusters import StoredCluster, find_cluster
 from scanner.store.rows import codec
@@ -25,6 +25,8 @@ from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import CLUSTERS, RUNS, SCANS
 
 _AT_ONCE: Final = 500
+_WITHOUT_BEATS: Final = timedelta(minutes=15)
+"""The time in which a run may contact its cluster, or write its report: only a scan that runs has a heartbeat."""
 SCAN_OF_RUN: Final = (SCANS.c.number == RUNS.c.scan) | (RUNS.c.scan.is_(None) & (SCANS.c.id == RUNS.c.scan_id))
 """A run that has not ended names its scan by id alone."""
 
@@ -62,6 +64,21 @@ def end_run(connection: Connection, number: int, *, exit_code: int, reason: str,
     scan = select(SCANS.c.number).where(SCANS.c.id == scan_id).scalar_subquery()
     values = {"finished_at": now, "exit_code": exit_code, "reason": clean(reason), "scan": scan}
     connection.execute(update(RUNS).where(RUNS.c.number == number).values(values))
+
+
+def close_killed_runs(connection: Connection, now: datetime) -> None:
+    """Record the end of runs whose process is gone at the moment `now`: their last sign of life.
+
+    A run whose scan is still recorded as running stays open. A run that was closed by mistake corrects its end when it ends.
+    """
+    unfinished = _select_runs().where(RUNS.c.exit_code.is_(None))
+    for row in connection.execute(unfinished).all():
+        if row.state == ScanState.RUNNING.value or _is_alive(row, now):
+            continue
+        last = _find_last_sign(row)
+        values = {"finished_at": last, "exit_code": KILLED, "reason": explain_kill(last), "scan": row.scan_number}
+        still_open = RUNS.c.number == row.number, RUNS.c.exit_code.is_(None)
+        connection.execute(update(RUNS).where(*still_open).values(values))
 
 
 def list_runs(
@@ -171,7 +188,7 @@ def _is_of_cluster(connection: Connection, cluster: str) -> ColumnElement[bool]:
 def _select_runs() -> Select[Any]:
     columns = (column for column in RUNS.c if column.name not in {"scan", "scan_id"})
     scan = (SCANS.c.number.label("scan_number"), SCANS.c.id, SCANS.c.state, SCANS.c.scope)
-    life = (SCANS.c.heartbeat, SCANS.c.silence)
+    life = (SCANS.c.heartbeat, SCANS.c.silence, SCANS.c.finished_at.label("scan_finished"))
     return select(*columns, *scan, *life).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
 
 
@@ -204,14 +221,16 @@ def _build_detail(row: Row[Any], gaps: tuple[str, ...], now: datetime) -> RunDet
 
 
 def _find_last_sign(row: Row[Any]) -> datetime:
-    """The last heartbeat of the scan of a run, or the start of the run."""
+    """The end of the scan of a run, the last heartbeat of one that did not end, or the start of the run."""
     started: datetime = row.started_at
-    return max(started, row.heartbeat or started)
+    ended = None if row.state == ScanState.FAILED.value else row.scan_finished
+    return max(started, row.heartbeat or started, ended or started)
 
 
 def _is_alive(row: Row[Any], now: datetime) -> bool:
     """Return whether the process of an open run may still run. Of runs of older versions, the last sign of life decides."""
-    silence = timedelta(seconds=row.silence or SILENCE)
+    beats = row.state in {ScanState.RUNNING.value, ScanState.FAILED.value}
+    silence = timedelta(seconds=row.silence) if beats else _WITHOUT_BEATS
     if not row.process:
         return now - _find_last_sign(row) <= silence
     owner = ScanProcess(row.host, row.process, row.process_started)

@@ -18,6 +18,7 @@ from scanner.store.database.engine import writing
 from scanner.store.rows import codec
 from scanner.store.rows.closing_sums import find_summed_scans, sum_report, sum_scan
 from scanner.store.rows.logical_rows import SCANS_ENDED
+from scanner.store.rows.search_index import index_new_rows
 from scanner.store.rows.tables import CLUSTERS, SCANS, STAGED_PAGES
 
 USABLE = (ScanState.COMPLETE.value, ScanState.INCOMPLETE.value)
@@ -118,18 +119,33 @@ def mark_dead_scans_failed(engine: Engine, now: datetime) -> None:
             _mark_failed(connection, dead)
 
 
+def fail_scan_of_run(connection: Connection, scan_id: str, now: datetime) -> None:
+    """Mark the scan of a run that ends as failed, if the scan has not ended: an error or a signal ended the run."""
+    unfinished = select(SCANS.c.number, SCANS.c.id, SCANS.c.started_at).where(
+        SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
+    )
+    rows = connection.execute(unfinished).all()
+    _mark_failed(connection, [AbandonedScan(row.number, row.id, max(row.started_at, now)) for row in rows])
+
+
 def _mark_failed(connection: Connection, dead: Sequence[AbandonedScan]) -> None:
-    """Mark scans as failed at their last heartbeat, and delete their staged pages."""
-    numbers = [scan.number for scan in dead]
-    running = SCANS.c.state == ScanState.RUNNING.value
+    """Mark scans as failed at their last heartbeat, and delete their staged pages.
+
+    A scan whose row is locked merges its pages at this moment: it is alive, and stays as it is.
+    """
     summed = find_summed_scans(connection)
     for scan in dead:
-        failed = update(SCANS).where(running, SCANS.c.number == scan.number)
-        marked = connection.execute(failed.values(state=ScanState.FAILED.value, finished_at=scan.end)).rowcount
-        if marked and scan.number in summed:
+        running = SCANS.c.number == scan.number, SCANS.c.state == ScanState.RUNNING.value
+        if not connection.execute(select(SCANS.c.number).where(*running).with_for_update(skip_locked=True)).first():
+            continue
+        failed = {"state": ScanState.FAILED.value, "finished_at": scan.end}
+        connection.execute(update(SCANS).where(*running).values(failed))
+        if scan.number in summed:
             sum_scan(connection, SCANS_ENDED, scan.number)
             sum_report(connection, scan.number)
-    connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan.in_(numbers)))
+        connection.execute(delete(STAGED_PAGES).where(STAGED_PAGES.c.scan == scan.number))
+        # A scan indexes what it shares when it is closed, and this one never is.
+        index_new_rows(connection)
 
 
 # The counts of objects that a scan is reconciled with: a column of its row, in the order of its coverage.

@@ -62,6 +62,12 @@ AfterInsert: TypeAlias = Callable[[Connection, Table, Sequence[tuple[Value, ...]
 _WAIT = 60
 """Seconds that a writer waits for another writer."""
 
+_SHORT_WAIT = 5
+"""Seconds that a writer in a hurry waits."""
+
+_TURN = 0.2
+"""Seconds that SQLite waits at a time."""
+
 _PAUSE = 0.05
 """Seconds between two attempts to change the mode of a file."""
 
@@ -219,9 +225,12 @@ def reading_snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that writes."""
-    with engine.connect().execution_options(assay_writes=True) as connection, connection.begin():
+def writing(engine: Engine, *, hurry: bool = False) -> Iterator[Connection]:
+    """A transaction that writes. In a `hurry`, it waits for another writer of a SQLite file for some seconds alone."""
+    with (
+        engine.connect().execution_options(assay_writes=True, assay_hurries=hurry) as connection,
+        connection.begin(),
+    ):
         yield connection
 
 
@@ -383,8 +392,33 @@ def _send_lists_in_binary(connection: DriverConnection[TupleRow], _record: objec
 
 
 def _begin_transaction(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("assay_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if not options.get("assay_writes", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+    driver.execute(f"PRAGMA busy_timeout = {int(_TURN * 1000)}")
+    try:
+        if not _begin_writing(driver, _SHORT_WAIT if options.get("assay_hurries", False) else _WAIT):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # raises the error as SQLAlchemy's
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {_WAIT * 1000}")
+
+
+def _begin_writing(connection: sqlite3.Connection, seconds: float) -> bool:
+    """Begin a transaction that writes; return whether it began.
+
+    Python handles no signal while SQLite waits for another writer, so it waits in turns.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                return False
+        else:
+            return True
 
 
 # Engines in forked processes: a child has connections of its own.

@@ -37,6 +37,11 @@ _REMEDIES = (
     ("timeout expired", "does not answer", "Check host, port and network"),
     ("authentication failed", "rejects the user or the password", "Check the credentials in --db"),
     ("no password supplied", "requires a password", "Set PGPASSWORD or use a password file"),
+    (
+        "permission denied for table",
+        "denies access to the user",
+        "A user that only reads needs `assay db upgrade --grant-select USER`, and a user that scans the rights of the tables' owner",
+    ),
     ("permission denied", "denies access to the user", "Grant the user CREATE on the schema, or use another user"),
     ("does not exist", "does not exist as named", "Create the database and the user, or correct --db"),
     ("no space left on device", "cannot grow: the disk is full", "Free some space on the server"),

@@ -103,7 +103,7 @@ def pack_result(result: PageResult) -> PageResult:
 def beat(engine: Engine, scan_id: str, now: datetime) -> None:
     """Record that a scan still runs; do nothing if it does not."""
     running = SCANS.c.id == scan_id, SCANS.c.state == ScanState.RUNNING.value
-    with writing(engine) as connection:
+    with writing(engine, hurry=True) as connection:
         connection.execute(update(SCANS).where(*running).values(heartbeat=now))
 
 

@@ -73,6 +73,9 @@ CONTINUED: Final = "continued"
 
 METADATA = MetaData()
 
+VERSIONS: Final = "alembic_version"
+"""The table of Alembic with the version of the schema, which is no part of `METADATA`."""
+
 # The order must not depend on the locale of a server.
 TEXT = String().with_variant(String(collation="C"), "postgresql")
 
@@ -588,3 +591,6 @@ CLOSING_SUMS = Table(
     sqlite_with_rowid=False,
 )
 """The sums over what a scan wrote: see `closing_sums`. A scan of an older version has none."""
+
+WRITER_TABLES: Final = (MARK, LAST_IDS, LIST_VERSIONS, MERGED_PAGES, STAGED_PAGES, CLOSING_SUMS)
+"""The tables that no page, report or metric reads. A new table is not among them, unless its author adds it."""

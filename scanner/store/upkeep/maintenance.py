@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import Engine, text
 
@@ -32,16 +34,53 @@ class VacuumResult(NamedTuple):
     after: int
 
 
-def backup(url: str, copy: Path) -> None:
-    """Copy a SQLite database of any version to a new file.
+class BackupResult(NamedTuple):
+    """The copy of a database, and the number of older copies that were deleted."""
 
-    Raises UsageError if the file exists or the database is none of SQLite, StoreError if the copy cannot be made.
+    copy: Path
+    deleted: int = 0
+
+
+_COPY: Final = re.compile(r"assay-\d{8}T\d{6}Z\.db")
+"""The names of copies in a folder of copies. They sort by their time."""
+_UNFINISHED: Final = ".unfinished"
+
+
+def backup(url: str, copy: Path, *, keep: int | None = None, now: datetime) -> BackupResult:
+    """Copy a SQLite database of any version to a new file; with `keep`, into a folder that keeps so many copies.
+
+    A copy gets its name in the folder when it is whole, and older ones are deleted after that: a failure deletes none. Raises
+    UsageError if the file exists, the folder does not, or the database is none of SQLite; StoreError if the copy cannot be made.
     """
     address = find_database(url)
     if address.path is None:
         raise UsageError(f"The database {address.text} is none of SQLite. Back it up with pg_dump.")
     reject_cut_file(address)
-    copy_to(address.path, copy)
+    if keep is None:
+        copy_to(address.path, copy)
+        return BackupResult(copy)
+    if not copy.is_dir():
+        raise UsageError(f"--keep needs a folder, and {copy} is none. Create it, or leave out --keep.")
+    return _back_up_into(address.path, copy, keep, now)
+
+
+def _back_up_into(path: Path, folder: Path, keep: int, now: datetime) -> BackupResult:
+    named = folder / f"assay-{now:%Y%m%dT%H%M%SZ}.db"
+    if named.exists():
+        raise UsageError(f"{named} exists, and a backup replaces no file. Try again in a second.")
+    unfinished = folder / f"{named.name}{_UNFINISHED}"
+    try:
+        for left in folder.glob(f"assay-*{_UNFINISHED}"):
+            left.unlink()
+        copy_to(path, unfinished)
+        unfinished.rename(named)
+        copies = sorted(each for each in folder.iterdir() if _COPY.fullmatch(each.name))
+        old = copies[:-keep]
+        for each in old:
+            each.unlink()
+    except OSError as error:
+        raise StoreError(f"The folder {folder} cannot be changed ({error.strerror}). Check its permissions.") from error
+    return BackupResult(named, len(old))
 
 
 def vacuum(url: str) -> VacuumResult:

@@ -7,7 +7,7 @@ Assay's only if it has the table that marks it, or the tables of the versions be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,9 +20,15 @@ from scanner.errors import NoScans, SchemaMismatch
 from scanner.store.database.address import Address
 from scanner.store.database.engine import writing_shared
 from scanner.store.database.sqlite_file import back_up, reject_cut_file
-from scanner.store.rows.tables import HEAD, MARK, METADATA, WAIVED_CHECKS, find_migrations
+from scanner.store.rows.tables import HEAD, MARK, METADATA, VERSIONS, WAIVED_CHECKS, find_migrations
+from scanner.store.upkeep.reading_rights import (
+    grant_select,
+    keeping_rights,
+    reject_closed_schema,
+    reject_unknown_roles,
+    reject_unreadable,
+)
 
-_VERSIONS = "alembic_version"
 _MARKED_SINCE = "0009"
 ROWS_BEFORE: Final = "0033"
 """The version that has both the rows and the lists of tallies: see `old_tallies`."""
@@ -64,10 +70,16 @@ def prepare_schema(engine: Engine, address: Address) -> None:
 
 
 def check_schema(engine: Engine, address: Address) -> None:
-    """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it, or if it is cut short."""
+    """Check a database. Raises NoScans if it is empty, and StoreError if this version cannot read it, or if it is cut short.
+
+    Raises MissingTableRight if the user of PostgreSQL may not read which schema it has.
+    """
     reject_cut_file(address)
     with engine.connect() as connection:
+        reject_unreadable(connection, [VERSIONS])
         state = _read_state(connection)
+        if state == "fresh":
+            reject_closed_schema(connection)
     if state == "fresh":
         raise NoScans(f"The database {address.text} has no scans. Run: assay scan.")
     _reject_unusable(state, address)
@@ -87,26 +99,30 @@ def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], add
             assert_never(never)
 
 
-def migrate(engine: Engine, address: Address, *, backup: bool = False) -> UpgradeResult:
-    """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first. Raises StoreError.
+def migrate(engine: Engine, address: Address, *, backup: bool = False, readers: Sequence[str] = ()) -> UpgradeResult:
+    """Upgrade the database to the newest schema; with `backup`, copy a SQLite file with data first.
 
-    An upgrade of an older database takes several transactions. If it is killed, the next one continues.
+    `readers` are roles of PostgreSQL that may read all tables afterwards. Raises UsageError for unknown ones, and StoreError. An
+    upgrade of an older database takes several transactions. If it is killed, the next one continues.
     """
     reject_cut_file(address)
     copy = None
     with writing_shared(engine) as connection:
+        reject_unknown_roles(connection, readers)
         match _read_state(connection):
             case "current":
+                grant_select(connection, readers)
                 return UpgradeResult(changed=False)
             case "newer":
                 raise _newer_error(address)
             case "foreign":
                 raise _foreign_error(address)
-            case "fresh" if connection.dialect.name == "sqlite":
-                _create_schema(connection)
-                return UpgradeResult(changed=True)
             case "fresh":
-                run_migrations(connection)
+                if connection.dialect.name == "sqlite":
+                    _create_schema(connection)
+                else:
+                    run_migrations(connection)
+                grant_select(connection, readers)
                 return UpgradeResult(changed=True)
             case "older":
                 # An upgrade that was killed has made the copy.
@@ -114,7 +130,7 @@ def migrate(engine: Engine, address: Address, *, backup: bool = False) -> Upgrad
                     # While this transaction lasts, nothing else can write: the copy has all that the upgrade changes.
                     copy = back_up(address.path, HEAD) if backup and address.path else None
                 _migrate_to_rows(connection)
-    ended = _migrate_rows(engine)
+    ended = _migrate_rows(engine, readers)
     return UpgradeResult(changed=ended, migrated=ended, backup=copy)
 
 
@@ -123,28 +139,30 @@ def _migrate_to_rows(connection: Connection) -> None:
     from scanner.store.upkeep.views import drop_views
 
     if inspect(connection).has_table(OLD_TALLIES):
-        if connection.dialect.name == "sqlite":
-            drop_views(connection)
-        _upgrade(connection, ROWS_BEFORE)
+        with keeping_rights(connection):
+            if connection.dialect.name == "sqlite":
+                drop_views(connection)
+            _upgrade(connection, ROWS_BEFORE)
 
 
-def _migrate_rows(engine: Engine) -> bool:
+def _migrate_rows(engine: Engine, readers: Sequence[str]) -> bool:
     """Make the lists in short transactions, and upgrade to the newest schema; False if another process has ended the upgrade meanwhile."""
     from scanner.store.upkeep.old_tallies import make_lists
 
     make_lists(engine)
     with writing_shared(engine) as connection:
-        if _read_state(connection) != "older":
-            return False
-        run_migrations(connection)
-        return True
+        is_older = _read_state(connection) == "older"
+        if is_older:
+            run_migrations(connection)
+        grant_select(connection, readers)
+        return is_older
 
 
 def _read_state(connection: Connection) -> State:
     tables = set(inspect(connection).get_table_names())
     if not tables:
         return "fresh"
-    versions = _read_versions(connection) if _VERSIONS in tables else []
+    versions = _read_versions(connection) if VERSIONS in tables else []
     revisions = _list_revisions()
     if MARK.name not in tables and not (
         _UNMARKED <= tables and set(versions) <= {version for version in revisions if version < _MARKED_SINCE}
@@ -162,7 +180,7 @@ def _read_state(connection: Connection) -> State:
 
 
 def _read_versions(connection: Connection) -> list[str]:
-    return [str(version) for version in connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalars()]  # noqa: S608 - a constant
+    return [str(version) for version in connection.execute(text(f"SELECT version_num FROM {VERSIONS}")).scalars()]  # noqa: S608 - a constant
 
 
 def _list_revisions() -> frozenset[str]:
@@ -189,7 +207,7 @@ def _list_definitions() -> tuple[str, ...]:
     from scanner.store.upkeep.views import list_view_definitions
 
     key = "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
-    versions = f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL, {key})"
+    versions = f"CREATE TABLE {VERSIONS} (version_num VARCHAR(32) NOT NULL, {key})"
     return (*_list_table_definitions(dialect()), *list_definitions(), *list_view_definitions(dialect()), versions)
 
 
@@ -201,7 +219,7 @@ def _list_table_definitions(dialect: Dialect) -> Iterator[str]:
 
 
 def run_migrations(connection: Connection) -> None:
-    """Upgrade a database to the newest schema, its views, its index and the checks of its waivers, step by step.
+    """Upgrade a database to the newest schema, its views, its index, the checks of its waivers and the rights to read, step by step.
 
     The connection holds the lock of the database.
     """
@@ -210,7 +228,7 @@ def run_migrations(connection: Connection) -> None:
     from scanner.store.upkeep.old_tallies import make_last_lists
     from scanner.store.upkeep.views import creating_views
 
-    with creating_views(connection):
+    with keeping_rights(connection), creating_views(connection):
         if _read_state(connection) == "fresh" or inspect(connection).has_table(OLD_TALLIES):
             _upgrade(connection, ROWS_BEFORE)
             make_last_lists(connection)

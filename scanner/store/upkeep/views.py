@@ -3,7 +3,7 @@
 The views belong to the newest schema alone, and every upgrade creates them anew after its last migration: no migration creates
 one. SQLite renames no table while a view refers to a table that does not exist, so there the views are dropped before the first
 migration. PostgreSQL replaces views in their place, because views and rights of users may depend on them. A migration that
-changes or drops a column below a view calls `drop_views(op.get_bind())` first; the upgrade restores the rights.
+changes or drops a column below a view calls `drop_views(op.get_bind())` first; `reading_rights` restores the rights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from sqlalchemy import (
     func,
     null,
     select,
-    text,
     true,
 )
 from sqlalchemy.ext.compiler import compiles
@@ -65,14 +64,10 @@ from scanner.store.rows.tables import (
 @contextmanager
 def creating_views(connection: Connection) -> Iterator[None]:
     """Let the block migrate the database to the newest schema, then create its views. All happens in one transaction."""
-    rights = list(_read_rights(connection))
     if connection.dialect.name == "sqlite":
         drop_views(connection)
     yield
     create_views(connection)
-    for view, user, more in rights:
-        quoted = "PUBLIC" if user == "PUBLIC" else connection.dialect.identifier_preparer.quote_identifier(user)
-        connection.exec_driver_sql(f"GRANT SELECT ON {view} TO {quoted}{more}")
 
 
 def create_views(connection: Connection) -> None:
@@ -93,19 +88,6 @@ def drop_views(connection: Connection) -> None:
     """Drop the views that exist."""
     for name in VIEWS:
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
-
-
-def _read_rights(connection: Connection) -> Iterator[tuple[str, str, str]]:
-    """The rights to read the views in PostgreSQL: the view, the user, and the end of a GRANT."""
-    if connection.dialect.name != "postgresql":
-        return
-    granted = text(
-        "SELECT table_name, grantee, is_grantable FROM information_schema.role_table_grants"
-        " WHERE table_schema = current_schema() AND privilege_type = 'SELECT' AND grantee <> current_user"
-    )
-    for view, user, grantable in connection.execute(granted):
-        if view in VIEWS:
-            yield view, user, " WITH GRANT OPTION" if grantable == "YES" else ""
 
 
 # SQL that SQLite and PostgreSQL write differently: both give the same text.

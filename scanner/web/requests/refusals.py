@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scanner.errors import AssayError, QueryTooLong, SchemaMismatch, UsageError
+from scanner.errors import AssayError, MissingTableRight, QueryTooLong, SchemaMismatch, UsageError
 
 _REASONS: Final = {
     "older": "the database has the schema of an older version of Assay: run assay db upgrade",
@@ -54,7 +54,7 @@ def reason_of(error: AssayError) -> str:
     match error:
         case SchemaMismatch():
             return _REASONS[error.state]
-        case QueryTooLong():
+        case QueryTooLong() | MissingTableRight():
             return str(error)
         case UsageError():
             return "the database has no scans: run assay scan"

@@ -1,4 +1,4 @@
-"""`/healthz`: the process answers. `/readyz`: so does the database, and this version can read it.
+"""`/healthz`: the process answers. `/readyz`: so does the database, and this version can read every table that pages read.
 
 Both need no authentication, so that a kubelet can ask: the answer has a reason without the address of the database, and the log of
 the server has the whole message. The probes query the database once a second at most, and never twice at once.
@@ -86,8 +86,8 @@ Log = Callable[[str], None]
 class Readable(Protocol):
     """An open database."""
 
-    def check_schema(self) -> None:
-        """Raise AssayError unless the database answers and has the schema of this version."""
+    def check_tables(self) -> None:
+        """Raise AssayError unless the database answers, has the schema of this version, and lets its tables be read."""
 
 
 def write_to_stderr(line: str) -> None:
@@ -130,7 +130,7 @@ class Readiness:
     def _ask(self) -> None:
         message = reason = ""
         try:
-            self._database().check_schema()
+            self._database().check_tables()
         except AssayError as error:
             message, reason = str(error), reason_of(error)
         with self._lock:
