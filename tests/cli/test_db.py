@@ -137,7 +137,7 @@ def test_stats_print_rows_and_bytes(assay: Assay, db: Path) -> None:
     assert re.search(r"^scans +3 +\d+\.\d KiB$", shown.stdout.decode(), re.MULTILINE)
     assert re.search(r"^prod +3 +0 +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d$", shown.stdout.decode(), re.MULTILINE)
     assert db.stat().st_size == document["bytes"]
-    assert {"bytes", "freeBytes", "bytesPerDay", "tables", "clusters"} == set(document)
+    assert {"bytes", "freeBytes", "bytesPerDay", "tables", "clusters", "deletedClusters"} == set(document)
 
 
 def test_reindex_repairs_what_a_check_found(assay: Assay, db: Path) -> None:

@@ -155,6 +155,7 @@ def without_column(connection: sqlite3.Connection, table: str, column: str) -> N
 
 WITHOUT_SEARCH = (
     *(f"DROP VIEW IF EXISTS {name}" for name in VIEWS),
+    "DROP TABLE deleted_clusters",
     "DROP TABLE closing_sums",
     "DROP TABLE list_versions",
     "DROP INDEX findings_moved_to",
@@ -169,11 +170,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 to 0032. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0035. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0032, but for foreign keys."""
+    """Undo migrations 0008 to 0035, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)

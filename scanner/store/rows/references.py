@@ -40,6 +40,7 @@ from scanner.store.rows.tables import (
     SCAN_PLACES,
     SCAN_POLICIES,
     SCAN_RULES,
+    SCAN_WAIVERS,
     SET_LISTS,
     TALLIES,
     VERDICT_USES,
@@ -72,14 +73,13 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind, TALLIES.c.kind),
     DAILY_KEYS: (DAILY.c.key,),
     PLACES: (SCAN_PLACES.c.places,),
+    WAIVER_SETS: (SCAN_WAIVERS.c.waivers,),
+    WAIVERS: (),
 }
 """The columns that refer to each table of shared rows, in an order in which rows are deleted before those that they refer to.
 
-The content of `set_lists` also refers to sets and checks.
+The content of `set_lists` also refers to sets and checks, that of `waiver_sets` to waivers.
 """
-
-KEPT_FOR_EVER: Final[Sequence[Table]] = (WAIVERS, WAIVER_SETS)
-"""Shared rows that no prune deletes."""
 
 
 def delete_unreferenced(engine: Engine, clock: Callable[[], float] = time.monotonic) -> tuple[int, bool]:
@@ -126,6 +126,9 @@ def _find_unreferenced(connection: Connection, table: Table) -> list[int]:
     for set_ids, checks in _read_contents(connection) if table in {OBJECT_SETS, CHECKS} else ():
         for number in set_ids if table is OBJECT_SETS else checks:
             used.add(number)
+    for content in connection.execute(select(WAIVER_SETS.c.content)).scalars() if table is WAIVERS else ():
+        for number in decode_waiver_ids(content):
+            used.add(number)
     return [number for number in connection.execute(select(table.c.id)).scalars() if number not in used]
 
 
@@ -133,6 +136,12 @@ def _read_contents(connection: Connection) -> Iterator[tuple[set[int], set[int]]
     """The ids of the sets and of the checks to which each list of sets refers."""
     for content in connection.execute(select(SET_LISTS.c.content).execution_options(yield_per=100)).scalars():
         yield decode_references(bytes(content))
+
+
+def decode_waiver_ids(content: str) -> Sequence[int]:
+    """The ids of the waivers in the content of a set."""
+    ids: list[int] = orjson.loads(content)["waivers"]
+    return ids
 
 
 def decode_references(content: bytes) -> tuple[set[int], set[int]]:

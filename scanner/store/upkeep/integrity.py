@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from sqlalchemy import Connection, Table, and_, func, select, text
 
 from scanner.errors import StoreError
-from scanner.store.catalog.waivers import decode_waiver_ids
+from scanner.store.catalog.clusters import read_clusters
 from scanner.store.database.address import Address
 from scanner.store.database.engine import make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
 from scanner.store.history.damage import SHARED_TEXTS, UNREADABLE, SumCheck, find_changed_texts
 from scanner.store.history.ledger import read_unchecked_parts
 from scanner.store.rows.logical_rows import SHARED_TABLES
-from scanner.store.rows.references import REFERENCES, decode_references
+from scanner.store.rows.references import REFERENCES, decode_references, decode_waiver_ids
 from scanner.store.rows.row_ids import RowIdSet, difference, unpack_row_ids
 from scanner.store.rows.search_index import select_uses
 from scanner.store.rows.tables import (
     CHECKS,
-    CLUSTERS,
     FINDINGS,
     KEPT,
     LAST_IDS,
@@ -270,7 +269,7 @@ def _check_waivers(connection: Connection) -> Iterator[DatabaseProblem]:
 
 def _check_uses(connection: Connection) -> Iterator[DatabaseProblem]:
     """Findings whose verdicts and checks are not recorded for the search. Those of deleted findings go with the next prune."""
-    for cluster in connection.execute(select(CLUSTERS.c.id)).scalars().all():
+    for cluster in (row.id for row in read_clusters(connection)):
         missing = select_uses(FINDINGS, cluster).except_(select_uses(VERDICT_USES, cluster)).limit(SHOWN)
         if verdicts := ", ".join(str(row.verdict) for row in connection.execute(missing)):
             what = f"findings have verdicts {verdicts}, which the search does not know for the cluster"
