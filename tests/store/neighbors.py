@@ -17,9 +17,11 @@ from scanner.audit import population
 from scanner.model.outcome import Evidence, Finding, Gap, GapKind, Reason, Violated
 from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
+from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.place import Place, PlacedObject
 from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, PageResult, ScanState
 from scanner.model.waiver import WaiverSet
+from scanner.posture.history.scan_diff import DifferingProblem
 from scanner.report.document.document import document_of
 from scanner.report.formats.json import render
 from scanner.store import SqlStore
@@ -115,17 +117,20 @@ def answers(store: SqlStore, url: str, words: Iterable[str] = WORDS) -> dict[str
     for word in words:
         numbers = [1 + turn * len(WORDS) + WORDS.index(word) for turn in range(SCANS)]
         given |= {f"report {number}": _report(store, number) for number in numbers}
-        given[f"difference {word}"] = repr(store.compare_scans(f"scan-{numbers[-2]}", f"scan-{numbers[-1]}"))
-        given[f"trend {word}"] = repr(store.trend_of_days(clusters[word], date.min, lambda _: True))
-        given[f"words {word}"] = [
-            sorted(map(repr, each.rows)) if hasattr(each, "rows") else repr(each)
-            for each in store.search_words(clusters[word], f"{word} shared owner app")
-        ]
+        difference = store.compare_scans(f"scan-{numbers[-2]}", f"scan-{numbers[-1]}")
+        given[f"problems {word}"] = [list(difference.list_problems(cause, None)) for cause in difference.causes]
+        given[f"difference {word}"] = replace(difference, list_problems=_list_nothing)
+        given[f"trend {word}"] = store.trend_of_days(clusters[word], date.min, lambda _: True)
+        given[f"words {word}"] = store.search_words(clusters[word], f"{word} shared")
         given[f"runs {word}"] = store.list_runs(cluster=word)
     chosen = ", ".join(f"'{word}'" for word in words)
     for name in VIEWS:
         given[name] = sorted(map(repr, rows(url, f"SELECT * FROM {name} WHERE cluster IN ({chosen})")))
     return given
+
+
+def _list_nothing(_cause: CauseKind, _most: int | None) -> Iterator[DifferingProblem]:
+    return iter(())
 
 
 def _report(store: SqlStore, number: int) -> Any:

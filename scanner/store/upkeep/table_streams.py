@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Dialect, LargeBinary, Select, Table, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Dialect, Float, Integer, LargeBinary, Select, String, Table, select, tuple_
 
 from scanner.store.rows.search_index import is_mark
 from scanner.store.rows.tables import LAST_IDS
@@ -120,17 +120,18 @@ def _find_converters(
 
 
 def _decoder(kind: Any, dialect: Dialect) -> Convert | None:
-    if isinstance(kind, LargeBinary):
-        return None  # both drivers return bytes
-    convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, None)
+    convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, None) if _differs(kind) else None
     return convert
 
 
 def _encoder(kind: Any, dialect: Dialect) -> Convert | None:
-    if isinstance(kind, LargeBinary):
-        return None
-    convert: Convert | None = kind.dialect_impl(dialect).bind_processor(dialect)
+    convert: Convert | None = kind.dialect_impl(dialect).bind_processor(dialect) if _differs(kind) else None
     return convert
+
+
+def _differs(kind: Any) -> bool:
+    """Return whether the drivers have other values of a type than Python: numbers, texts and bytes are the same in all."""
+    return not isinstance(kind, (Integer, Float, String, LargeBinary))
 
 
 def _convert(rows: list[RawRow], converters: Sequence[tuple[int, Convert]]) -> list[RawRow]:
