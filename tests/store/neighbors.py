@@ -71,7 +71,9 @@ def _scan(store: SqlStore, word: str, number: int, turn: int) -> None:
     )
     waivers = WaiverSet((waiver(f"{word}-waiver", policy=f"{word}-policy"), waiver("common", policy="labels")))
     store.begin(replace(scanned.start(number), waivers=waivers))
-    store.write_places(scan_id, [PlacedObject("apps", "Deployment", "shop", "shared", Place(f"{word}/a.yaml", turn + 1))])
+    store.write_places(
+        scan_id, [PlacedObject("apps", "Deployment", "shop", "shared", Place(f"{word}/a.yaml", turn + 1))]
+    )
     for page in scanned.pages():
         store.write_page(scan_id, replace(page, examined=_examined(word, page)))
     health = Health(HealthKind.UNBOUND, f"{word}-policy", "", f"{word}: no binding")

@@ -108,9 +108,7 @@ def test_a_tombstone_has_dates_and_counts(town: SqlStore, url: str) -> None:
     [tombstone] = tombstones(url)
 
     assert (1, GONE, *OF_GONE) == (result.tombstone, result.name, result.scans, result.runs)
-    assert (1, *OF_GONE, 5, 5) == tuple(
-        tombstone[name] for name in ("number", "scans", "runs", "objects", "findings")
-    )
+    assert (1, *OF_GONE, 5, 5) == tuple(tombstone[name] for name in ("number", "scans", "runs", "objects", "findings"))
     assert hashlib.sha256("".join(f"{each}\n" for each in ids).encode()).hexdigest() == tombstone["scans_digest"]
     assert __version__ == tombstone["tool_version"]
     assert None is not tombstone["ended_at"]
@@ -350,9 +348,10 @@ def test_scans_that_leave_no_moment_are_named(url: str) -> None:
     seconds = iter(range(0, 10_000, 30))
     with open_store(url, clock) as store:
         Round(cluster=cluster_of(GONE)).record(store, 1)
-    with writing(engine) as scan, pytest.raises(StoreError, match="Run the command again when no scan runs"):
+    with writing(engine) as scan:
         share_texts(scan)
-        delete_cluster(url, GONE, DAWN, timer=lambda: float(next(seconds)))
+        with pytest.raises(StoreError, match="Run the command again when no scan runs"):
+            delete_cluster(url, GONE, DAWN, timer=lambda: float(next(seconds)))
     engine.dispose()
     assert [True] == [each.continued for each in delete_cluster(url, GONE, DAWN)]
 

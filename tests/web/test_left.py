@@ -51,7 +51,12 @@ def metrics_of(url: str, fleet: RunExpectations) -> str:
 
 def clusters_of(text: str) -> set[str]:
     """The values of the label `cluster`."""
-    return {sample.labels["cluster"] for family in families_of(text) for sample in family.samples if family.name != "assay_clusters"}
+    return {
+        sample.labels["cluster"]
+        for family in families_of(text)
+        for sample in family.samples
+        if family.name != "assay_clusters"
+    }
 
 
 def test_a_cluster_outside_of_the_fleet_has_no_metrics(url: str) -> None:

@@ -143,12 +143,16 @@ def list_names_of_runs(connection: Connection, *, without: Collection[int]) -> f
     return frozenset(connection.execute(scanned).scalars())
 
 
-def list_run_numbers(connection: Connection, stored: Sequence[StoredCluster], cluster: int | None, name: str) -> list[int]:
+def list_run_numbers(
+    connection: Connection, stored: Sequence[StoredCluster], cluster: int | None, name: str
+) -> list[int]:
     """The numbers of the runs of a cluster; with None, those that belong to no cluster and have a name. `stored` are all clusters."""
     scanned = select(RUNS.c.number, SCANS.c.cluster, RUNS.c.name).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
     runs = connection.execute(scanned).all()
     owners = RunClusters(label_clusters(stored), ((row.cluster, row.name) for row in runs))
-    return [row.number for row in runs if owners.find(row.cluster, row.name) == cluster and (cluster or row.name == name)]
+    return [
+        row.number for row in runs if owners.find(row.cluster, row.name) == cluster and (cluster or row.name == name)
+    ]
 
 
 def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:

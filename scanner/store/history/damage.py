@@ -16,9 +16,9 @@ from sqlalchemy import Connection, Engine, Table, func, select, update
 
 from scanner.errors import StoreError
 from scanner.model.scans.scan import ScanState
+from scanner.store.catalog.clusters import read_deleted_ids
 from scanner.store.database.address import Address
 from scanner.store.database.engine import is_among, reading_snapshot
-from scanner.store.catalog.clusters import read_deleted_ids
 from scanner.store.rows.closing_sums import (
     BITS,
     FINDING_PARTS,

@@ -12,7 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Engine, MetaData, Select, Table, delete, insert, inspect, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    MetaData,
+    Select,
+    Table,
+    delete,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
 
 from scanner.store.database.engine import insert_rows, writing
 from scanner.store.rows.columns import FindingColumns

@@ -76,7 +76,9 @@ def read_stats(connection: Connection) -> Stats:
         seconds = (max(cluster.newest for cluster in clusters) - oldest).total_seconds()
     per_day = int((total if used is None else used) / max(seconds / 86_400, 1))
     deleted = _read_deleted(connection)
-    return Stats(read_table_sizes(connection), clusters, deleted, total, None if used is None else total - used, per_day)
+    return Stats(
+        read_table_sizes(connection), clusters, deleted, total, None if used is None else total - used, per_day
+    )
 
 
 def read_table_sizes(connection: Connection) -> tuple[TableSize, ...]:

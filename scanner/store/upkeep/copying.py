@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -94,7 +94,6 @@ def copy_database(source_url: str, target_url: str, now: datetime | None = None)
     finally:
         reading.dispose()
         copying.dispose()
-
 
 
 def _reject_running(engine: Engine, now: datetime) -> None:

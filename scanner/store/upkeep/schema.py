@@ -154,7 +154,9 @@ def _reject_data(connection: Connection, address: Address) -> None:
         if table is LAST_IDS:
             continue
         if connection.execute(select(text("1")).select_from(table).limit(1)).first() is not None:
-            raise UsageError(f"The database {address.text} is not empty. Name an empty or a new one: a copy adds to no data.")
+            raise UsageError(
+                f"The database {address.text} is not empty. Name an empty or a new one: a copy adds to no data."
+            )
 
 
 def _read_state(connection: Connection) -> State:

@@ -13,7 +13,19 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Dialect, Float, Integer, LargeBinary, Select, String, Table, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Dialect,
+    Float,
+    Integer,
+    LargeBinary,
+    Select,
+    String,
+    Table,
+    select,
+    tuple_,
+)
 
 from scanner.store.rows.search_index import is_mark
 from scanner.store.rows.tables import LAST_IDS

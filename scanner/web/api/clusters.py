@@ -101,10 +101,7 @@ def _number(request: ApiRequest[ListQuery]) -> int:
 def _states(library: ScanLibrary) -> Mapping[int, list[ClusterState]]:
     """The states of all clusters, by their ids."""
     now, expectations = library.clock(), library.expectations
-    return {
-        each.cluster.id: list(states_of(each, now, expectations))
-        for each in library.fleet().clusters
-    }
+    return {each.cluster.id: list(states_of(each, now, expectations)) for each in library.fleet().clusters}
 
 
 def _cluster(
