@@ -92,7 +92,16 @@ def test_prune_needs_a_number_of_days(assay: Assay, db: Path, flags: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    "command", [("prune", "--keep-days", "1"), ("check",), ("reindex",), ("stats",), ("vacuum",), ("backup", "copy")]
+    "command",
+    [
+        ("prune", "--keep-days", "1"),
+        ("check",),
+        ("reindex",),
+        ("stats",),
+        ("vacuum",),
+        ("backup", "x"),
+        ("delete-cluster", "x"),
+    ],
 )
 def test_a_missing_database_is_not_created(assay: Assay, home: Path, command: tuple[str, ...]) -> None:
     """The message of each command is that the database does not exist."""

@@ -107,7 +107,7 @@ def _findings(word: str, turn: int) -> tuple[Finding, ...]:
     return (SHARED, *own)
 
 
-def _texts(word: str, name: str) -> dict[str, object]:
+def _texts(word: str, name: str) -> dict[str, Any]:
     evidence = Evidence((Reason("object.spec.replicas", f"{word}-{name} has 9"),))
     return {"outcome": Violated(f"too many replicas for {word}"), "evidence": evidence}
 

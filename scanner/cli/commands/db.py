@@ -190,7 +190,10 @@ def _describe_deletion(deleted: DeletionResult) -> Iterator[str]:
     numbers = f"{_count_noun(deleted.scans, 'scan')} and {_count_noun(deleted.runs, 'run')}"
     begun = ", which was begun earlier" if deleted.continued else ""
     yield f"Deleted {deleted.name or 'a cluster'}{begun}: {numbers}. Its tombstone is number {deleted.tombstone}."
-    yield f"{_count_noun(deleted.rows, 'row')} and their texts are gone{_describe_freed(deleted.bytes)}."
+    yield f"{_count_noun(deleted.rows, 'row')} are gone, and no other cluster has changed."
+    if deleted.bytes:
+        yield f"{_format_size(deleted.bytes)} are free for later scans."
+        yield "To give them back to the disk, run: assay db vacuum"
 
 
 @application.command(short_help="Check the database for damage.", epilog=_CHECK_EPILOG)

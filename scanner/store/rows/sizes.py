@@ -150,9 +150,7 @@ def _read_cluster_sizes(connection: Connection) -> tuple[ClusterSize, ...]:
 
 
 def _read_deleted(connection: Connection) -> tuple[DeletedCluster, ...]:
-    row = DELETED_CLUSTERS.c
-    columns = (
-        *(row.number, row.began_at, row.ended_at, row.scans, row.runs, row.objects, row.findings),
-        *(row.oldest_scan, row.newest_scan, row.scans_digest),
-    )
-    return tuple(DeletedCluster(*each) for each in connection.execute(select(*columns).order_by(row.number)))
+    times = "began_at", "ended_at"
+    names = "number", *times, "scans", "runs", "objects", "findings", "oldest_scan", "newest_scan", "scans_digest"
+    wanted = select(*(DELETED_CLUSTERS.c[name] for name in names)).order_by(DELETED_CLUSTERS.c.number)
+    return tuple(DeletedCluster(*row) for row in connection.execute(wanted))

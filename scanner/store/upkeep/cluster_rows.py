@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, delete, false, func, or_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Select, Table, delete, false, func, or_, select, tuple_
 
 from scanner.store.database.engine import is_among, lock_bodies, writing
 from scanner.store.rows.interning import chunks
@@ -43,7 +43,7 @@ def is_of_cluster(table: Table, cluster: int) -> ColumnElement[bool]:
     return or_(false(), *(key.parent.in_(_select_owned(key.column, cluster)) for key in owned))
 
 
-def _select_owned(column: ColumnElement[int], cluster: int) -> Select[tuple[int]]:
+def _select_owned(column: Column[int], cluster: int) -> Select[tuple[int]]:
     return select(column).where(is_of_cluster(column.table, cluster))
 
 

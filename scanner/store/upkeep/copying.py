@@ -8,7 +8,7 @@ digests of the rows of every table are compared, and only then can the target be
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -175,7 +175,7 @@ class _Copy:
             with writing(self._engine) as connection:
                 copied = write_batches(connection, table, batches)
 
-    def _read(self, table: Table, last: RawRow | None) -> Iterator[list[RawRow]]:
+    def _read(self, table: Table, last: RawRow | None) -> Iterator[Sequence[RawRow]]:
         """The rows of the source. Errors are those of its database, and not of the target that takes the rows."""
         with as_store_error(self._source):
             yield from read_batches(self._connection, table, last)

@@ -50,7 +50,7 @@ class TableSum(NamedTuple):
     digest: str
 
 
-def read_batches(connection: Connection, table: Table, after: RawRow | None = None) -> Iterator[list[RawRow]]:
+def read_batches(connection: Connection, table: Table, after: RawRow | None = None) -> Iterator[Sequence[RawRow]]:
     """The rows of a table whose keys are higher than `after`, in batches; the connection reads one snapshot."""
     wanted = _select_rows(table)
     if after is not None:
@@ -84,7 +84,7 @@ def _count_next(rows: Sequence[RawRow]) -> int:
     return min(max(_FEWEST, _BATCH_BYTES * len(sample) // max(size, 1)), _MOST)
 
 
-def write_batches(connection: Connection, table: Table, batches: Iterator[list[RawRow]]) -> int:
+def write_batches(connection: Connection, table: Table, batches: Iterator[Sequence[RawRow]]) -> int:
     """Insert the rows of the next batches, as many as a transaction takes; return their number."""
     encoders = _find_converters(table, connection.dialect, _encoder)
     converted = (_convert(rows, encoders) for rows in islice(batches, _BATCHES))
@@ -146,11 +146,11 @@ def _differs(kind: Any) -> bool:
     return not isinstance(kind, (Integer, Float, String, LargeBinary))
 
 
-def _convert(rows: list[RawRow], converters: Sequence[tuple[int, Convert]]) -> list[RawRow]:
+def _convert(rows: Sequence[RawRow], converters: Sequence[tuple[int, Convert]]) -> Sequence[RawRow]:
     if not converters:
         return rows
     changed = [list(row) for row in rows]
     for place, convert in converters:
         for row in changed:
             row[place] = convert(row[place])
-    return changed  # type: ignore[return-value]
+    return changed
