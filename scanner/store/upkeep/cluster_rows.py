@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import Column, ColumnElement, Connection, Engine, Select, Table, delete, false, func, or_, select, tuple_
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    delete,
+    false,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from scanner.store.database.engine import is_among, lock_bodies, writing
 from scanner.store.rows.interning import chunks

@@ -8,8 +8,8 @@ digests of the rows of every table are compared, and only then can the target be
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -169,13 +169,14 @@ class _Copy:
         """Copy the rows whose keys are higher than those in the target, in short transactions."""
         with self._engine.connect() as connection:
             last = find_last_key(connection, table)
-        batches = self._read(table, last)
-        copied = 1
-        while copied:
-            with writing(self._engine) as connection:
-                copied = write_batches(connection, table, batches)
+        # Closed at once if the target fails: the connection of the source is gone when the memory is freed.
+        with closing(self._read(table, last)) as batches:
+            copied = 1
+            while copied:
+                with writing(self._engine) as connection:
+                    copied = write_batches(connection, table, batches)
 
-    def _read(self, table: Table, last: RawRow | None) -> Iterator[Sequence[RawRow]]:
+    def _read(self, table: Table, last: RawRow | None) -> Generator[Sequence[RawRow], None, None]:
         """The rows of the source. Errors are those of its database, and not of the target that takes the rows."""
         with as_store_error(self._source):
             yield from read_batches(self._connection, table, last)
