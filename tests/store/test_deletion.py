@@ -322,6 +322,15 @@ def test_half_a_deletion_is_ended_by_the_same_command(halfway: SqlStore, url: st
     assert [] == [*problems_of(url), *find_words(url, GONE)]
 
 
+def test_a_deletion_that_lacks_its_last_step_is_ended_by_the_same_command(town: SqlStore, url: str) -> None:
+    """Only the end of the tombstone was not written: the cluster is in no table any more."""
+    delete_cluster(url, GONE, DAWN)
+    execute(url, "UPDATE deleted_clusters SET ended_at = NULL")
+
+    assert [(1, True)] == [(each.tombstone, each.continued) for each in delete_cluster(url, GONE, DAWN)]
+    assert list(OTHERS) == names_of(town)
+
+
 def test_half_a_deletion_is_ended_before_another_one(halfway: SqlStore, url: str) -> None:
     """The next deletion of any cluster ends it first."""
     results = delete_cluster(url, WORDS[0], DAWN)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -16,7 +17,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, Engine, Table, case, delete, func, insert, select, update
 
 from scanner import __version__
-from scanner.errors import StoreError
+from scanner.errors import NotFound, StoreError
 from scanner.model.scans.scan import ScanState
 from scanner.store.catalog.clusters import (
     StoredCluster,
@@ -42,7 +43,7 @@ from scanner.store.rows.shared_rows import RowOwners
 from scanner.store.rows.sizes import read_used_bytes
 from scanner.store.rows.tables import CLOSING_SUMS, CLUSTERS, DELETED_CLUSTERS, FINDINGS, OBJECTS, RUNS, SCANS
 from scanner.store.upkeep.cluster_rows import count_owned_rows, delete_owned_rows, delete_runs
-from scanner.store.upkeep.named_cluster import find_named_cluster, reject_running, unknown_cluster
+from scanner.store.upkeep.named_cluster import find_named_cluster, reject_open_runs, reject_running, unknown_cluster
 from scanner.store.upkeep.planner_statistics import renew_statistics
 from scanner.store.upkeep.retention import find_database
 from scanner.store.upkeep.schema import check_schema
@@ -123,7 +124,10 @@ def delete_cluster(
             begun = _read_begun(engine)
             results = [_finish(engine, each, timer, continued=True) for each in begun]
             if not any(each.cluster and match_clusters([each.cluster], name) for each in begun):
-                results.append(_finish(engine, _begin(engine, name, now or clock_of(engine)()), timer, continued=False))
+                # A deletion that lacked its last step alone has no name any more: it may be the one that the user repeats.
+                with suppress(*([NotFound] if any(each.cluster is None for each in begun) else [])):
+                    new = _begin(engine, name, now or clock_of(engine)())
+                    results.append(_finish(engine, new, timer, continued=False))
             merge_log(engine)
             return results
     finally:
@@ -147,7 +151,9 @@ def _begin(engine: Engine, name: str, now: datetime) -> _Begun:
     with writing_shared(engine) as connection:
         named = _find(connection, name)
         cluster = named.cluster
-        if cluster is not None:
+        if cluster is None:
+            reject_open_runs(connection, name, name, now)
+        else:
             # A merge is not waited for: the lock of all clusters is held here, and other scans could not begin.
             reject_running(connection, (cluster,), now)
             lock_bodies(connection, cluster.id)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from sqlalchemy import Connection, select
 
-from scanner.errors import UsageError
+from scanner.errors import NotFound, UsageError
 from scanner.model.scans.scan import ScanState
 from scanner.store.catalog.clusters import StoredCluster, match_clusters
 from scanner.store.catalog.runs import label_clusters, list_open_runs
@@ -29,13 +29,13 @@ def find_named_cluster(stored: Sequence[StoredCluster], text: str) -> StoredClus
     raise unknown_cluster(text, label_clusters(stored).values())
 
 
-def unknown_cluster(text: str, names: Iterable[str]) -> UsageError:
+def unknown_cluster(text: str, names: Iterable[str]) -> NotFound:
     """The error for a cluster that the database does not have; it suggests the names that are like it, else all of them."""
     known = list(names)
     alike = get_close_matches(text, known)
     if alike:
-        return UsageError(f"There is no cluster {text!r} in this database. Did you mean {' or '.join(alike)}?")
-    return UsageError(f"There is no cluster {text!r} in this database: it has {', '.join(known) or 'no cluster'}.")
+        return NotFound(f"There is no cluster {text!r} in this database. Did you mean {' or '.join(alike)}?")
+    return NotFound(f"There is no cluster {text!r} in this database: it has {', '.join(known) or 'no cluster'}.")
 
 
 def reject_running(connection: Connection, clusters: Sequence[StoredCluster], now: datetime) -> None:
@@ -53,7 +53,12 @@ def reject_running(connection: Connection, clusters: Sequence[StoredCluster], no
             raise UsageError(
                 f"Scan {scan} of {cluster.name} is running: run the command again when the scan has ended, or end it."
             )
-        for details in list_open_runs(connection, cluster.identity, now):
-            raise UsageError(
-                f"Run {details.run.number} of {cluster.name} has not ended: run the command again when the run has ended."
-            )
+        reject_open_runs(connection, cluster.identity, cluster.name, now)
+
+
+def reject_open_runs(connection: Connection, identity: str, name: str, now: datetime) -> None:
+    """Raise UsageError while a run lasts, of the cluster with an identity, or under a name that no cluster has."""
+    for details in list_open_runs(connection, identity, now):
+        raise UsageError(
+            f"Run {details.run.number} of {name} has not ended: run the command again when the run has ended."
+        )
