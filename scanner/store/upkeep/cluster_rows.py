@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     Engine,
-    Select,
     Table,
     delete,
     false,
@@ -53,11 +51,8 @@ def is_of_cluster(table: Table, cluster: int) -> ColumnElement[bool]:
     if "cluster" in table.c:
         return table.c.cluster == cluster
     owned = [key for key in table.foreign_keys if _is_owned(key.column.table)]
-    return or_(false(), *(key.parent.in_(_select_owned(key.column, cluster)) for key in owned))
-
-
-def _select_owned(column: Column[int], cluster: int) -> Select[tuple[int]]:
-    return select(column).where(is_of_cluster(column.table, cluster))
+    rows = ((key, select(key.column).where(is_of_cluster(key.column.table, cluster))) for key in owned)
+    return or_(false(), *(key.parent.in_(numbers) for key, numbers in rows))
 
 
 def count_owned_rows(connection: Connection, cluster: int) -> dict[str, int]:
