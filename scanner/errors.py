@@ -34,7 +34,10 @@ class StoreError(AssayError):
 
 
 class SchemaMismatch(StoreError):
-    """A database that this version cannot read: its `state` is `older`, `newer`, or `foreign` for the tables of another program."""
+    """A database that this version cannot read.
+
+    Its `state` is `older`, `newer`, `copying` for a copy that has not ended, or `foreign` for the tables of another program.
+    """
 
     def __init__(self, message: str, state: str) -> None:
         super().__init__(message)

@@ -226,10 +226,14 @@ FACTOR: Final = 1.5
 
 
 class ClusterState(StrEnum):
-    """The faults of the runs of a cluster, independent of their findings. A cluster may have both states."""
+    """The faults of the runs of a cluster, independent of their findings. A cluster may have the first two.
+
+    A cluster that left the fleet has no other one: no run of it is expected.
+    """
 
     SILENT = "silent"
     NEVER_COMPLETE = "neverComplete"
+    LEFT = "left"
 
 
 def cluster_states(

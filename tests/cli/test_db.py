@@ -92,7 +92,16 @@ def test_prune_needs_a_number_of_days(assay: Assay, db: Path, flags: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    "command", [("prune", "--keep-days", "1"), ("check",), ("reindex",), ("stats",), ("vacuum",), ("backup", "copy")]
+    "command",
+    [
+        ("prune", "--keep-days", "1"),
+        ("check",),
+        ("reindex",),
+        ("stats",),
+        ("vacuum",),
+        ("backup", "x"),
+        ("delete-cluster", "x"),
+    ],
 )
 def test_a_missing_database_is_not_created(assay: Assay, home: Path, command: tuple[str, ...]) -> None:
     """The message of each command is that the database does not exist."""
@@ -137,7 +146,7 @@ def test_stats_print_rows_and_bytes(assay: Assay, db: Path) -> None:
     assert re.search(r"^scans +3 +\d+\.\d KiB$", shown.stdout.decode(), re.MULTILINE)
     assert re.search(r"^prod +3 +0 +\d{4}-\d\d-\d\d +\d{4}-\d\d-\d\d$", shown.stdout.decode(), re.MULTILINE)
     assert db.stat().st_size == document["bytes"]
-    assert {"bytes", "freeBytes", "bytesPerDay", "tables", "clusters"} == set(document)
+    assert {"bytes", "freeBytes", "bytesPerDay", "tables", "clusters", "deletedClusters"} == set(document)
 
 
 def test_reindex_repairs_what_a_check_found(assay: Assay, db: Path) -> None:

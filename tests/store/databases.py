@@ -223,6 +223,7 @@ def _drop_references(connection: Connection, table: str, columns: tuple[str, ...
 
 WITHOUT_SEARCH = (
     *(f"DROP VIEW IF EXISTS {name}" for name in VIEWS),
+    "DROP TABLE deleted_clusters",
     "DROP TABLE closing_sums",
     "DROP TABLE list_versions",
     "DROP INDEX findings_moved_to",
@@ -237,11 +238,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 to 0032, after `without_lists`. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0035, after `without_lists`. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0032, after `without_lists`, but for foreign keys."""
+    """Undo migrations 0008 to 0035, after `without_lists`, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)

@@ -170,7 +170,7 @@ def test_a_new_scan_replaces_the_numbers(store: SqlStore, database: Watched) -> 
     assert {("prod",): ended(3).timestamp(), ("staging",): ended(2).timestamp()} == samples(
         text, "assay_scan_end_timestamp_seconds"
     )
-    assert {("current",): 2, ("outdated",): 0, ("unscanned",): 0} == samples(text, "assay_clusters")
+    assert {("current",): 2, ("outdated",): 0, ("unscanned",): 0, ("left",): 0} == samples(text, "assay_clusters")
 
 
 def test_a_new_scan_that_takes_long_leaves_the_earlier_numbers(store: SqlStore, database: Watched) -> None:
@@ -322,7 +322,7 @@ def test_an_empty_database_has_no_clusters(store: SqlStore, database: Watched) -
     """And says so."""
     text = metrics_of(database).text(5)
 
-    assert {("current",): 0, ("outdated",): 0, ("unscanned",): 0} == samples(text, "assay_clusters")
+    assert {("current",): 0, ("outdated",): 0, ("unscanned",): 0, ("left",): 0} == samples(text, "assay_clusters")
 
 
 def test_a_forgotten_cluster_leaves_no_numbers(url: str, store: SqlStore, database: Watched) -> None:

@@ -1,9 +1,9 @@
-"""`assay db`: upgrade, prune, rename-cluster, check, reindex, stats, vacuum, backup."""
+"""`assay db`: upgrade, prune, rename-cluster, delete-cluster, check, reindex, stats, vacuum, backup, copy."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +18,7 @@ from scanner.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from scanner.store.rows.sizes import Stats
+    from scanner.store.upkeep.deletion import DeletionResult
     from scanner.store.upkeep.integrity import DatabaseProblem
     from scanner.store.upkeep.retention_plan import RetentionRule
 
@@ -159,6 +160,54 @@ def rename_cluster(
     )
 
 
+@application.command(
+    name="delete-cluster",
+    short_help="Delete a cluster with everything that belongs to it.",
+    epilog="Scans of other clusters may run meanwhile. A deletion that is interrupted is continued by the next one. A tombstone "
+    "with dates and counts, and without names, stays in `assay db stats`. Exit codes: 0 deleted · 2 usage, or the cluster is "
+    "being scanned · 4 the database cannot be written.",
+)
+def delete_cluster(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name, UID or path of the cluster, or its identity.", autocompletion=complete_clusters
+        ),
+    ],
+    db: DbOption = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the number of rows that would be deleted, and change nothing.")
+    ] = False,
+) -> None:
+    """Delete a cluster: its scans, runs, objects and findings, and the texts that no other cluster has."""
+    from scanner.store.upkeep.deletion import delete_cluster as run
+    from scanner.store.upkeep.deletion import plan_deletion
+
+    if dry_run:
+        planned = plan_deletion(get_database_address(db), name)
+        table(("TABLE", "ROWS"), ((table_name, f"{rows:,}") for table_name, rows in sorted(planned.rows.items())))
+        text(
+            [
+                "",
+                f"Would delete {planned.name}: {_count_noun(sum(planned.rows.values()), 'row')},",
+                "and the texts that no other cluster has.",
+            ]
+        )
+        return
+    for deleted in run(get_database_address(db), name):
+        text(_describe_deletion(deleted))
+
+
+def _describe_deletion(deleted: DeletionResult) -> Iterator[str]:
+    numbers = f"{_count_noun(deleted.scans, 'scan')} and {_count_noun(deleted.runs, 'run')}"
+    begun = ", which was begun earlier" if deleted.continued else ""
+    yield f"Deleted {deleted.name or 'a cluster'}{begun}: {numbers}. Its tombstone is number {deleted.tombstone}."
+    yield f"{_count_noun(deleted.rows, 'row')} are gone, and no other cluster has changed."
+    if deleted.bytes:
+        yield f"{_format_size(deleted.bytes)} are free for later scans."
+        yield "To give them back to the disk, run: assay db vacuum"
+
+
 @application.command(short_help="Check the database for damage.", epilog=_CHECK_EPILOG)
 def check(
     db: DbOption = "",
@@ -205,6 +254,22 @@ def stats(db: DbOption = "", output: FormOption = OutputForm.TABLE) -> None:
             for row in sizes.clusters
         ),
     )
+    if sizes.deleted:
+        text([""])
+        table(
+            ("TOMBSTONE", "DELETED", "SCANS", "RUNS", "OLDEST", "NEWEST"),
+            (
+                (
+                    str(row.number),
+                    f"{row.ended:%Y-%m-%d}" if row.ended else "begun",
+                    f"{row.scans:,}",
+                    f"{row.runs:,}",
+                    f"{row.oldest:%Y-%m-%d}" if row.oldest else "",
+                    f"{row.newest:%Y-%m-%d}" if row.newest else "",
+                )
+                for row in sizes.deleted
+            ),
+        )
     free = "" if sizes.free is None else f", {_format_size(sizes.free)} of them free"
     text(["", f"{_format_size(sizes.bytes)}{free}; {_format_size(sizes.per_day)} for each day."])
 
@@ -249,6 +314,35 @@ def backup(
         text([f"Deleted {_count_noun(made.deleted, 'older copy', 'older copies')}."])
 
 
+@application.command(
+    short_help="Copy the database into another one, of SQLite or PostgreSQL.",
+    epilog="TO must be empty or new. A copy that was interrupted is continued by the same command, if FROM has not changed since. "
+    "Suspend scheduled scans before: what is written to FROM meanwhile is not in the copy. Set the passwords of PostgreSQL in "
+    "PGPASSWORD or a password file, because other users of the machine see arguments. Exit codes: 0 copied and verified · 2 usage, "
+    "or a scan runs · 4 a database cannot be used, or the copy differs.",
+)
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Database to copy, which is only read: path or URL.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Database that becomes the copy: path or URL.")],
+) -> None:
+    """Copy the database FROM into the empty database TO, and compare the rows of every table."""
+    from scanner.store.database.address import address_of
+    from scanner.store.upkeep.copying import copy_database
+
+    copied = copy_database(source, target)
+    if copied.continued:
+        sys.stderr.write("Continued the copy that was begun earlier.\n")
+    if copied.source_changed:
+        sys.stderr.write("FROM has changed since the copy began: what was written meanwhile is not in the copy.\n")
+    tables = sum(map(bool, copied.rows.values()))
+    text(
+        [
+            f"Copied {_count_noun(copied.scans, 'scan')} to {address_of(target).text}:",
+            f"{_count_noun(sum(copied.rows.values()), 'row')} of {_count_noun(tables, 'table')}, equal in number and content.",
+        ]
+    )
+
+
 def _make_rule(days: int | None, months: int) -> RetentionRule:
     from scanner.store.upkeep.retention_plan import RetentionRule
 
@@ -280,6 +374,7 @@ def _print_json(sizes: Stats) -> None:
         "bytesPerDay": sizes.per_day,
         "tables": [row._asdict() for row in sizes.tables],
         "clusters": [row._asdict() for row in sizes.clusters],
+        "deletedClusters": [row._asdict() for row in sizes.deleted],
     }
     with standard_output() as out:
         out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")

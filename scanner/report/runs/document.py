@@ -46,7 +46,7 @@ def _schedule_of(text: str, time_zone: str) -> Schedule:
 class RunExpectations:
     """The times at which runs of each cluster are expected: those `of_clusters`, by name, have times of their own.
 
-    `members` are the names of the clusters that are expected to have runs at all.
+    `members` are the names of the clusters in the file of a fleet; empty without one.
     """
 
     others: RunExpectation | None = None
@@ -54,8 +54,12 @@ class RunExpectations:
     members: tuple[str, ...] = ()
 
     def find(self, cluster: str) -> RunExpectation | None:
-        """The expected times of a cluster, None without any."""
-        return self.of_clusters.get(cluster, self.others)
+        """The expected times of a cluster, None without any, as for a cluster that is none of the fleet."""
+        return self.of_clusters.get(cluster, self.others) if self.includes(cluster) else None
+
+    def includes(self, cluster: str) -> bool:
+        """Return whether runs of a cluster are expected at all: of every cluster without a file of a fleet, else of its members."""
+        return not self.members or cluster in self.members
 
     def schedule_of(self, cluster: str) -> Schedule | None:
         """The schedule of a cluster, None without any. Raises UsageError for an invalid one."""

@@ -21,6 +21,8 @@ from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import CLUSTERS, SCANS
 
 _GIVEN: Final = "name:"
+_DELETED: Final = "deleted:"
+"""Begins the identity of a cluster whose rows are being deleted: see `deletion`. A history has no such identity."""
 _SEPARATOR: Final = "\n"
 
 
@@ -126,9 +128,35 @@ def choose_cluster(connection: Connection, name: str | None, newest: Scan | None
 
 
 def read_clusters(connection: Connection) -> list[StoredCluster]:
-    """The clusters of the database, the oldest first."""
+    """The clusters of the database, the oldest first, without those that are being deleted."""
+    return [row for row in _read_rows(connection) if not row.identity.startswith(_DELETED)]
+
+
+def _read_rows(connection: Connection) -> list[StoredCluster]:
     columns = (CLUSTERS.c[name] for name in StoredCluster._fields)
     return [StoredCluster(*row) for row in connection.execute(select(*columns).order_by(CLUSTERS.c.id))]
+
+
+def mark_deleted(connection: Connection, cluster: StoredCluster, tombstone: int) -> None:
+    """Take a cluster out of every list, and free its names, while its rows are deleted."""
+    update_cluster(connection, cluster, cluster._replace(identity=f"{_DELETED}{tombstone}:{cluster.identity}"))
+
+
+def find_deleted(connection: Connection, tombstone: int) -> StoredCluster | None:
+    """The cluster with a tombstone, with its former identity, while rows of it are left."""
+    begin = f"{_DELETED}{tombstone}:"
+    row = next((row for row in _read_rows(connection) if row.identity.startswith(begin)), None)
+    return row and row._replace(identity=row.identity.removeprefix(begin))
+
+
+def read_deleted_ids(connection: Connection) -> frozenset[int]:
+    """The ids of the clusters that are being deleted."""
+    return frozenset(row.id for row in _read_rows(connection) if row.identity.startswith(_DELETED))
+
+
+def is_deleted(connection: Connection, number: int) -> bool:
+    """Return whether the cluster with an id is being deleted, or is gone."""
+    return all(row.id != number for row in read_clusters(connection))
 
 
 def _find_same_cluster(

@@ -148,9 +148,9 @@ def list_clusters_of_runs(connection: Connection) -> tuple[str, ...]:
     return tuple(sorted(row.identity if names.count(row.name) > 1 else row.name for row in rows))
 
 
-def list_open_runs(connection: Connection, cluster: str, now: datetime) -> tuple[RunDetails, ...]:
-    """The runs of a cluster, by its identity, that have not ended and whose process may still run."""
-    wanted = _select_runs().where(_is_of_cluster(connection, cluster), RUNS.c.exit_code.is_(None))
+def list_open_runs(connection: Connection, cluster: str | None, now: datetime) -> tuple[RunDetails, ...]:
+    """The runs of a cluster, by its identity, or of all, that have not ended and whose process may still run."""
+    wanted = _select_runs().where(*_build_conditions(connection, cluster, None), RUNS.c.exit_code.is_(None))
     details = _build_details(connection, connection.execute(wanted).all(), now)
     return tuple(each for each in details if each.last_sign is None)
 
@@ -159,6 +159,18 @@ def list_names_of_runs(connection: Connection, *, without: Collection[int]) -> f
     """The names of the runs that have scanned other clusters than those with some numbers."""
     scanned = select(RUNS.c.name).join(SCANS, SCAN_OF_RUN).where(SCANS.c.cluster.not_in(without)).distinct()
     return frozenset(connection.execute(scanned).scalars())
+
+
+def list_run_numbers(
+    connection: Connection, stored: Sequence[StoredCluster], cluster: int | None, name: str
+) -> list[int]:
+    """The numbers of the runs of a cluster; with None, those that belong to no cluster and have a name. `stored` are all clusters."""
+    scanned = select(RUNS.c.number, SCANS.c.cluster, RUNS.c.name).select_from(RUNS.outerjoin(SCANS, SCAN_OF_RUN))
+    runs = connection.execute(scanned).all()
+    owners = RunClusters(label_clusters(stored), ((row.cluster, row.name) for row in runs))
+    return [
+        row.number for row in runs if owners.find(row.cluster, row.name) == cluster and (cluster or row.name == name)
+    ]
 
 
 def rename_runs(connection: Connection, cluster: int, old: str, new: str, *, alone: bool) -> None:

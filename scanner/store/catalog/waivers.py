@@ -1,6 +1,7 @@
 """The waivers that scans read. A set is stored once and never changed, so each report has the waivers of its day.
 
-No prune deletes them: a report of a kept scan may have the set of a pruned one, and the decisions of people are small.
+No prune deletes them: a report of a kept scan may have the set of a pruned one, and the decisions of people are small. A set
+goes with the last cluster whose scans read it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.columns import CheckColumns, columns_of
 from scanner.store.rows.interning import Interner, Key, chunks
 from scanner.store.rows.logical_rows import PARTS_BY_TABLE
+from scanner.store.rows.references import decode_waiver_ids
 from scanner.store.rows.tables import CHECKS, SCAN_WAIVERS, SCANS, WAIVED_CHECKS, WAIVER_SETS, WAIVERS
 from scanner.store.rows.tally_lists import read_tallied_checks
 
@@ -65,12 +67,6 @@ def find_used_waivers(connection: Connection, cluster: int, scan: int, revision:
     )
     content = connection.execute(newest).scalar()
     return () if content is None else _decode_set(connection, content).waivers
-
-
-def decode_waiver_ids(content: str) -> Sequence[int]:
-    """The ids of the waivers in the content of a set."""
-    ids: list[int] = json.loads(content)["waivers"]
-    return ids
 
 
 def _decode_set(connection: Connection, content: str) -> WaiverSet:

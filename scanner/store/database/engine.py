@@ -113,6 +113,22 @@ def _make_postgresql_engine(address: Address, **options: object) -> Engine:
     return test_idle_connections(engine)
 
 
+def make_overwriting_engine(address: Address) -> Engine:
+    """An engine that overwrites what it deletes in a SQLite file, so that no byte of a deleted row is left. Raises as `make_engine` does."""
+    engine = make_engine(address)
+    if address.path is not None:
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON"))
+    return engine
+
+
+def make_copying_engine(address: Address) -> Engine:
+    """An engine that inserts the rows of a whole database, whose references are right: SQLite does not check them again. Raises as `make_engine` does."""
+    engine = make_engine(address)
+    if address.path is not None:
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys = OFF"))
+    return engine
+
+
 def make_autocommit_engine(address: Address) -> Engine:
     """An engine whose statements are no part of a transaction, as a vacuum must be. Raises StoreError without its driver."""
     with as_store_error(address):

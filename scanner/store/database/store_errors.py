@@ -47,6 +47,9 @@ _REMEDIES = (
     ("no space left on device", "cannot grow: the disk is full", "Free some space on the server"),
 )
 
+_DRIVERS = frozenset({"sqlite3", "psycopg"})
+"""The modules of the drivers."""
+
 
 @contextmanager
 def as_store_error(address: Address) -> Iterator[None]:
@@ -72,6 +75,11 @@ def as_store_error(address: Address) -> Iterator[None]:
         raise StoreError(_describe(address, _first_line(error.orig))) from error
     except SQLAlchemyError as error:
         raise StoreError(_describe(address, type(error).__name__)) from error
+    except Exception as error:
+        # Rows are copied by the driver itself, without SQLAlchemy.
+        if type(error).__module__.partition(".")[0] not in _DRIVERS:
+            raise
+        raise StoreError(_describe(address, _first_line(error))) from error
 
 
 def _missing_driver_error(address: Address) -> StoreError:

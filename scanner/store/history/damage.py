@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, Table, func, select, update
 
 from scanner.errors import StoreError
 from scanner.model.scans.scan import ScanState
+from scanner.store.catalog.clusters import read_deleted_ids
 from scanner.store.database.address import Address
 from scanner.store.database.engine import is_among, reading_snapshot
 from scanner.store.rows.closing_sums import (
@@ -49,7 +50,7 @@ from scanner.store.rows.logical_rows import (
     Encoder,
     LogicalPart,
 )
-from scanner.store.rows.references import KEPT_FOR_EVER, REFERENCES
+from scanner.store.rows.references import REFERENCES
 from scanner.store.rows.shared_rows import read_owners
 from scanner.store.rows.tables import (
     CLOSING_SUMS,
@@ -73,7 +74,7 @@ COMPRESSED: Final = (OBJECT_SETS, SET_LISTS, PLACES, GAP_LISTS)
 """The tables whose digest is that of the plain content of their last column: libraries compress differently."""
 _SUMMED: Final = (TALLY_LISTS, TALLY_SETS)
 """The tables whose digest is a sum of logical rows."""
-SHARED_TEXTS: Final[Sequence[Table]] = tuple(table for table in (*REFERENCES, *KEPT_FOR_EVER) if table is not OBJECTS)
+SHARED_TEXTS: Final[Sequence[Table]] = tuple(table for table in REFERENCES if table is not OBJECTS)
 """The tables of shared rows with a digest."""
 
 
@@ -219,11 +220,14 @@ class SumCheck:
     def __init__(self, connection: Connection) -> None:
         """Read which scans have sums."""
         self._connection = connection
+        # Of a cluster that is being deleted, neither rows nor sums are whole.
+        self._deleted = read_deleted_ids(connection)
         row = SCANS.c
         columns = row.number, row.id, row.cluster, row.revision, row.state, row.pruned_at
+        wanted = select(*columns).where(row.cluster.not_in(self._deleted))
         self._scans = {
             number: _CheckedScan(scan, cluster, revision, state == ScanState.RUNNING.value, pruned is not None)
-            for number, scan, cluster, revision, state, pruned in connection.execute(select(*columns))
+            for number, scan, cluster, revision, state, pruned in connection.execute(wanted)
         }
         self._summed = find_summed_scans(connection)
         self._encoder = Encoder(connection)
@@ -307,7 +311,8 @@ class SumCheck:
     def check_revisions(self) -> Iterator[SumDifference]:
         """The differences of the rows that belong to the revisions of clusters, without those in blocks: they are few."""
         for part in REVISION_PARTS:
-            rows = self._connection.execute(select(part.table)).all()
+            wanted = select(part.table).where(part.table.c.cluster.not_in(self._deleted))
+            rows = self._connection.execute(wanted).all()
             computed = add_up(self._encoder, part, rows, make_scan_getter(part, self._numbers))
             stored = read_sums(self._connection, CLOSING_SUMS.c.part == part.name)
             yield from self._compare_sums(stored, computed, _name_part)
@@ -315,7 +320,8 @@ class SumCheck:
     def check_block(self, parts: Sequence[LogicalPart], block: int) -> tuple[int, list[SumDifference]]:
         """The number of rows in a block of ids, and the differences."""
         column = parts[0].table.c[parts[0].block]
-        wanted = select(parts[0].table).where(column.between(block << BITS, (block + 1 << BITS) - 1))
+        of_block = column.between(block << BITS, (block + 1 << BITS) - 1)
+        wanted = select(parts[0].table).where(of_block, parts[0].table.c.cluster.not_in(self._deleted))
         rows = self._connection.execute(wanted).all()
         computed: dict[SumKey, Sum] = {}
         for part in parts:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
-from scanner.errors import StoreError
+from scanner.errors import StoreError, UsageError
 from scanner.model.outcome import Gap
 from scanner.model.policy import Binding, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN_READING
@@ -23,7 +23,7 @@ from scanner.model.texts import clean
 from scanner.posture.problem_ids import CONTINUATION_RULES
 from scanner.posture.workloads import Workloads
 from scanner.store.catalog.check_names import CheckNames
-from scanner.store.catalog.clusters import register
+from scanner.store.catalog.clusters import is_deleted, register
 from scanner.store.catalog.rules import write_rules
 from scanner.store.catalog.runs import get_current_process
 from scanner.store.catalog.scans import find_newest_comparable, scan_of, select_scans
@@ -77,6 +77,8 @@ def begin(engine: Engine, address: Address, start: ScanStart, now: datetime) -> 
     notes = orjson.dumps([note_acceptance(damage)]).decode() if damage else ""
     with writing(engine) as connection:
         share_bodies(connection, cluster)
+        if is_deleted(connection, cluster):
+            raise UsageError(f"The history of {start.cluster.name} was deleted while the scan began. Start a new scan.")
         share_texts(connection)
         number = _insert_scan(connection, cluster, start, now, notes)
         policies = Interner(connection, POLICIES).intern([_encode_policy(item) for item in start.policies])

@@ -44,6 +44,7 @@ from scanner.store.rows.tables import (
     SCAN_PLACES,
     SCAN_POLICIES,
     SCAN_RULES,
+    SCAN_WAIVERS,
     SCANS,
     SET_LISTS,
     TALLY_LISTS,
@@ -84,6 +85,8 @@ REFERENCES: Final[Mapping[Table, Sequence[Column[int]]]] = {
     KINDS: (FINDINGS.c.kind, OBJECTS.c.kind, POPULATION.c.kind),
     DAILY_KEYS: (),
     PLACES: (SCAN_PLACES.c.places,),
+    WAIVER_SETS: (SCAN_WAIVERS.c.waivers,),
+    WAIVERS: (),
 }
 """The columns that refer to each table of shared rows, in an order in which rows are deleted before those that they refer to."""
 
@@ -115,6 +118,12 @@ def _find_kinds_of_tallies(content: bytes) -> Ids:
     return {row.kind for row in decode_tallies(content)}
 
 
+def decode_waiver_ids(content: str) -> Sequence[int]:
+    """The ids of the waivers in the content of a set."""
+    ids: list[int] = orjson.loads(content)["waivers"]
+    return ids
+
+
 REFERENCES_OF_CONTENTS: Final[Mapping[Table, Sequence[ContentReference]]] = {
     OBJECT_SETS: (ContentReference(SET_LISTS.c.content, _find_sets),),
     TALLY_LISTS: (ContentReference(TALLY_SETS.c.lists, unpack_row_ids),),
@@ -125,11 +134,9 @@ REFERENCES_OF_CONTENTS: Final[Mapping[Table, Sequence[ContentReference]]] = {
     ),
     KINDS: (ContentReference(TALLY_LISTS.c.content, _find_kinds_of_tallies),),
     DAILY_KEYS: (ContentReference(DAILY_LISTS.c.content, decode_counts),),
+    WAIVERS: (ContentReference(WAIVER_SETS.c.content, decode_waiver_ids),),
 }
 """The contents that refer to rows of a table."""
-
-KEPT_FOR_EVER: Final[Sequence[Table]] = (WAIVERS, WAIVER_SETS)
-"""Shared rows that no prune deletes."""
 
 
 def delete_unreferenced(engine: Engine, clock: Callable[[], float] = time.monotonic) -> tuple[int, bool]:

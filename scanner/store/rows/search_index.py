@@ -10,14 +10,31 @@ of an expression: a copy of them would need more space than the index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from sqlalchemy import Column, Connection, MetaData, Select, Table, delete, insert, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    MetaData,
+    Select,
+    Table,
+    delete,
+    insert,
+    select,
+    text,
+    update,
+)
 
-from scanner.store.database.engine import insert_rows
+from scanner.store.database.engine import insert_rows, writing
 from scanner.store.rows.columns import FindingColumns
 from scanner.store.rows.search_entries import KIND, SOURCES, IndexedTable
 from scanner.store.rows.tables import FINDINGS, LAST_IDS, OBJECTS, VERDICT_USES
+
+if TYPE_CHECKING:
+    import sqlite3
 
 NAME: Final = "words"
 """The name of the table. SQLite adds tables whose names begin with it."""
@@ -25,6 +42,10 @@ ENTRIES: Final = "entries"
 """The name of its column."""
 PORTION: Final = 10_000
 """The number of rows that are indexed at a time."""
+_MERGED_PAGES: Final = 500
+"""The pages of the index of SQLite that one transaction rewrites, about 2 MB."""
+_LEAST_CHANGES: Final = 2
+"""The changes of a step that has joined something: the statement itself is one."""
 
 OBJECT_ENTRIES: Final = (
     "(array_to_tsvector(array_remove(regexp_split_to_array(lower((namespace || ' ') || name), '[^a-z0-9]+'), '')"
@@ -44,7 +65,8 @@ _SQLITE: Final = (
     f"CREATE VIRTUAL TABLE {NAME} USING fts5({ENTRIES}, content='', columnsize=0, detail=none,"
     " tokenize=\"ascii tokenchars '-'\")"
 )
-_WORDS: Final = Table(NAME, MetaData(), Column("rowid"), Column(ENTRIES))
+WORDS: Final = Table(NAME, MetaData(), Column("rowid", BigInteger), Column(ENTRIES))
+"""The index as a table; the type of its entries differs between the databases."""
 
 Document: TypeAlias = tuple[int, Sequence[str]]
 """The id of a row, and its entries."""
@@ -58,7 +80,7 @@ def list_definitions() -> Iterator[str]:
 def index_after_upgrade(connection: Connection) -> None:
     """Index all rows if a migration has created the index. SQLite knows which rows are indexed."""
     on_sqlite = connection.dialect.name == "sqlite"
-    if on_sqlite or connection.execute(select(_WORDS.c.rowid).limit(1)).first() is None:
+    if on_sqlite or connection.execute(select(WORDS.c.rowid).limit(1)).first() is None:
         index_all(connection)
 
 
@@ -126,6 +148,25 @@ def rebuild(connection: Connection) -> None:
     index_all(connection)
 
 
+def drop_deleted_entries(engine: Engine) -> None:
+    """Rewrite the index of SQLite without the entries of deleted rows, which FTS5 keeps until then, in short transactions.
+
+    Upstream: "The 'merge' Command" of FTS5: a negative number begins to join all parts of the index, and the work is done when a
+    step changes nothing.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    pages = -_MERGED_PAGES
+    while True:
+        with writing(engine) as connection:
+            driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+            before = driver.total_changes
+            connection.exec_driver_sql(f"INSERT INTO {NAME} ({NAME}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608 - constants
+            if driver.total_changes - before < _LEAST_CHANGES:
+                return
+        pages = _MERGED_PAGES
+
+
 def read_last_indexed(connection: Connection, table: Table) -> int:
     """The highest id of a table whose row is in the index of SQLite."""
     return connection.execute(select(LAST_IDS.c.id).where(LAST_IDS.c.name == _mark_of(table))).scalar() or 0
@@ -153,7 +194,7 @@ def _write_documents(connection: Connection, source: IndexedTable, rows: Iterabl
     form = " ".join if connection.dialect.name == "sqlite" else to_tsvector
     insert_rows(
         connection,
-        _WORDS,
+        WORDS,
         ("rowid", ENTRIES),
         [(source.encode_place(number), form(entries)) for number, entries in rows if entries],
     )
@@ -176,6 +217,11 @@ def _forget_documents(connection: Connection, table: Table, numbers: Sequence[in
 
 def _is_plain(names: str) -> bool:
     return names.isascii() and len(names) <= _PLAIN_LENGTH
+
+
+def is_mark(name: ColumnElement[str]) -> ColumnElement[bool]:
+    """The condition that a name in `last_ids` is that of the highest id in the index of SQLite."""
+    return name.in_([_mark_of(table) for table in SOURCES])
 
 
 def _mark_of(table: Table) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from scanner.store.rows import search_index
 from scanner.store.rows.search_entries import SOURCES
-from scanner.store.rows.tables import CLUSTERS, METADATA, SCANS
+from scanner.store.rows.tables import CLUSTERS, DELETED_CLUSTERS, METADATA, SCANS
 
 
 class TableSize(NamedTuple):
@@ -33,6 +33,24 @@ class ClusterSize(NamedTuple):
     newest: datetime
 
 
+class DeletedCluster(NamedTuple):
+    """The tombstone of a deleted cluster. `ended` is None while rows of it are left; `oldest` and `newest` are the begins of its scans.
+
+    `digest` is the SHA-256 of the ids of its scans, a line each, in the order of their numbers.
+    """
+
+    number: int
+    began: datetime
+    ended: datetime | None
+    scans: int
+    runs: int
+    objects: int
+    findings: int
+    oldest: datetime | None
+    newest: datetime | None
+    digest: str
+
+
 class Stats(NamedTuple):
     """The size of a database: `bytes` in all, `free` of them for later scans; None if the database does not show it.
 
@@ -41,6 +59,7 @@ class Stats(NamedTuple):
 
     tables: tuple[TableSize, ...]
     clusters: tuple[ClusterSize, ...]
+    deleted: tuple[DeletedCluster, ...]
     bytes: int
     free: int | None
     per_day: int
@@ -56,7 +75,10 @@ def read_stats(connection: Connection) -> Stats:
         oldest = min(cluster.oldest for cluster in clusters)
         seconds = (max(cluster.newest for cluster in clusters) - oldest).total_seconds()
     per_day = int((total if used is None else used) / max(seconds / 86_400, 1))
-    return Stats(read_table_sizes(connection), clusters, total, None if used is None else total - used, per_day)
+    deleted = _read_deleted(connection)
+    return Stats(
+        read_table_sizes(connection), clusters, deleted, total, None if used is None else total - used, per_day
+    )
 
 
 def read_table_sizes(connection: Connection) -> tuple[TableSize, ...]:
@@ -125,3 +147,10 @@ def _read_cluster_sizes(connection: Connection) -> tuple[ClusterSize, ...]:
     counts = func.count(), func.count(scan.pruned_at), func.min(scan.started_at), func.max(scan.started_at)
     wanted = select(CLUSTERS.c.name, *counts).join(CLUSTERS).group_by(CLUSTERS.c.id, CLUSTERS.c.name)
     return tuple(ClusterSize(*row) for row in connection.execute(wanted.order_by(CLUSTERS.c.name, CLUSTERS.c.id)))
+
+
+def _read_deleted(connection: Connection) -> tuple[DeletedCluster, ...]:
+    times = "began_at", "ended_at"
+    names = "number", *times, "scans", "runs", "objects", "findings", "oldest_scan", "newest_scan", "scans_digest"
+    wanted = select(*(DELETED_CLUSTERS.c[name] for name in names)).order_by(DELETED_CLUSTERS.c.number)
+    return tuple(DeletedCluster(*row) for row in connection.execute(wanted))

@@ -592,5 +592,19 @@ CLOSING_SUMS = Table(
 )
 """The sums over what a scan wrote: see `closing_sums`. A scan of an older version has none."""
 
+DELETED_CLUSTERS = Table(
+    "deleted_clusters",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("began_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("oldest_scan", UtcTime),
+    Column("newest_scan", UtcTime),
+    *(Column(name, Integer, nullable=False) for name in ("scans", "runs", "objects", "findings")),
+    _text("scans_digest"),
+    _text("tool_version"),
+)
+"""The tombstones of deleted clusters, without names: see `deletion`. `ended_at` is null while rows of the cluster are left."""
+
 WRITER_TABLES: Final = (MARK, LAST_IDS, LIST_VERSIONS, MERGED_PAGES, STAGED_PAGES, CLOSING_SUMS)
 """The tables that no page, report or metric reads. A new table is not among them, unless its author adds it."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from sqlalchemy import Connection, Table, and_, func, select, text
 
 from scanner.errors import StoreError
-from scanner.store.catalog.waivers import decode_waiver_ids
+from scanner.store.catalog.clusters import read_clusters
 from scanner.store.database.address import Address
 from scanner.store.database.engine import make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
@@ -26,7 +26,6 @@ from scanner.store.rows.references import REFERENCES, REFERENCES_OF_CONTENTS, re
 from scanner.store.rows.row_ids import RowIdSet, difference, unpack_row_ids
 from scanner.store.rows.search_index import select_uses
 from scanner.store.rows.tables import (
-    CLUSTERS,
     FINDINGS,
     KEPT,
     LAST_IDS,
@@ -36,8 +35,6 @@ from scanner.store.rows.tables import (
     SCANS,
     UNCHECKED,
     VERDICT_USES,
-    WAIVER_SETS,
-    WAIVERS,
     WORKLOADS,
 )
 from scanner.store.upkeep.integrity_history import SHOWN, IntervalProblem, find_clock_problems, find_interval_problems
@@ -115,7 +112,6 @@ def find_problems(connection: Connection, sample: int | None = SAMPLE) -> Iterat
         "ids": _check_ids,
         "lists and sets": _check_contents,
         "sets of objects": _check_sets,
-        "waivers": _check_waivers,
         "the verdicts of findings": _check_uses,
         "shared texts": _check_digests,
         "rows of scans": _check_sums,
@@ -263,17 +259,9 @@ def _check_sums(connection: Connection) -> Iterator[DatabaseProblem]:
         yield DatabaseProblem(each.what, each.where, _RESTORE_OR_ACCEPT)
 
 
-def _check_waivers(connection: Connection) -> Iterator[DatabaseProblem]:
-    """Sets of waivers with bodies that do not exist."""
-    known = _read_ids(connection, WAIVERS)
-    for number, content in connection.execute(select(WAIVER_SETS.c.id, WAIVER_SETS.c.content)):
-        if missing := _describe_missing(RowIdSet(decode_waiver_ids(content)), known):
-            yield DatabaseProblem(f"refers to waivers {missing}, which do not exist", f"waiver_sets {number}", _RESTORE)
-
-
 def _check_uses(connection: Connection) -> Iterator[DatabaseProblem]:
     """Findings whose verdicts and checks are not recorded for the search. Those of deleted findings go with the next prune."""
-    for cluster in connection.execute(select(CLUSTERS.c.id)).scalars().all():
+    for cluster in (row.id for row in read_clusters(connection)):
         missing = select_uses(FINDINGS, cluster).except_(select_uses(VERDICT_USES, cluster)).limit(SHOWN)
         if verdicts := ", ".join(str(row.verdict) for row in connection.execute(missing)):
             what = f"findings have verdicts {verdicts}, which the search does not know for the cluster"

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from scanner.posture.problem_ids import check_id
+from scanner.store.catalog.clusters import read_clusters
 from scanner.store.history.resolution import Resolution
 from scanner.store.rows.tables import (
     CHECK_NAMES,
-    CLUSTERS,
     CONTINUED,
     FINDINGS,
     FIXES,
@@ -83,7 +83,7 @@ class _Continuations:
 
 def find_interval_problems(connection: Connection) -> Iterator[tuple[IntervalProblem, str]]:
     """The problems, and the row of each: `findings 12`."""
-    for cluster in connection.execute(select(CLUSTERS.c.id).order_by(CLUSTERS.c.id)).scalars().all():
+    for cluster in (row.id for row in read_clusters(connection)):
         revisions = _read_revisions(connection, cluster)
         yield from _check_findings(connection, cluster, revisions)
         yield from _check_population(connection, cluster, revisions)
@@ -271,9 +271,10 @@ def find_clock_problems(connection: Connection) -> Iterator[tuple[str, str]]:
     yield from _report_rows(
         connection, "ids of checks have another form", "check_names", select(name).where(ill_formed)
     )
+    known = [row.id for row in read_clusters(connection)]
     for revision in (FIXES.c.revision, FIXES.c.opened):
         there = select(SCANS.c.number).where(SCANS.c.cluster == FIXES.c.cluster, SCANS.c.revision == revision)
-        missing = select(revision).where(~there.exists())
+        missing = select(revision).where(FIXES.c.cluster.in_(known), ~there.exists())
         yield from _report_rows(
             connection, "fixes refer to revisions that do not exist", f"fixes.{revision.name}", missing
         )

@@ -14,20 +14,18 @@ from shlex import quote
 from sqlalchemy import Connection, delete, func, select, update
 
 from scanner.errors import UsageError
-from scanner.model.scans.scan import ScanState
 from scanner.store.catalog.clusters import (
     StoredCluster,
     are_alike,
     key_of_given_name,
-    match_clusters,
     read_clusters,
     update_cluster,
 )
-from scanner.store.catalog.runs import label_clusters, list_names_of_runs, list_open_runs, rename_runs
-from scanner.store.catalog.scans import find_abandoned_scans
+from scanner.store.catalog.runs import list_names_of_runs, rename_runs
 from scanner.store.database.engine import lock_bodies, make_engine, merge_log, writing_shared
 from scanner.store.database.store_errors import as_store_error
 from scanner.store.rows.tables import CLUSTERS, SCANS
+from scanner.store.upkeep.named_cluster import find_named_cluster, reject_running
 from scanner.store.upkeep.retention import find_database
 from scanner.store.upkeep.schema import check_schema
 
@@ -64,7 +62,7 @@ def rename_cluster(url: str, old: str, new: str, now: datetime) -> RenameResult:
 
 def _rename(connection: Connection, old: str, new: str, now: datetime) -> RenameResult:
     stored = read_clusters(connection)
-    cluster = _find_cluster(stored, old)
+    cluster = find_named_cluster(stored, old)
     wanted = cluster._replace(identity=key_of_given_name(new), name=new)
     if wanted == cluster:
         return RenameResult(cluster.name, new, _count_scans(connection, cluster.id), changed=False)
@@ -72,10 +70,10 @@ def _rename(connection: Connection, old: str, new: str, now: datetime) -> Rename
     free = _find_free_histories(connection, cluster, others, new)
     numbers = [cluster.id, *(row.id for row in free)]
     # A merge is not waited for: the lock of all clusters is held here, and other scans could not begin.
-    _reject_running(connection, (cluster, *free), now)
+    reject_running(connection, (cluster, *free), now)
     for number in numbers:
         lock_bodies(connection, number)
-    _reject_running(connection, (cluster, *free), now)
+    reject_running(connection, (cluster, *free), now)
     for row in free:
         _take_scans(connection, row, cluster)
     taken = {row.name for row in others} | list_names_of_runs(connection, without=numbers)
@@ -91,20 +89,6 @@ def _reject_name(name: str) -> None:
         raise UsageError(
             f"The new name {name!r} has a control character, or a space at an end: write letters, digits and . _ - : / @"
         )
-
-
-def _find_cluster(stored: Sequence[StoredCluster], text: str) -> StoredCluster:
-    """The cluster that a text names. Raises UsageError with the known clusters unless it is exactly one."""
-    chosen = match_clusters(stored, text)
-    if len(chosen) == 1:
-        return chosen[0]
-    if chosen:
-        identities = ", ".join(row.identity for row in chosen)
-        raise UsageError(
-            f"The name {text} is ambiguous: the database has several such clusters. Name one of: {identities}"
-        )
-    known = ", ".join(label_clusters(stored).values()) or "no cluster"
-    raise UsageError(f"There is no cluster {text!r} in this database: it has {known}.")
 
 
 def _find_free_histories(
@@ -134,27 +118,6 @@ def _count_merged_scans(connection: Connection, cluster: int) -> int:
 
 def _count_scans(connection: Connection, cluster: int) -> int:
     return connection.execute(select(func.count()).where(SCANS.c.cluster == cluster)).scalar_one()
-
-
-def _reject_running(connection: Connection, clusters: Sequence[StoredCluster], now: datetime) -> None:
-    """Raise UsageError while a process scans one of the clusters: its output and its notifications have the old name."""
-    dead = [scan.number for scan in find_abandoned_scans(connection, now)]
-    for cluster in clusters:
-        columns = SCANS.c
-        open_scans = (
-            columns.cluster == cluster.id,
-            columns.state == ScanState.RUNNING.value,
-            columns.number.not_in(dead),
-        )
-        scan = connection.execute(select(columns.id).where(*open_scans).limit(1)).scalar()
-        if scan is not None:
-            raise UsageError(
-                f"Scan {scan} of {cluster.name} is running: run the command again when the scan has ended, or end it."
-            )
-        for details in list_open_runs(connection, cluster.identity, now):
-            raise UsageError(
-                f"Run {details.run.number} of {cluster.name} has not ended: run the command again when the run has ended."
-            )
 
 
 def _take_scans(connection: Connection, free: StoredCluster, cluster: StoredCluster) -> None:

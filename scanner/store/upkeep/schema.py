@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, assert_never
 
-from sqlalchemy import Connection, Dialect, Engine, inspect, select, text
+from sqlalchemy import Connection, Dialect, Engine, delete, inspect, select, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from scanner.errors import NoScans, SchemaMismatch
+from scanner.errors import NoScans, SchemaMismatch, UsageError
 from scanner.store.database.address import Address
 from scanner.store.database.engine import writing_shared
 from scanner.store.database.sqlite_file import back_up, reject_cut_file
-from scanner.store.rows.tables import HEAD, MARK, METADATA, VERSIONS, WAIVED_CHECKS, find_migrations
+from scanner.store.rows.tables import HEAD, LAST_IDS, MARK, METADATA, VERSIONS, WAIVED_CHECKS, find_migrations
 from scanner.store.upkeep.reading_rights import (
     grant_select,
     keeping_rights,
@@ -39,7 +39,10 @@ _UNMARKED = frozenset(
 )
 """The tables of every version before the mark."""
 
-State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign"]
+_COPYING = "copy "
+"""Begins the version of a database into which `assay db copy` writes; a mark of its source follows. No version can open it."""
+
+State: TypeAlias = Literal["fresh", "current", "older", "newer", "foreign", "copying"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def check_schema(engine: Engine, address: Address) -> None:
     _reject_unusable(state, address)
 
 
-def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], address: Address) -> None:
+def _reject_unusable(state: Literal["current", "older", "newer", "foreign", "copying"], address: Address) -> None:
     match state:
         case "current":
             return
@@ -95,6 +98,8 @@ def _reject_unusable(state: Literal["current", "older", "newer", "foreign"], add
             raise _newer_error(address)
         case "foreign":
             raise _foreign_error(address)
+        case "copying":
+            raise _copying_error(address)
         case _ as never:
             assert_never(never)
 
@@ -117,11 +122,10 @@ def migrate(engine: Engine, address: Address, *, backup: bool = False, readers: 
                 raise _newer_error(address)
             case "foreign":
                 raise _foreign_error(address)
+            case "copying":
+                raise _copying_error(address)
             case "fresh":
-                if connection.dialect.name == "sqlite":
-                    _create_schema(connection)
-                else:
-                    run_migrations(connection)
+                _create(connection)
                 grant_select(connection, readers)
                 return UpgradeResult(changed=True)
             case "older":
@@ -158,6 +162,54 @@ def _migrate_rows(engine: Engine, readers: Sequence[str]) -> bool:
         return is_older
 
 
+def _create(connection: Connection) -> None:
+    """Create the newest schema in an empty database."""
+    if connection.dialect.name == "sqlite":
+        _create_schema(connection)
+    else:
+        run_migrations(connection)
+
+
+def begin_copy(engine: Engine, address: Address, source: str) -> bool:
+    """Make an empty database the target of a copy, which nothing can open until `end_copy`; `source` is the mark of its source.
+
+    Returns whether the copy was begun earlier. Raises UsageError for a database that has data, or a part of another source's;
+    StoreError for one that this version cannot use.
+    """
+    reject_cut_file(address)
+    mark = f"{_COPYING}{source}"
+    with writing_shared(engine) as connection:
+        state = _read_state(connection)
+        if state == "copying":
+            if _read_versions(connection) != [mark]:
+                raise _other_copy_error(address)
+            return True
+        if state == "fresh":
+            _create(connection)
+        else:
+            _reject_unusable(state, address)
+            _reject_data(connection, address)
+        connection.execute(delete(LAST_IDS))  # some migrations begin to count
+        connection.execute(text(f"UPDATE {VERSIONS} SET version_num = :mark"), {"mark": mark})  # noqa: S608 - a constant
+        return False
+
+
+def end_copy(engine: Engine) -> None:
+    """Give the target of a copy the version of its schema, so that it can be opened."""
+    with writing_shared(engine) as connection:
+        connection.execute(text(f"UPDATE {VERSIONS} SET version_num = :head"), {"head": HEAD})  # noqa: S608 - a constant
+
+
+def _reject_data(connection: Connection, address: Address) -> None:
+    for table in METADATA.sorted_tables:
+        if table is LAST_IDS:
+            continue
+        if connection.execute(select(text("1")).select_from(table).limit(1)).first() is not None:
+            raise UsageError(
+                f"The database {address.text} is not empty. Name an empty or a new one: a copy adds to no data."
+            )
+
+
 def _read_state(connection: Connection) -> State:
     tables = set(inspect(connection).get_table_names())
     if not tables:
@@ -173,6 +225,8 @@ def _read_state(connection: Connection) -> State:
             return "current"
         case [version] if version in revisions:
             return "older"
+        case [version] if version.startswith(_COPYING):
+            return "copying"
         case [_]:
             return "newer"
         case _:
@@ -269,4 +323,18 @@ def _foreign_error(address: Address) -> SchemaMismatch:
         f"The database {address.text} has tables of another program, and Assay does not change it. "
         "Name another database with --db: it must be empty or Assay's.",
         "foreign",
+    )
+
+
+def _copying_error(address: Address) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"The database {address.text} is a copy that has not ended. Run the same `assay db copy` again, which continues it.",
+        "copying",
+    )
+
+
+def _other_copy_error(address: Address) -> UsageError:
+    return UsageError(
+        f"The database {address.text} has a part of a copy from another source, or the source has changed since that copy "
+        "began. Empty it, and copy again: delete the file of SQLite, or drop and create the database of PostgreSQL."
     )

@@ -32,7 +32,8 @@ class Cluster(ApiAnswer, frozen=True, kw_only=True):
     states: Annotated[
         list[ClusterState],
         Meta(
-            description="silent: the last run is older than the schedule allows. neverComplete: no scan has been complete. Else empty."
+            description="silent: the last run is older than the schedule allows. neverComplete: no scan has been complete. "
+            "left: the file of the fleet does not name the cluster. Else empty."
         ),
     ]
 
@@ -100,10 +101,7 @@ def _number(request: ApiRequest[ListQuery]) -> int:
 def _states(library: ScanLibrary) -> Mapping[int, list[ClusterState]]:
     """The states of all clusters, by their ids."""
     now, expectations = library.clock(), library.expectations
-    return {
-        each.cluster.id: list(states_of(each, now, expectations.schedule_of(each.cluster.name)))
-        for each in library.fleet().clusters
-    }
+    return {each.cluster.id: list(states_of(each, now, expectations)) for each in library.fleet().clusters}
 
 
 def _cluster(

@@ -82,9 +82,7 @@ class FleetPages:
         )
 
     def _row(self, scans: ClusterScans, counted: Counted | None, now: datetime) -> FleetRow:
-        return fleet_row(
-            cluster_key(scans.cluster), scans, counted, now, self.library.expectations.schedule_of(scans.cluster.name)
-        )
+        return fleet_row(cluster_key(scans.cluster), scans, counted, now, self.library.expectations)
 
     def _now(self) -> datetime:
         return self.library.clock().astimezone(UTC)

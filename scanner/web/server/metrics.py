@@ -6,6 +6,7 @@ the last request is read in the background; a request waits for it a little less
 
 An answer never looks complete when it is not: as long as the newest scan of a cluster was never read, the answer is 503, and
 `assay_clusters{state="outdated"}` counts clusters that show an earlier scan or day because the newest one is still being read.
+Clusters that the file of the fleet does not name have no metrics, and `assay_clusters{state="left"}` counts them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -41,7 +42,7 @@ from scanner.report.formats.openmetrics import (
     run_samples,
     scan_samples,
 )
-from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
+from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers, NewestRun
 from scanner.web.requests.refusals import reason_of
 from scanner.web.server.health import Background, Log, write_to_stderr
 
@@ -75,6 +76,16 @@ class Database(Protocol):
         """The newest waivers that a scan of the same cluster had stored at a moment."""
 
 
+class _Fleet(NamedTuple):
+    """The clusters and runs of the fleet, the number of others in the database, and its size: see `AllClusters`."""
+
+    clusters: tuple[ClusterNumbers, ...]
+    unreached: tuple[NewestRun, ...]
+    left: int
+    database_bytes: int
+    most_bytes: int | None
+
+
 class NotReady(Exception):
     """The newest scan of a cluster was not read yet."""
 
@@ -101,15 +112,17 @@ class ClusterMetrics:
         settings: Settings,
         schedule_of: Callable[[str], Schedule | None] = lambda _name: None,
         *,
+        includes: Callable[[str], bool] = lambda _name: True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`database` returns the open database, or raises AssayError. `schedule_of` returns the schedule of a cluster, by its name.
 
-        Waivers are those that scans stored.
+        `includes` returns whether a cluster, by its name, is of the fleet. Waivers are those that scans stored.
         """
         self._database = database
         self._settings = replace(settings, frameworks=())
         self._schedule_of = schedule_of
+        self._includes = includes
         self._clock = clock
         self._expected: dict[Schedule, ExpectedRun | None] = {}
         self._read: dict[int, _ReadScan] = {}
@@ -121,16 +134,24 @@ class ClusterMetrics:
         Raises AssayError if the database cannot be read, NotReady if scans need more time.
         """
         now = self._clock()
-        numbers = self._database().all_clusters()
+        numbers = self._read_fleet(self._database())
         if any(self._must_read(cluster, now.date()) for cluster in numbers.clusters):
             self._reading.run(patience)
-            numbers = self._database().all_clusters()
+            numbers = self._read_fleet(self._database())
         read = dict(self._read)
         scanned = [cluster for cluster in numbers.clusters if cluster.newest]
         known = sum(cluster.cluster.id in read for cluster in scanned)
         if known < len(scanned):
             raise NotReady(f"the newest scans of {known} of {len(scanned)} clusters have been read")
         return "".join(self._text(numbers, read, now))
+
+    def _read_fleet(self, database: Database) -> _Fleet:
+        """The clusters and runs of the fleet. The database can have more of them."""
+        every = database.all_clusters()
+        clusters = tuple(each for each in every.clusters if self._includes(each.cluster.name))
+        unreached = tuple(run for run in every.unreached if self._includes(run.name))
+        left = len(every.clusters) + len(every.unreached) - len(clusters) - len(unreached)
+        return _Fleet(clusters, unreached, left, every.database_bytes, every.most_bytes)
 
     def _must_read(self, cluster: ClusterNumbers, day: date) -> bool:
         """Return whether the newest scan of a cluster must be read."""
@@ -140,7 +161,7 @@ class ClusterMetrics:
     def _read_scans(self) -> None:
         """Read the newest scan of each cluster that waits, and forget clusters that are gone. Raises AssayError."""
         database = self._database()
-        clusters = database.all_clusters().clusters
+        clusters = self._read_fleet(database).clusters
         for gone in self._read.keys() - {each.cluster.id for each in clusters if each.newest}:
             del self._read[gone]
         for cluster in clusters:
@@ -158,7 +179,7 @@ class ClusterMetrics:
         scan_lines = lines(scan_samples(numbers), cluster.label)
         self._read[cluster.cluster.id] = _ReadScan(cluster.newest, day if waivers else None, cluster.label, scan_lines)
 
-    def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
+    def _text(self, numbers: _Fleet, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
         all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
@@ -184,9 +205,9 @@ class ClusterMetrics:
         return known
 
 
-def _states(numbers: AllClusters, read: dict[int, _ReadScan], day: date) -> dict[tuple[str], float]:
+def _states(numbers: _Fleet, read: dict[int, _ReadScan], day: date) -> dict[tuple[str], float]:
     """The numbers of clusters by the state of their metrics."""
-    states: dict[tuple[str], float] = {("current",): 0, ("outdated",): 0, ("unscanned",): 0}
+    states: dict[tuple[str], float] = {("current",): 0, ("outdated",): 0, ("unscanned",): 0, ("left",): numbers.left}
     for cluster in numbers.clusters:
         current = cluster.newest and read[cluster.cluster.id].is_of(cluster, day)
         states[("current" if current else "outdated" if cluster.newest else "unscanned",)] += 1

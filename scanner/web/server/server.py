@@ -143,7 +143,13 @@ def _application(library: ScanLibrary, events: Events) -> ASGIApp:
     def log(line: str) -> None:
         events("warning", line, {})
 
-    metrics = ClusterMetrics(library.database, library.settings, library.expectations.schedule_of, clock=library.clock)
+    metrics = ClusterMetrics(
+        library.database,
+        library.settings,
+        library.expectations.schedule_of,
+        includes=library.expectations.includes,
+        clock=library.clock,
+    )
     return application(
         library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
     )

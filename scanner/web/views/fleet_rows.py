@@ -9,7 +9,6 @@ from typing import Final
 
 from scanner.model.scans.register import DayCounts
 from scanner.model.scans.scan import ScanState
-from scanner.model.schedule import Schedule
 from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, write_duration
 from scanner.posture.severity import Severity
 from scanner.report.runs.document import RunExpectations
@@ -20,7 +19,11 @@ from scanner.store.catalog.every_cluster import ClusterScans, NewestScan
 from scanner.web.views.fleet_counts import Counted, NotCounted
 from scanner.web.views.scan_counts import CountedScan
 
-STATE_TITLES: Final = {ClusterState.SILENT: "Silent", ClusterState.NEVER_COMPLETE: "Never complete"}
+STATE_TITLES: Final = {
+    ClusterState.SILENT: "Silent",
+    ClusterState.NEVER_COMPLETE: "Never complete",
+    ClusterState.LEFT: "Left the fleet",
+}
 TREND_DAYS: Final = 30
 """The days of the small trend of a cluster."""
 _STATES: Final = {
@@ -81,7 +84,12 @@ class FleetRow:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """The place of the row: silent clusters, the longest silence first; never complete ones; those without numbers; then the worst."""
+        """The place of the row: silent clusters, the longest silence first; never complete ones; those without numbers; then the worst.
+
+        Clusters that left the fleet are the last.
+        """
+        if ClusterState.LEFT in self.states:
+            return 4, self.cluster.name
         if ClusterState.SILENT in self.states:
             return 0, self.last_run.timestamp() if self.last_run else float("-inf"), self.cluster.name
         if ClusterState.NEVER_COMPLETE in self.states:
@@ -93,7 +101,7 @@ class FleetRow:
 
 
 def fleet_row(
-    key: str, scans: ClusterScans, counted: Counted | None, now: datetime, schedule: Schedule | None
+    key: str, scans: ClusterScans, counted: Counted | None, now: datetime, expectations: RunExpectations
 ) -> FleetRow:
     """The row of a cluster with the numbers of its newest scan with findings; None if it has no such scan."""
     counts, why_not = _split_counted(counted)
@@ -106,7 +114,7 @@ def fleet_row(
         complete=complete,
         age=max(timedelta(), now - complete.ended) if complete else None,
         last_run=scans.last_run,
-        states=states_of(scans, now, schedule),
+        states=states_of(scans, now, expectations),
         counts=counts,
         why_not=why_not,
     )
@@ -120,9 +128,11 @@ def _split_counted(counted: Counted | None) -> tuple[CountedScan | None, str]:
     return counted, ""
 
 
-def states_of(scans: ClusterScans, now: datetime, schedule: Schedule | None) -> Mapping[ClusterState, str]:
+def states_of(scans: ClusterScans, now: datetime, expectations: RunExpectations) -> Mapping[ClusterState, str]:
     """The states of a cluster with their reasons."""
-    last = scans.last_run
+    if not expectations.includes(scans.cluster.name):
+        return {ClusterState.LEFT: "the file of the fleet does not name the cluster"}
+    last, schedule = scans.last_run, expectations.schedule_of(scans.cluster.name)
     reasons = {
         ClusterState.SILENT: f"the last run began {write_duration(now - last)} ago" if last else "no run is recorded",
         ClusterState.NEVER_COMPLETE: "no scan of this cluster has been complete",
@@ -164,10 +174,12 @@ def fleet_sentence(rows: Iterable[FleetRow]) -> str:
 def _parts(rows: list[FleetRow]) -> Iterator[str]:
     number = len(rows)
     yield f"{number:,} cluster{'' if number == 1 else 's'}"
-    silent, never = (sum(state in row.states for row in rows) for state in ClusterState)
+    silent, never, gone = (sum(state in row.states for row in rows) for state in ClusterState)
     yield f"{silent:,} silent" if silent else "none is silent"
     if never:
         yield f"{never:,} never complete"
+    if gone:
+        yield f"{gone:,} left the fleet"
     counted = [row.counts for row in rows if row.counts]
     left = number - len(counted)
     where = f"in {len(counted):,} of them" if left else "in all of them"
