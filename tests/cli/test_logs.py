@@ -127,10 +127,7 @@ def test_tracebacks_and_warnings_are_json() -> None:
     """Each of their lines is a message, and a line that is an object already, such as one of an access log, stays as it is."""
     stream = io.StringIO()
     lines = JsonLines(stream, lambda: NOON)  # type: ignore[arg-type]
-    try:
-        raise ValueError("no number")
-    except ValueError:
-        traceback.print_exc(file=lines)
+    traceback.print_exception(ValueError("no number"), file=lines)
     lines.write(warnings.formatwarning("old", DeprecationWarning, "a.py", 1, "x = 1"))
     lines.write('{"status": 200}\n{broken\n')
     *messages, access, broken = lines_of(stream)

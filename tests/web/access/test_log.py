@@ -229,3 +229,26 @@ def test_a_log_that_cannot_be_written_ends_with_a_message() -> None:
     assert [200, 200] == statuses
     assert 1 == len(events)
     assert "the access log ends" in events[0]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probes_and_scrapes_are_logged_at_debug(path: str) -> None:
+    """They come every few seconds, and would be most of the log: only those that fail are told without --log-probes."""
+    with running(access()) as quiet, running(access(), verbose=True) as verbose:
+        for server in (quiet, verbose):
+            server.get(path)
+            server.get("/clusters")
+    assert [("info", "/clusters")] == [(line["level"], line["path"]) for line in quiet.log]
+    assert [("debug", path), ("info", "/clusters")] == [(line["level"], line["path"]) for line in verbose.log]
+
+
+def test_a_scrape_that_is_refused_is_logged(with_tokens: Running) -> None:
+    """Prometheus then has no metrics, and the log has the reason."""
+    with_tokens.get("/metrics")
+    assert ("info", 401) == (with_tokens.log[-1]["level"], with_tokens.log[-1]["status"])
+
+
+def test_an_internal_error_is_logged_as_an_error(unauthenticated: Running) -> None:
+    """By which people who watch the log find it."""
+    unauthenticated.get("/fail")
+    assert "error" == unauthenticated.log[-1]["level"]
