@@ -106,7 +106,7 @@ def test_the_log_of_a_container_is_json(
 
     ran = assay(*command)
 
-    events = [json.loads(line) for line in (ran.stdout + ran.stderr).splitlines()]
+    events = [json.loads(line) for line in (ran.stdout.decode() + ran.stderr).splitlines()]
     assert [] != events
     assert [] == [event for event in events if not {"time", "level", "message"} <= event.keys()]
 
@@ -120,7 +120,7 @@ def test_standard_output_stays_as_it_is_without_the_variable(
 
     ran = assay("scan", "--from", "all.yaml")
 
-    assert ran.stdout.startswith("Scan ")
+    assert ran.stdout.startswith(b"Scan ")
 
 
 def test_tracebacks_and_warnings_are_json() -> None:

@@ -29,7 +29,7 @@ def fleet(api_server: ApiServer, tmp_path: Path) -> str:
 def test_every_cluster_has_a_line(assay: Assay, fleet: str) -> None:
     """With the exit code and the missing rights, or the reason why the cluster could not be asked; the worst code is that of the fleet."""
     ran = assay("rbac", "check", "--fleet", fleet)
-    head, *lines = ran.stdout.splitlines()
+    head, *lines = ran.stdout.decode().splitlines()
     assert ["CLUSTER", "EXIT", "VERDICT"] == head.split()
     assert [["away", "4"], ["guests", "3"], ["admins", "0"]] == [line.split()[:2] for line in lines]
     assert "missing" in lines[0]

@@ -26,6 +26,7 @@ def test_a_line_says_who_read_what(with_tokens: Running) -> None:
     with_tokens.get("/clusters/a?owner=team&q=a+b", authorization=f"Bearer {TOKEN}")
     line = with_tokens.log[-1]
     expected = {
+        "level": "info",
         "client": "127.0.0.1",
         "method": "GET",
         "path": "/clusters/a",
