@@ -234,7 +234,7 @@ def test_a_log_that_cannot_be_written_ends_with_a_message() -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 def test_probes_and_scrapes_are_logged_at_debug(path: str) -> None:
-    """They come every few seconds, and would be most of the log: only those that fail are told without --log-probes."""
+    """They come every few seconds, and would be most of the log: without --log-probes, only those that fail are logged."""
     with running(access()) as quiet, running(access(), verbose=True) as verbose:
         for server in (quiet, verbose):
             server.get(path)
