@@ -77,12 +77,12 @@ def _describe_package(package: Mapping[str, Any], installed: Distribution) -> di
 def _find_licenses(installed: Distribution) -> list[dict[str, Any]]:
     """The licences that a package states: an expression, the classifiers, a name, or the first line of the text."""
     metadata = installed.metadata
-    if expression := metadata.get("License-Expression"):
-        return [{"expression": expression}]
+    if expressions := metadata.get_all("License-Expression"):
+        return [{"expression": expressions[0]}]
     named = [
         each.removeprefix(_CLASSIFIER) for each in metadata.get_all("Classifier") or [] if each.startswith(_CLASSIFIER)
     ]
-    text = metadata.get("License") or _read_license(installed)
+    text = (metadata.get_all("License") or [""])[0] or _read_license(installed)
     text = text.strip().partition("\n")[0][:_LONGEST]
     return [{"license": {"name": name}} for name in named or ([text] if text else [])]
 

@@ -106,7 +106,7 @@ def test_the_log_of_a_container_is_json(
 
     ran = assay(*command)
 
-    events = [json.loads(line) for line in (ran.stdout + ran.stderr).splitlines()]
+    events = [json.loads(line) for line in (ran.stdout.decode() + ran.stderr).splitlines()]
     assert [] != events
     assert [] == [event for event in events if not {"time", "level", "message"} <= event.keys()]
 
@@ -120,17 +120,14 @@ def test_standard_output_stays_as_it_is_without_the_variable(
 
     ran = assay("scan", "--from", "all.yaml")
 
-    assert ran.stdout.startswith("Scan ")
+    assert ran.stdout.startswith(b"Scan ")
 
 
 def test_tracebacks_and_warnings_are_json() -> None:
     """Each of their lines is a message, and a line that is an object already, such as one of an access log, stays as it is."""
     stream = io.StringIO()
     lines = JsonLines(stream, lambda: NOON)  # type: ignore[arg-type]
-    try:
-        raise ValueError("no number")
-    except ValueError:
-        traceback.print_exc(file=lines)
+    traceback.print_exception(ValueError("no number"), file=lines)
     lines.write(warnings.formatwarning("old", DeprecationWarning, "a.py", 1, "x = 1"))
     lines.write('{"status": 200}\n{broken\n')
     *messages, access, broken = lines_of(stream)

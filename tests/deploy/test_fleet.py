@@ -195,4 +195,5 @@ def test_the_documentation_has_values_that_the_chart_accepts() -> None:
     """The example of docs/fleets.md is that of the file."""
     page = (DEPLOY.parent / "docs" / "fleets.md").read_text()
     example = as_object(yaml.safe_load(page.partition("# values.yaml\n")[2].partition("```")[0]))
-    assert FLEET == {**example, "fleet": {**as_object(example["fleet"]), "parallelism": 2}}
+    place: JsonObject = {"repository": "registry.example.com/assay/kube-assay"}
+    assert {**FLEET, "image": place} == {**example, "fleet": {**as_object(example["fleet"]), "parallelism": 2}}

@@ -12,7 +12,7 @@ from scanner import __version__
 from scanner.model.json import as_list, as_object, as_text, dig
 from scripts.name_image import name_image
 from tests.deploy.objects import job, pods
-from tests.deploy.programs import CHART, DEPLOY, built, documents, helm, rendered
+from tests.deploy.programs import DEPLOY, built, documents, rendered
 
 PLACE = "registry.example.com/assay/kube-assay"
 DIGEST = f"sha256:{'a' * 64}"
@@ -59,16 +59,6 @@ def test_a_place_is_written_once(named: tuple[Path, str]) -> None:
     """A second run finds no image without a place, and fails instead of writing half of it."""
     with pytest.raises(SystemExit, match="instead of one"):
         name_image(named[0], PLACE)
-
-
-@pytest.mark.parametrize("place", ["kube-assay", PLACE])
-def test_the_notes_have_the_commands_that_build_and_push(place: str) -> None:
-    """Only nodes that have the image can start one without a registry; with a registry, the notes have no warning."""
-    ran = helm("install", "assay", str(CHART), "--dry-run=client", values={"image": {"repository": place}})
-    notes = ran.stdout.partition("NOTES:")[2]
-    commands = [line.split()[:2] for line in notes.splitlines()]
-    warned = place != PLACE
-    assert (warned, warned) == ("WARNING: the image kube-assay:" in notes, ["docker", "push"] in commands), ran.stderr
 
 
 @pytest.mark.parametrize("page", ["install.md", "deploy.md"])

@@ -29,6 +29,15 @@ def test_a_missing_value_has_its_default(case: JsonObject, tmp_path: Path) -> No
     assert rendered(case) == rendered(case, chart=bare)
 
 
+TEMPLATES = [path for path in sorted((CHART / "templates").rglob("*.*")) if path.suffix in (".yaml", ".txt")]
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_template_begins_with_the_defaults(template: Path) -> None:
+    """Helm promises no order in which it renders templates."""
+    assert template.read_text().startswith('{{- include "assay.defaults" . -}}\n')
+
+
 def nested(values: dict[str, Json]) -> JsonObject:
     """Values by their keys in place of their paths."""
     document: dict[str, Json] = {}

@@ -104,3 +104,32 @@ def test_an_earlier_release_is_upgraded(server: ApiServer, namespace: str, chart
     assert [each for each in expected if each["kind"] != "Pod"] == documents(helm(server, namespace, "get manifest"))
     [config] = [each for each in expected if each["kind"] == "ConfigMap"]
     assert yaml.safe_load(as_text(as_object(config["data"])["assay.yaml"])) == configuration(server, namespace)
+
+
+@pytest.mark.parametrize("place", ["kube-assay", "registry.example.com/assay/kube-assay"])
+def test_the_notes_have_the_commands_that_build_and_push(server: ApiServer, namespace: str, place: str) -> None:
+    """Only nodes that have the image can start one without a registry; with a registry, the notes have no warning."""
+    values: JsonObject = {"image": {"repository": place}}
+    notes = helm(server, namespace, "install", str(CHART), "--create-namespace", values=values).partition("NOTES:")[2]
+    commands = [line.split()[:2] for line in notes.splitlines()]
+    assert ("/" not in place, "/" not in place) == (
+        "WARNING: the image kube-assay:" in notes,
+        ["docker", "push"] in commands,
+    )
+    assert ["helm", "upgrade"] in commands
+
+
+def test_a_packaged_chart_is_installed_by_the_documents_alone(
+    server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    """With the one value that the page names."""
+    packed = against_a_server("package", str(CHART), "--destination", str(tmp_path))
+    assert packed.returncode == 0, packed.stderr
+    [chart] = tmp_path.glob("assay-*.tgz")
+    page = (CHART.parents[1] / "docs" / "install.md").read_text()
+    [line] = [line for line in page.splitlines() if line.startswith("$ helm install ")]
+    place = line.partition("--set ")[2].replace("$IMAGE", "registry.example.com/assay/kube-assay")
+    helm(server, namespace, "install", str(chart), "--create-namespace", "--set", place)
+    assert {"CronJob", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim", "ClusterRole", "ClusterRoleBinding"} == {
+        kind for kind, _ in stored(server, namespace)
+    }

@@ -28,6 +28,14 @@ def test_the_newest_release_in_the_changelog_is_the_version() -> None:
     assert re.fullmatch(rf"\[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d", headings[1])
 
 
+@pytest.mark.parametrize("page", ["install.md", "deploy.md"])
+def test_the_commands_of_the_pages_have_the_version(page: str) -> None:
+    """Tags of the image and of the chart; the chart starts the image with its own version."""
+    text = (ROOT / "docs" / page).read_text()
+    named = re.findall(r"(?:kube-assay|\$IMAGE|charts/assay):(\d+\.\d+\.\d+)|newTag: (\S+)|tags/v(\d+\.\d+\.\d+)", text)
+    assert {__version__} == {version for match in named for version in match if version}
+
+
 @pytest.mark.parametrize("requirement", PROJECT["project"]["dependencies"])
 def test_no_dependency_needs_a_prerelease(requirement: str) -> None:
     """The lowest allowed version of every dependency is a release."""

@@ -211,7 +211,7 @@ INTERNAL_ERROR: Final = ShortAnswer(
 
 
 def _find_level(scope: Scope, answer: _Answer) -> str:
-    """The level of a request. Probes and scrapes come every few seconds, and are told only if they fail."""
+    """The level of a request. Probes and scrapes come every few seconds, and are logged only if they fail."""
     status = answer.status or _INTERNAL
     if status < _FAILED and path_below(scope) in _REGULAR:
         return _DEBUG_LEVEL

@@ -126,6 +126,7 @@ def running(
     limits: Limits | None = None,
     listen: ListenAddress = ANYWHERE,
     metrics: bool = False,
+    verbose: bool = False,
     certificate: Path | None = None,
 ) -> Iterator[Running]:
     """A block in which a server runs."""
@@ -139,7 +140,7 @@ def running(
     def work() -> None:
         try:
             output = ServerOutput(
-                server.stream, lambda level, message, _: server.events.append((level, message)), started
+                server.stream, lambda level, message, _: server.events.append((level, message)), started, verbose
             )
             place = ListenAddress("127.0.0.1", 0) if metrics else None
             chosen = ServerSettings(listen, settings, place, certificate, limits=limits or Limits())

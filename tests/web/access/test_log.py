@@ -26,6 +26,7 @@ def test_a_line_says_who_read_what(with_tokens: Running) -> None:
     with_tokens.get("/clusters/a?owner=team&q=a+b", authorization=f"Bearer {TOKEN}")
     line = with_tokens.log[-1]
     expected = {
+        "level": "info",
         "client": "127.0.0.1",
         "method": "GET",
         "path": "/clusters/a",
@@ -229,3 +230,26 @@ def test_a_log_that_cannot_be_written_ends_with_a_message() -> None:
     assert [200, 200] == statuses
     assert 1 == len(events)
     assert "the access log ends" in events[0]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probes_and_scrapes_are_logged_at_debug(path: str) -> None:
+    """They come every few seconds, and would be most of the log: without --log-probes, only those that fail are logged."""
+    with running(access()) as quiet, running(access(), verbose=True) as verbose:
+        for server in (quiet, verbose):
+            server.get(path)
+            server.get("/clusters")
+    assert [("info", "/clusters")] == [(line["level"], line["path"]) for line in quiet.log]
+    assert [("debug", path), ("info", "/clusters")] == [(line["level"], line["path"]) for line in verbose.log]
+
+
+def test_a_scrape_that_is_refused_is_logged(with_tokens: Running) -> None:
+    """Prometheus then has no metrics, and the log has the reason."""
+    with_tokens.get("/metrics")
+    assert ("info", 401) == (with_tokens.log[-1]["level"], with_tokens.log[-1]["status"])
+
+
+def test_an_internal_error_is_logged_as_an_error(unauthenticated: Running) -> None:
+    """By which people who watch the log find it."""
+    unauthenticated.get("/fail")
+    assert "error" == unauthenticated.log[-1]["level"]
