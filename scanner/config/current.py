@@ -152,16 +152,6 @@ def _get_value(running: _RunningCommand | None, key: str) -> Plain | None:
     return value.value if value else None
 
 
-def find_expected_run(moment: datetime) -> ExpectedRun | None:
-    """The last run that the configuration expected at a moment, None without a schedule. Raises UsageError."""
-    expected = get_schedule()
-    if expected is None:
-        return None
-    from scanner.posture.run_register import find_expected_run
-
-    return find_expected_run(expected, moment)
-
-
 def describe_configuration() -> UsedConfiguration:
     """The configuration of the command that runs as a scan records it: without secrets."""
     from scanner.config.configuration import write_value

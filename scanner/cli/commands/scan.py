@@ -143,7 +143,8 @@ def _open_cluster(
     manifests, name = flags.manifests, flags.history.cluster_name
     if not manifests.source:
         live = flags.connection.cluster(flags.limits)
-        return _OpenedCluster(live, live.place, options)
+        method = replace(options.method, credentials_until=live.valid_until)
+        return _OpenedCluster(live, live.place, replace(options, method=method))
     files = read_cluster_files(manifests.source, options.scope, name, unwritten, policy_files.definitions)
     embedded = list_policies_among(files, policy_files.read) if options.cluster_policies else ()
     options = replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)

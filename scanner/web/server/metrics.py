@@ -11,7 +11,7 @@ An answer never looks complete when it is not: as long as the newest scan of a c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore
@@ -24,14 +24,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from scanner.errors import AssayError, UsageError
+from scanner.model.access_token import AccessToken
 from scanner.model.scans.register import Register
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
-from scanner.posture.run_register import ExpectedRun, find_expected_run
+from scanner.posture.run_register import ExpectedRun, find_expected_run, find_following_run
 from scanner.posture.settings import Settings
 from scanner.report.document.scan_numbers import numbers_of
-from scanner.report.formats.metric_families import LIVE, Lines, lines, text
+from scanner.report.formats.metric_families import LIVE, Lines, Samples, lines, text
 from scanner.report.formats.openmetrics import (
     RunEnd,
     database_samples,
@@ -40,8 +41,10 @@ from scanner.report.formats.openmetrics import (
     register_samples,
     run_samples,
     scan_samples,
+    token_samples,
+    unrecorded_samples,
 )
-from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers
+from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers, NewestRuns
 from scanner.web.requests.refusals import reason_of
 from scanner.web.server.health import Background, Log, write_to_stderr
 
@@ -101,15 +104,20 @@ class ClusterMetrics:
         settings: Settings,
         schedule_of: Callable[[str], Schedule | None] = lambda _name: None,
         *,
+        members: Sequence[str] = (),
+        tokens: Sequence[AccessToken] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`database` returns the open database, or raises AssayError. `schedule_of` returns the schedule of a cluster, by its name.
 
-        Waivers are those that scans stored.
+        `members` are the names of the clusters of the fleet, `tokens` those that the server accepts. Waivers are those that scans
+        stored.
         """
         self._database = database
         self._settings = replace(settings, frameworks=())
         self._schedule_of = schedule_of
+        self._members = members
+        self._tokens = token_samples(tokens)
         self._clock = clock
         self._expected: dict[Schedule, ExpectedRun | None] = {}
         self._read: dict[int, _ReadScan] = {}
@@ -161,23 +169,37 @@ class ClusterMetrics:
     def _text(self, numbers: AllClusters, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
-        all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
+        all_lines: list[Lines] = [
+            lines({"assay_clusters": _states(numbers, read, now.date()).items(), **self._tokens}, "")
+        ]
         for cluster in numbers.clusters:
             if cluster.newest:
                 all_lines.append(read[cluster.cluster.id].lines)
-            register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
-            run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            expected = expected_samples(self._find_expected_run(cluster.cluster.name, now))
-            live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
+            register = Register(cluster.scans, *cluster.last, numbers.database_bytes)
+            runs = self._run_samples(cluster.cluster.name, cluster.runs, now)
+            live = {**runs, **limit, **notification_samples(cluster.notifications)}
             all_lines.append(lines({**register_samples(register, now), **live}, cluster.label))
-        all_lines += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
+        all_lines += [lines(self._run_samples(name, runs, now), name) for name, runs in numbers.unreached.items()]
+        known = {*numbers.unreached, *(cluster.cluster.name for cluster in numbers.clusters)}
+        all_lines += [
+            lines({**unrecorded_samples(), **self._run_samples(name, None, now)}, name)
+            for name in self._members
+            if name not in known
+        ]
         return text(LIVE, lambda name: (each[name] for each in all_lines if name in each))
 
-    def _find_expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
-        """The last expected run of a cluster, which is searched for again once another one is expected."""
-        schedule = self._schedule_of(cluster)
-        if schedule is None:
-            return None
+    def _run_samples(self, name: str, runs: NewestRuns | None, now: datetime) -> dict[str, Samples]:
+        """The samples about the runs of a cluster, and about those that its schedule expects."""
+        schedule = self._schedule_of(name)
+        expected = self._find_expected_run(schedule, now) if schedule else None
+        if runs is None:
+            return expected_samples(expected)
+        following = find_following_run(schedule, runs.begun) if schedule else None
+        ended = RunEnd(runs.ended.finished_at, runs.ended.exit_code) if runs.ended else None
+        return {**run_samples(ended), **expected_samples(expected, following)}
+
+    def _find_expected_run(self, schedule: Schedule, now: datetime) -> ExpectedRun | None:
+        """The last expected run of a schedule, which is searched for again once another one is expected."""
         known = self._expected.get(schedule)
         if known is None or not known.is_last(now):
             known = self._expected[schedule] = find_expected_run(schedule, now)

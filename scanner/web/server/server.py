@@ -26,6 +26,7 @@ from scanner.web.server.log import AccessLog, Events, mask_events, report_logs
 from scanner.web.server.protocol import protocol_with
 
 if TYPE_CHECKING:
+    from scanner.model.access_token import AccessToken
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import RunExpectations
     from scanner.web.views.library import ScanLibrary
@@ -127,10 +128,10 @@ def serve(content: ServerContent, settings: ServerSettings, output: ServerOutput
     )
     events = mask_events(output.events)
     with closing(library), report_logs(events):
-        run(_application(library, events), settings, output)
+        run(_application(library, events, settings.access.tokens), settings, output)
 
 
-def _application(library: ScanLibrary, events: Events) -> ASGIApp:
+def _application(library: ScanLibrary, events: Events, tokens: Sequence[AccessToken]) -> ASGIApp:
     """The pages and the API, with metrics and the answers to probes."""
     from scanner.web.server.application import application
     from scanner.web.server.health import Readiness, health_routes
@@ -139,7 +140,15 @@ def _application(library: ScanLibrary, events: Events) -> ASGIApp:
     def log(line: str) -> None:
         events("warning", line, {})
 
-    metrics = ClusterMetrics(library.database, library.settings, library.expectations.schedule_of, clock=library.clock)
+    expectations = library.expectations
+    metrics = ClusterMetrics(
+        library.database,
+        library.settings,
+        expectations.schedule_of,
+        members=expectations.members,
+        tokens=tokens,
+        clock=library.clock,
+    )
     return application(
         library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
     )

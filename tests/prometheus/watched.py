@@ -1,0 +1,101 @@
+"""A Prometheus that scrapes real metrics once an hour, and the alerts that promtool finds in them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from scripts.generate_alerts import ALERTS
+from tests.prometheus.programs import program
+
+HOUR: Final = timedelta(hours=1)
+Series: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
+Alert: TypeAlias = frozenset[tuple[str, str]]
+_MISSING: Final = "_"
+
+
+def alert(name: str, **labels: str) -> Alert:
+    """An alert that fires, with some of its labels."""
+    return frozenset({"alertname": name, **labels}.items())
+
+
+@dataclass
+class Watched:
+    """What Prometheus has scraped since `start`, an hour between two scrapes."""
+
+    start: datetime
+    scrapes: int = 0
+    series: dict[Series, list[str]] = field(default_factory=dict)
+
+    def scrape(self, targets: Mapping[tuple[str, str], Callable[[], str | None]]) -> None:
+        """Scrape the targets, by job and instance; the answer of one that is down is None. A push has an empty instance."""
+        for (job, instance), answer in targets.items():
+            text = answer()
+            target = {"job": job, "instance": instance} if instance else {"job": job}
+            if instance:
+                self._add("up", target, str(int(text is not None)))
+            for name, labels, value in _samples(text or ""):
+                self._add(name, {**target, **labels}, value)
+        self.scrapes += 1
+        for values in self.series.values():
+            values.extend([_MISSING] * (self.scrapes - len(values)))
+
+    def _add(self, name: str, labels: Mapping[str, str], value: str) -> None:
+        values = self.series.setdefault((name, frozenset(labels.items())), [])
+        values.extend([_MISSING] * (self.scrapes - len(values)))
+        values.append(value)
+
+    def check(self, expected: Mapping[datetime, Iterable[Alert]], folder: Path) -> str:
+        """The output of promtool unless exactly these alerts fire at these moments, else an empty text.
+
+        Of the labels of an alert, `alertname`, `cluster`, `instance`, `clock` and `token` count.
+        """
+        tests = [
+            {
+                "expr": 'count by (alertname, cluster, instance, clock, token) (ALERTS{alertstate="firing"})',
+                "eval_time": f"{round((moment - self.start) / HOUR)}h",
+                "exp_samples": [{"labels": _write(dict(labels)), "value": 1} for labels in alerts],
+            }
+            for moment, alerts in expected.items()
+        ]
+        series = [
+            {"series": f"{name}{_write(dict(labels))}", "values": " ".join(values)}
+            for (name, labels), values in self.series.items()
+        ]
+        document = {
+            "rule_files": [str(ALERTS)],
+            "evaluation_interval": "1h",
+            "tests": [
+                {
+                    "interval": "1h",
+                    "start_timestamp": self.start.isoformat(),
+                    "input_series": series,
+                    "promql_expr_test": tests,
+                }
+            ],
+        }
+        path = folder / "watched.yaml"
+        path.write_text(yaml.safe_dump(document))
+        ran = subprocess.run(
+            [program("promtool"), "test", "rules", str(path)], check=False, capture_output=True, text=True, timeout=120
+        )
+        return ran.stdout + ran.stderr if ran.returncode else ""
+
+
+def _samples(text: str) -> Iterable[tuple[str, Mapping[str, str], str]]:
+    """The samples of a text in the format of OpenMetrics."""
+    families = text_string_to_metric_families(text) if text else ()  # type: ignore[no-untyped-call]
+    for family in families:
+        for sample in family.samples:
+            yield sample.name, sample.labels, f"{sample.value:.3f}"
+
+
+def _write(labels: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items())) + "}"
