@@ -113,9 +113,9 @@ def test_a_healthy_fleet_raises_no_alert(installation: Installation, tmp_path: P
     servers = [installation.metrics(members=("prod", "west"), tokens=(token,), limit=1 << 60) for _ in range(2)]
     answers = {target: lambda server=server: server.text(5) for target, server in zip((TARGET, OTHER), servers, strict=True)}
 
-    watched = installation.watch({day: night for day in range(9)}, 200, lambda _: answers)
+    watched = installation.watch({day: night for day in range(4)}, 77, lambda _: answers)
 
-    assert "" == watched.check({after(hour): () for hour in range(0, 201, 5)}, tmp_path)
+    assert "" == watched.check({after(hour): () for hour in range(0, 78, 5)}, tmp_path)
 
 
 DAILY: Final = {day: (Night(),) for day in range(5)}
