@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
     from scanner.posture.routes import Route
-    from scanner.posture.run_register import ExpectedRun
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import RunExpectation, RunExpectations
 

@@ -52,7 +52,9 @@ def test_promtool_accepts_the_alerts_of_the_chart(tmp_path: Path) -> None:
     assert "{{ $labels.cluster }}" in path.read_text()
 
 
-@pytest.mark.parametrize("values", [{}, {"runbookUrl": "https://docs.example.com/alerts.html"}], ids=["path", "address"])
+@pytest.mark.parametrize(
+    "values", [{}, {"runbookUrl": "https://docs.example.com/alerts.html"}], ids=["path", "address"]
+)
 def test_each_alert_of_the_chart_has_the_address_of_its_section(values: JsonObject) -> None:
     """The path in the repository, or the address of the values."""
     rule = of_kind(rendered({"prometheusRule": {"enabled": True, **values}}), "PrometheusRule")
@@ -90,7 +92,9 @@ def test_an_installation_without_metrics_is_told_how_to_get_them(notes: Notes) -
     assert "or use PostgreSQL (database.existingSecret) with serve.enabled" in notes({})
 
 
-@pytest.mark.parametrize("values", [ON_A_PORT, {"config": {"pushMetrics": "https://push.example.com"}}], ids=["server", "push"])
+@pytest.mark.parametrize(
+    "values", [ON_A_PORT, {"config": {"pushMetrics": "https://push.example.com"}}], ids=["server", "push"]
+)
 def test_an_installation_with_metrics_is_told_nothing_of_them(notes: Notes, values: JsonObject) -> None:
     """A server has them, and so has a Pushgateway."""
     assert "No metrics" not in notes(values)

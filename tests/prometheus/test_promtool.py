@@ -86,7 +86,12 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
         schedule = parse_schedule("0 2 * * *", ZoneInfo("Etc/UTC"))
         token = AccessToken(ODD, "0" * 64, NOW.date())
         text = ClusterMetrics(
-            lambda: store, DEFAULT_SETTINGS, lambda _: schedule, members=(f"{ODD}2",), tokens=(token,), clock=lambda: NOW
+            lambda: store,
+            DEFAULT_SETTINGS,
+            lambda _: schedule,
+            members=(f"{ODD}2",),
+            tokens=(token,),
+            clock=lambda: NOW,
         ).text(5)
 
     assert "" == check(text)

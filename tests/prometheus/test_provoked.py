@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -111,9 +111,11 @@ def test_a_healthy_fleet_raises_no_alert(installation: Installation, tmp_path: P
     night = (Night(method=method), Night(replace(GOOD, cluster=WEST), method=method))
     token = AccessToken("grafana", "0" * 64, (DAWN + 200 * DAY).date())
     servers = [installation.metrics(members=("prod", "west"), tokens=(token,), limit=1 << 60) for _ in range(2)]
-    answers = {target: lambda server=server: server.text(5) for target, server in zip((TARGET, OTHER), servers, strict=True)}
+    answers = {
+        target: lambda server=server: server.text(5) for target, server in zip((TARGET, OTHER), servers, strict=True)
+    }
 
-    watched = installation.watch({day: night for day in range(4)}, 77, lambda _: answers)
+    watched = installation.watch(dict.fromkeys(range(4), night), 77, lambda _: answers)
 
     assert "" == watched.check({after(hour): () for hour in range(0, 78, 5)}, tmp_path)
 

@@ -203,7 +203,9 @@ def test_a_run_that_began_a_moment_before_its_time_is_that_run(store: SqlStore, 
     store.end_run(store.begin_run("prod"), exit_code=0, scan_id="scan-1")
     following = (clock() + timedelta(days=1)).timestamp()
 
-    assert {("prod",): following} == samples(metrics_of(database, cron="0 6 * * *").text(5), "assay_next_run_timestamp_seconds")
+    assert {("prod",): following} == samples(
+        metrics_of(database, cron="0 6 * * *").text(5), "assay_next_run_timestamp_seconds"
+    )
 
 
 def test_a_new_scan_replaces_the_numbers(store: SqlStore, database: Watched) -> None:

@@ -39,6 +39,11 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @property
+    def is_pending(self) -> bool:
+        """Return whether a signal waits for its effect."""
+        return self._pending
+
     @contextmanager
     def interruptible(self) -> Iterator[None]:
         """A block that a signal may end at any moment. Raises KeyboardInterrupt, also for an earlier signal."""

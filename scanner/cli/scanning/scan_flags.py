@@ -127,7 +127,7 @@ def read_options(context: typer.Context, flags: ScanFlags) -> tuple[Options, Pol
     user = flags.request.requester()
     network = flags.kyverno.network()
     method = _describe_method(context, flags, kept)
-    silence = _find_silence(flags.limits)
+    silence = _find_silence(flags)
     policy_files = read_policy_files(flags.policies.files)
     kyverno = KyvernoOptions(
         compat=flags.kyverno.compat,
@@ -175,8 +175,13 @@ def _describe_method(context: typer.Context, flags: ScanFlags, kept: KeptKeys) -
     )
 
 
-def _find_silence(limits: RequestLimits) -> int:
-    """The seconds without a beat after which a scan that was killed is given up: a kind may be listed for that long."""
+def _find_silence(flags: ScanFlags) -> int:
+    """The seconds without a beat after which a scan that was killed is given up.
+
+    A kind may be listed, and the database may be waited for, as long as the flags allow.
+    """
     from scanner.model.scans.scan import SILENCE
 
-    return SILENCE + round(min(parse_seconds(limits.kind_timeout, "--kind-timeout") or 0, _WEEK))
+    listing = parse_seconds(flags.limits.kind_timeout, "--kind-timeout") or 0
+    waiting = parse_seconds(flags.history.database_timeout, "--database-timeout") or 0
+    return SILENCE + round(min(listing + waiting, _WEEK))

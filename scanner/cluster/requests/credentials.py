@@ -12,7 +12,6 @@ certificates, which were read before.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import os
 import re
@@ -22,8 +21,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-import orjson
 
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
