@@ -46,7 +46,7 @@ def _waits(
     """A method that waits for a database that does not answer."""
 
     @wraps(method)
-    def call(self: SqlStore, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _AnswerT:
+    def call(self: SqlStore, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _AnswerT:
         return self.wait.until_answered(lambda: method(self, *arguments, **options))
 
     return call
@@ -55,10 +55,10 @@ def _waits(
 class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
-    def __init__(self, engine: Engine, address: Address, clock: Clock, wait: DatabaseWait) -> None:
-        """Use a database with the current schema. `wait` is the time to wait for it in each method that a scan calls."""
+    def __init__(self, engine: Engine, address: Address, clock: Clock, wait: DatabaseWait | None = None) -> None:
+        """Use a database with the current schema. `wait` is the time to wait for it in each method that a scan calls, by default none."""
         super().__init__(engine, address, clock)
-        self.wait: Final = wait
+        self.wait: Final = wait or DatabaseWait()
         self._beat = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime | None:
