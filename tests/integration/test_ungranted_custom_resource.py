@@ -19,7 +19,7 @@ from tests.integration.made import binding, bound, namespace, policy
 from tests.integration.manifests import apply
 from tests.integration.test_scan_rights import gaps, role_of_the_deployment, scan
 
-SCANNER = "scanner"
+SCANNER = "auditor"
 GROUP, PLURAL = "ops.example.com", "backups"
 DEFINITION: JsonObject = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -81,7 +81,7 @@ def test_granting_the_right_as_printed_makes_the_scan_complete(server: ApiServer
     """An administrator applies what `assay rbac generate` prints for the user of the scan."""
     before = scan(server, SCANNER, assay, *SKIP)
     admin = ("--kubeconfig", server.kubeconfig_for("admin"), "--skip-kind", "secrets")
-    roles = assay("rbac", "generate", "--for", f"user:{SCANNER}", "--name", "assay-scanner", *admin)
+    roles = assay("rbac", "generate", "--for", f"user:{SCANNER}", "--name", "assay-auditor", *admin)
     apply(server, [document for document in yaml.safe_load_all(roles.stdout) if document])
     after = scan(server, SCANNER, assay, *SKIP)
 

@@ -14,24 +14,29 @@ from sqlalchemy.engine import make_url
 
 _BYTES: Final = 65536
 _WAIT: Final = 0.05
+_PLAIN: Final = {"sslmode": "disable", "gssencmode": "disable"}
+"""A client then sends its name at once."""
 
 
 class Relay:
-    """Passes connections on to a database while it is `there`; otherwise nothing listens, and open connections have ended."""
+    """Passes connections on to a database once it is given; otherwise nothing listens, and open connections have ended."""
 
     def __init__(self, url: str) -> None:
         """Listen to nothing yet. `url` is that of the database, `self.url` the same one behind the relay."""
+        self._starting = 0
         address = make_url(url)
         self._target = (address.host or "127.0.0.1", address.port or 5432)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
-        self.url = address.set(host="127.0.0.1", port=self._port).render_as_string(hide_password=False)
+        behind = address.set(host="127.0.0.1", port=self._port).update_query_dict(_PLAIN)
+        self.url = behind.render_as_string(hide_password=False)
         self._thread: Thread | None = None
         self._ends = False
 
-    def give(self) -> None:
-        """Let the database be there."""
+    def give(self, *, starting: int = 0) -> None:
+        """Let the database be there; the first clients learn that it is `starting` up."""
+        self._starting = starting
         listener = socket.create_server(("127.0.0.1", self._port))
         self._ends = False
         self._thread = Thread(target=self._run, args=(listener,), daemon=True)
@@ -51,6 +56,12 @@ class Relay:
                 for key, _ in selector.select(_WAIT):
                     if key.fileobj is listener:
                         client, _ = listener.accept()
+                        if self._starting:
+                            self._starting -= 1
+                            with client:
+                                client.recv(_BYTES)
+                                client.sendall(make_refusal("57P03", "the database system is starting up"))
+                            continue
                         server = socket.create_connection(self._target)
                         pairs |= {client: server, server: client}
                         selector.register(client, selectors.EVENT_READ)
@@ -71,6 +82,13 @@ class Relay:
                 end.close()
 
 
+def make_refusal(state: str, message: str) -> bytes:
+    """The answer with which PostgreSQL refuses a client; see "Message Formats" in its manual: ErrorResponse."""
+    texts = ((b"S", "FATAL"), (b"V", "FATAL"), (b"C", state), (b"M", message))
+    fields = b"".join(kind + text.encode() + b"\0" for kind, text in texts)
+    return b"E" + struct.pack("!I", len(fields) + 5) + fields + b"\0"
+
+
 @contextmanager
 def relayed(url: str) -> Iterator[Relay]:
     """A relay in front of a database, which is away at first."""
@@ -83,15 +101,8 @@ def relayed(url: str) -> Iterator[Relay]:
 
 @contextmanager
 def refusing(state: str, message: str, *, first: int = 1_000) -> Iterator[str]:
-    """The URL of a server that refuses the first clients with an SQLSTATE and a message, as PostgreSQL does before any query.
-
-    See "Message Formats" in PostgreSQL's manual: ErrorResponse.
-    """
-    fields = b"".join(
-        kind + text.encode() + b"\0"
-        for kind, text in ((b"S", "FATAL"), (b"V", "FATAL"), (b"C", state), (b"M", message))
-    )
-    answer = b"E" + struct.pack("!I", len(fields) + 5) + fields + b"\0"
+    """The URL of a server that refuses the first clients with an SQLSTATE and a message, before any query."""
+    answer = make_refusal(state, message)
     listener = socket.create_server(("127.0.0.1", 0))
 
     def run() -> None:

@@ -134,7 +134,7 @@ def relay(tmp_path: Path) -> Iterator[Relay]:
 
 def test_a_database_that_is_away_at_the_start_gets_its_run_late(relay: Relay) -> None:
     """The run is recorded with the time at which it began."""
-    Timer(3, relay.give).start()
+    relay.give(starting=2)
     wait = DatabaseWait(60)
     with open_store(relay.url, wait=wait) as store:
         store.end_run(store.begin_run("prod"), exit_code=0)
