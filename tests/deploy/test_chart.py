@@ -258,6 +258,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
         (
             {},
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "17 2 * * *", "timeZone": "Etc/UTC"},
                 "skipKind": ["secrets"],
@@ -270,6 +271,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
                 "schedule": "@daily",
             },
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "@daily", "timeZone": "Etc/UTC", "tolerance": "30m"},
                 "clusterName": "prod",
@@ -278,6 +280,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
         (
             {"waivers": {"enabled": True}},
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "17 2 * * *", "timeZone": "Etc/UTC"},
                 "skipKind": ["secrets"],

@@ -90,8 +90,7 @@ def rotated(assets: Path, containers: None, tmp_path: Path) -> Iterator[tuple[Js
 
         def pod() -> Json:
             pods = as_list(dig(cluster.server.request("GET", PODS).body, "items"))
-            [one] = (each for each in pods if not dig(each, "metadata", "deletionTimestamp"))
-            return one
+            return next((each for each in pods if not dig(each, "metadata", "deletionTimestamp")), None)
 
         wait_until(lambda: bool(restarts(pod())), seconds=SECONDS)
         before = pod()
