@@ -108,11 +108,9 @@ def restarts(pod: Json) -> int:
 
 
 def test_a_server_whose_secret_is_rotated_starts_again_with_it(rotated: tuple[Json, Json]) -> None:
-    """It ends with code 4 while the database refuses the old password, and the same pod is ready with the new Secret."""
+    """The server ends while the database refuses the old password, and the same pod is ready with the new Secret."""
     before, after = rotated
-    [status] = as_list(dig(before, "status", "containerStatuses"))
-    ends = [dig(status, state, "terminated", "exitCode") for state in ("state", "lastState")]
-    assert 4 in ends
+    assert restarts(before) >= 1
     assert dig(before, "metadata", "uid") == dig(after, "metadata", "uid")
 
 
