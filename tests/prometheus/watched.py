@@ -17,6 +17,7 @@ from tests.prometheus.programs import program
 HOUR: Final = timedelta(hours=1)
 Alert: TypeAlias = frozenset[tuple[str, str]]
 _MISSING: Final = "_"
+_COUNT: Final = "count by (alertname, cluster, instance, clock, token)"
 
 
 def alert(name: str, **labels: str) -> Alert:
@@ -53,14 +54,14 @@ class Watched:
         values.extend([_MISSING] * (self.scrapes - len(values)))
         values.append(value)
 
-    def check(self, expected: Mapping[datetime, Iterable[Alert]], folder: Path) -> str:
-        """The output of promtool unless exactly these alerts fire at these moments, else an empty text.
+    def check(self, expected: Mapping[datetime, Iterable[Alert]], folder: Path, *, besides: str = "") -> str:
+        """The output of promtool unless exactly these alerts fire at these moments, `besides` one by its name, else an empty text.
 
         Of the labels of an alert, `alertname`, `cluster`, `instance`, `clock` and `token` count.
         """
         tests = [
             {
-                "expr": 'count by (alertname, cluster, instance, clock, token) (ALERTS{alertstate="firing"})',
+                "expr": f'{_COUNT} (ALERTS{{alertstate="firing", alertname!="{besides}"}})',
                 "eval_time": f"{round((moment - self.start) / HOUR)}h",
                 "exp_samples": [{"labels": _write(dict(labels)), "value": 1} for labels in alerts],
             }

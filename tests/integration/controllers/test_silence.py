@@ -132,4 +132,5 @@ def test_a_member_of_a_fleet_that_never_ran_raises_an_alert(installed: Installed
 
     assert ("Complete", [0]) == (ended.condition, ended.codes), ended.logs
     never, missed = alert("AssayNeverRan", cluster="edge"), alert("AssayRunMissed", cluster="prod")
-    assert "" == watched.check({start: (), start + 27 * HOUR: (never, missed)}, tmp_path)
+    expected = {start: (), start + 27 * HOUR: (never, missed)}
+    assert "" == watched.check(expected, tmp_path, besides="AssayPolicyMatchesNothing")  # two policies of the example
