@@ -33,6 +33,14 @@ class StoreError(AssayError):
     """The database cannot be opened, read or written, or its contents are not those of Assay."""
 
 
+class DatabaseUnreachable(StoreError):
+    """A database that does not answer now, and may answer later: nothing of what was asked for has happened."""
+
+
+class CredentialsRefused(StoreError):
+    """A database that rejects the user or the password, as after a change of the password."""
+
+
 class SchemaMismatch(StoreError):
     """A database that this version cannot read.
 

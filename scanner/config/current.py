@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from scanner.model.schedule import Schedule
     from scanner.posture.controls import Framework
     from scanner.posture.routes import Route
-    from scanner.posture.run_register import ExpectedRun
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import RunExpectation, RunExpectations
 
@@ -150,16 +149,6 @@ def get_expectations(fleet: Path | None) -> RunExpectations:
 def _get_value(running: _RunningCommand | None, key: str) -> Plain | None:
     value = running.configuration.values.get(key) if running else None
     return value.value if value else None
-
-
-def find_expected_run(moment: datetime) -> ExpectedRun | None:
-    """The last run that the configuration expected at a moment, None without a schedule. Raises UsageError."""
-    expected = get_schedule()
-    if expected is None:
-        return None
-    from scanner.posture.run_register import find_expected_run
-
-    return find_expected_run(expected, moment)
 
 
 def describe_configuration() -> UsedConfiguration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -21,6 +21,11 @@ class AccessToken:
     name: str
     digest: str
     expires: date | None = None
+
+    @property
+    def end(self) -> datetime | None:
+        """The moment after the last day; None for no end."""
+        return None if self.expires is None else datetime.combine(self.expires, time.min, UTC) + timedelta(days=1)
 
     def is_valid_on(self, day: date) -> bool:
         """Return whether the token is valid on a day of UTC."""

@@ -214,6 +214,15 @@ def find_expected_run(schedule: Schedule, moment: datetime) -> ExpectedRun | Non
     return ExpectedRun(times[-1], following, max(lengths, default=None))
 
 
+_EARLY: Final = timedelta(minutes=1)
+"""A run may begin so long before its time, by a clock that is behind."""
+
+
+def find_following_run(schedule: Schedule, begun: datetime) -> datetime | None:
+    """The first time after the begin of a run at which another one is expected, None if there is none within five years."""
+    return schedule.find_next(begun + _EARLY)
+
+
 # Detect a cluster without runs: its last run began longer ago than one and a half times the interval between runs.
 #
 # With a schedule, the interval is that between the two next expected times after the run, so that a schedule without

@@ -5,9 +5,11 @@ Every method is one short transaction, and raises StoreError for errors of the d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 
@@ -30,22 +32,40 @@ from scanner.store.database.engine import (
     writing_shared,
 )
 from scanner.store.database.store_errors import as_store_error
+from scanner.store.database.waiting import DatabaseWait
 from scanner.store.reader import SqlReader
 from scanner.store.upkeep.schema import UpgradeResult, migrate, prepare_schema
+
+_Arguments = ParamSpec("_Arguments")
+_AnswerT = TypeVar("_AnswerT")
+
+
+def _waits(
+    method: Callable[Concatenate[SqlStore, _Arguments], _AnswerT],
+) -> Callable[Concatenate[SqlStore, _Arguments], _AnswerT]:
+    """A method that waits for a database that does not answer."""
+
+    @wraps(method)
+    def call(self: SqlStore, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _AnswerT:
+        return self.wait.until_answered(lambda: method(self, *arguments, **options))
+
+    return call
 
 
 class SqlStore(SqlReader):
     """Satisfies the Protocol `Store` of `scanner.scan.edges`, and reads stored scans."""
 
-    def __init__(self, engine: Engine, address: Address, clock: Clock) -> None:
-        """Use a database with the current schema."""
+    def __init__(self, engine: Engine, address: Address, clock: Clock, wait: DatabaseWait | None = None) -> None:
+        """Use a database with the current schema. `wait` is the time to wait for it in each method that a scan calls, by default none."""
         super().__init__(engine, address, clock)
+        self.wait: Final = wait or DatabaseWait()
         self._beat = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime | None:
         """The time of the database's clock; None for a file, which has none."""
         return self._clock() if self._address.path is None else None
 
+    @_waits
     def register(self, cluster: ClusterIdentity, *, restored: bool = False) -> str:
         """Find or begin the history of a cluster; return what the user should know when a history begins, else an empty text.
 
@@ -56,24 +76,28 @@ class SqlStore(SqlReader):
         with as_store_error(self._address), writing_shared(self._engine) as connection:
             return clusters.register(connection, cluster, restored=restored).note
 
+    @_waits
     def begin_run(self, name: str, command_line: Iterable[str] = ()) -> int:
-        """Record that a run begins; return its number. Close the runs and scans whose processes are gone. Raises StoreError."""
+        """Record that a run begins, at the time before the database was waited for; return its number. Close the runs and scans whose processes are gone. Raises StoreError."""
         with as_store_error(self._address):
             mark_dead_scans_failed(self._engine, self._clock())
             with writing(self._engine) as connection:
                 runs.close_killed_runs(connection, self._clock())
-                return runs.begin_run(connection, name, self._clock(), command_line)
+                return runs.begin_run(connection, name, self._clock() - self.wait.waited, command_line)
 
+    @_waits
     def name_run(self, number: int, name: str) -> None:
         """Record the name of a run. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             runs.name_run(connection, number, name)
 
+    @_waits
     def begin_scan_of_run(self, number: int, scan_id: str) -> None:
         """Record the id of the scan that a run begins. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             runs.begin_scan(connection, number, scan_id)
 
+    @_waits
     def end_run(self, number: int, *, exit_code: int, reason: str = "", scan_id: str = "", hurry: bool = False) -> None:
         """Record the end of a run, and its scan if one began; a scan that has not ended has failed. Raises StoreError.
 
@@ -84,6 +108,7 @@ class SqlStore(SqlReader):
             fail_scan_of_run(connection, scan_id, now)
             runs.end_run(connection, number, exit_code=exit_code, reason=reason, scan_id=scan_id, now=now)
 
+    @_waits
     def begin(self, start: ScanStart) -> None:
         """Record that a scan runs, with its policies and bindings; mark dead scans as failed.
 
@@ -115,6 +140,7 @@ class SqlStore(SqlReader):
         with suppress(StoreError), as_store_error(self._address):
             writer.beat(self._engine, scan_id, now)
 
+    @_waits
     def write_page(self, scan_id: str, result: PageResult) -> None:
         """Commit the results of a page together with its completion.
 
@@ -125,6 +151,7 @@ class SqlStore(SqlReader):
         with as_store_error(self._address):
             writer.stage(self._engine, scan_id, result, self._clock())
 
+    @_waits
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep objects that were read for the workloads of others alone, packed by `audit.population`.
 
@@ -135,6 +162,7 @@ class SqlStore(SqlReader):
         with as_store_error(self._address):
             writer.stage_controllers(self._engine, scan_id, kind, objects, self._clock())
 
+    @_waits
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         """The kinds of the workloads of the findings that were open when a scan began, by its id. Raises StoreError."""
         from scanner.store.history import workload_states
@@ -142,6 +170,7 @@ class SqlStore(SqlReader):
         with self._reading() as connection:
             return workload_states.read_workload_kinds(connection, scan_id)
 
+    @_waits
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """Merge the pages into history and make the scan visible, in one transaction.
 
@@ -157,16 +186,19 @@ class SqlStore(SqlReader):
             merge_log(self._engine)
             return scan
 
+    @_waits
     def plan_notifications(self, scan_id: str, routes: Collection[str]) -> None:
         """Record that the routes are to be notified about a finished scan, each once. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             notifications.plan_notifications(connection, scan_id, routes, self._clock())
 
+    @_waits
     def end_notification(self, notification: Notification, state: NotificationState) -> None:
         """Record what became of a notification. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
             notifications.end_notification(connection, notification, state)
 
+    @_waits
     def write_places(self, scan_id: str, objects: Iterable[PlacedObject]) -> None:
         """Store the files and lines of the objects of a scan, by its full id. Raises StoreError."""
         with as_store_error(self._address), writing(self._engine) as connection:
@@ -174,25 +206,31 @@ class SqlStore(SqlReader):
             places.write_places(connection, scan_id, objects)
 
 
-def open_store(url: str, clock: Clock | None = None) -> SqlStore:
+def open_store(url: str, clock: Clock | None = None, wait: DatabaseWait | None = None) -> SqlStore:
     """Open a database, and create it if it does not exist: `sqlite:PATH`, a path, or `postgresql://…`.
 
-    The clock is by default that of the database's server, and of this machine for a file.
+    The clock is by default that of the database's server, and of this machine for a file. `wait` is by default no time.
 
     Raises UsageError for an invalid URL, StoreError when the database cannot be used.
     """
-    address = address_of(url)
+    address, patience = address_of(url), wait or DatabaseWait()
+    return patience.until_answered(lambda: _open_store(address, clock, patience))
+
+
+def _open_store(address: Address, clock: Clock | None, wait: DatabaseWait) -> SqlStore:
     engine = _open_engine(address)
     try:
         with as_store_error(address):
             prepare_schema(engine, address)
-            return SqlStore(engine, address, clock or clock_of(engine))
+            return SqlStore(engine, address, clock or clock_of(engine), wait)
     except BaseException:
         engine.dispose()
         raise
 
 
-def upgrade(url: str, *, backup: bool = True, readers: Sequence[str] = ()) -> UpgradeResult:
+def upgrade(
+    url: str, *, backup: bool = True, readers: Sequence[str] = (), wait: DatabaseWait | None = None
+) -> UpgradeResult:
     """Upgrade a database to the current schema. Raises as `open_store` does, and StoreError if it cannot be backed up.
 
     With `backup`, a SQLite file that has data is copied beside itself first. `readers` are roles of PostgreSQL that may read all
@@ -204,6 +242,10 @@ def upgrade(url: str, *, backup: bool = True, readers: Sequence[str] = ()) -> Up
             f"--grant-select is about roles of PostgreSQL, and the database {address.text} is a SQLite file: leave out the flag. The "
             "permissions of the file and its folder decide who reads it."
         )
+    return (wait or DatabaseWait()).until_answered(lambda: _upgrade(address, backup=backup, readers=readers))
+
+
+def _upgrade(address: Address, *, backup: bool, readers: Sequence[str]) -> UpgradeResult:
     engine = _open_engine(address)
     try:
         with as_store_error(address):

@@ -92,7 +92,8 @@ def test_a_run_that_fails_reports_itself_alone(assay: Assay, server: Gateway) ->
     pushed = scan(assay, server, "--from", "missing", code=2)
 
     assert ("POST", "/metrics/job/assay/cluster/shop") == (pushed.method, pushed.path)
-    assert {"assay_last_run_exit_code", "assay_last_run_end_timestamp_seconds"} == set(values(pushed))
+    of_run = {"assay_run_recorded", "assay_last_run_killed", "assay_last_run_exit_code"}
+    assert {*of_run, "assay_last_run_end_timestamp_seconds"} == set(values(pushed))
     assert 2 == values(pushed)["assay_last_run_exit_code"]
 
 

@@ -26,6 +26,7 @@ from scanner.report.runs.document import RunExpectation
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, environment
+from tests.store.relay import refusing
 from tests.web.access.provider import key_set
 
 Write = Callable[[str, str], Path]
@@ -179,6 +180,33 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
         server.send_signal(number)
         out, err = server.communicate(timeout=20)
     assert (0, "", "/healthz") == (server.returncode, err, json.loads(out)["path"])
+
+
+@pytest.mark.parametrize("flag", ["--db", "--db-file"])
+def test_a_server_ends_when_its_credentials_are_refused(flag: str, home: Path) -> None:
+    """So that it starts again, with the credentials that its Secret has then."""
+    with refusing("28P01", 'password authentication failed for user "assay"') as url:
+        (home / "address").write_text(f"{url}\n")
+        ran = subprocess.run(
+            [ASSAY, "serve", flag, url if flag == "--db" else "address", "--listen", "127.0.0.1:0"],
+            cwd=home,
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert 4 == ran.returncode
+    assert "rejects the user or the password" in ran.stderr.splitlines()[-1]
+    assert "old" not in ran.stderr
+
+
+def test_a_missing_file_of_the_address_is_an_error(assay: Assay) -> None:
+    """Of usage."""
+    ran = assay("serve", "--db-file", "missing")
+
+    assert (2, True) == (ran.code, "--db-file missing: the file cannot be read" in ran.stderr)
 
 
 def _extra() -> list[str]:

@@ -67,7 +67,7 @@ EVERYTHING: Final[JsonObject] = {
         "oidcGroup": ["auditors"],
     },
     "waivers": {"enabled": True},
-    "database": {"existingSecret": "assay-db", "key": "address"},
+    "database": {"existingSecret": "assay-db", "key": "address", "timeout": "5m", "limit": "50Gi"},
     "schedule": "@daily",
     "timeZone": "Europe/Berlin",
     "suspend": True,
@@ -95,6 +95,7 @@ EVERYTHING: Final[JsonObject] = {
     "serve": {
         "enabled": True,
         "replicas": 2,
+        "annotations": {"reloader.stakater.com/auto": "true"},
         "database": {"existingSecret": "assay-db-reader"},
         "sessionKey": {"existingSecret": "assay-session"},
         "oidcClientSecret": {"existingSecret": "assay-oidc"},

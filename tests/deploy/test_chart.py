@@ -222,8 +222,12 @@ def test_the_database_is_upgraded_before_the_scan_and_the_pages() -> None:
         upgrade = container(pod, "upgrade", "initContainers")
         assert ("db", "upgrade") == texts(upgrade["args"])
         assert "assay-db" == dig(variables(upgrade)["ASSAY_DB"], "valueFrom", "secretKeyRef", "name")
-    serve = container(dig(of_kind(documents, "Deployment"), "spec", "template"), "serve")
-    assert "assay-db-reader" == dig(variables(serve)["ASSAY_DB"], "valueFrom", "secretKeyRef", "name")
+    pages = dig(of_kind(documents, "Deployment"), "spec", "template")
+    serve = container(pages, "serve")
+    volumes = {as_text(dig(volume, "name")): volume for volume in as_list(dig(pages, "spec", "volumes"))}
+    assert "assay-db-reader" == dig(volumes["database"], "secret", "secretName")
+    assert "--db-file=/etc/assay-database/url" in texts(serve["args"])
+    assert "ASSAY_DB" not in variables(serve)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +292,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
         (
             {},
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "17 2 * * *", "timeZone": "Etc/UTC"},
                 "skipKind": ["secrets"],
@@ -300,6 +305,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
                 "schedule": "@daily",
             },
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "@daily", "timeZone": "Etc/UTC", "tolerance": "30m"},
                 "clusterName": "prod",
@@ -308,6 +314,7 @@ def test_selectors_tell_scans_and_pages_apart() -> None:
         (
             {"waivers": {"enabled": True}},
             {
+                "databaseTimeout": "10m",
                 "kindTimeout": "30m",
                 "schedule": {"cron": "17 2 * * *", "timeZone": "Etc/UTC"},
                 "skipKind": ["secrets"],

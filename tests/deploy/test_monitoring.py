@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import yaml
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig, texts
 from tests.deploy.matrix import EVERYTHING, SCRAPED, SERVE
 from tests.deploy.objects import container, of_kind
-from tests.deploy.programs import DEPLOY, NAMESPACE, rendered
+from tests.deploy.programs import CHART, DEPLOY, NAMESPACE, documents, helm, refused, rendered
 from tests.prometheus.programs import program
 
 ALERTS: JsonObject = {"prometheusRule": {"enabled": True}}
@@ -48,6 +50,69 @@ def test_promtool_accepts_the_alerts_of_the_chart(tmp_path: Path) -> None:
     )
     assert 0 == ran.returncode, ran.stderr
     assert "{{ $labels.cluster }}" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"runbookUrl": "https://docs.example.com/alerts.html"}], ids=["path", "address"]
+)
+def test_each_alert_of_the_chart_has_the_address_of_its_section(values: JsonObject) -> None:
+    """The path in the repository, or the address of the values."""
+    rule = of_kind(rendered({"prometheusRule": {"enabled": True, **values}}), "PrometheusRule")
+    page = values.get("runbookUrl", "docs/alerts.md")
+    rules = as_list(dig(as_list(dig(rule, "spec", "groups"))[0], "rules"))
+    assert rules
+    assert [f"{page}#{str(dig(each, 'alert')).lower()}" for each in rules] == [
+        dig(each, "annotations", "runbook_url") for each in rules
+    ]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Callable[[JsonObject], str]:
+    """The notes that helm prints after an installation: a copy of the chart has them as the text of an object."""
+    chart = tmp_path / "chart"
+    shutil.copytree(CHART, chart)
+    (chart / "templates" / "NOTES.txt").rename(chart / "NOTES.txt")
+    (chart / "templates" / "notes.yaml").write_text('kind: Notes\ntext: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n')
+
+    def render(values: JsonObject) -> str:
+        ran = helm("template", "assay", str(chart), "--namespace", NAMESPACE, values=values)
+        assert ran.returncode == 0, ran.stderr
+        return " ".join(str(of_kind(documents(ran.stdout), "Notes")["text"]).split())
+
+    return render
+
+
+Notes = Callable[[JsonObject], str]
+
+
+def test_an_installation_without_metrics_is_told_how_to_get_them(notes: Notes) -> None:
+    """The default one has a SQLite file, which no server can read."""
+    assert "No metrics, so no alert" in notes({})
+    assert "config.pushMetrics" in notes({})
+    assert "or use PostgreSQL (database.existingSecret) with serve.enabled" in notes({})
+
+
+@pytest.mark.parametrize(
+    "values", [ON_A_PORT, {"config": {"pushMetrics": "https://push.example.com"}}], ids=["server", "push"]
+)
+def test_an_installation_with_metrics_is_told_nothing_of_them(notes: Notes, values: JsonObject) -> None:
+    """A server has them, and so has a Pushgateway."""
+    assert "No metrics" not in notes(values)
+
+
+def test_the_limit_of_the_database_is_one_of_the_values(notes: Notes) -> None:
+    """PostgreSQL does not show its volume, so without a limit the notes name the value."""
+    with_limit: JsonObject = {"database": {"existingSecret": "assay-db", "limit": "50Gi"}}
+    config = yaml.safe_load(str(dig(of_kind(rendered(with_limit), "ConfigMap"), "data", "assay.yaml")))
+    assert "50Gi" == config["databaseLimit"]
+    assert "No limit of the database" not in notes(with_limit)
+    assert "set database.limit" in notes({"database": {"existingSecret": "assay-db"}})
+
+
+@pytest.mark.parametrize("limit", ["50 GB", "0Gi"])
+def test_a_limit_that_the_configuration_would_refuse_is_refused(limit: str) -> None:
+    """At the installation."""
+    assert "/database/limit" in refused({"database": {"existingSecret": "assay-db", "limit": limit}}).replace(".", "/")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from prometheus_client import generate_latest
 
+from scanner.model.access_token import AccessToken
 from scanner.model.scans.method import ClockDifferences, Method
 from scanner.model.scans.register import Register
 from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanState
@@ -35,14 +36,14 @@ ODD = 'a"b\\c\nd\u202e\x1bé'
 
 def full_record() -> ScanInMemory:
     """A record with a sample of every metric of a report."""
-    register = Register({"complete": 2, "failed": 1}, FINISHED, 4096)
+    register = Register({"complete": 2, "failed": 1}, FINISHED, FINISHED, 4096)
     unmatched = Health(HealthKind.NO_OBJECT, "require-owner", "", "nothing matched")
     return replace(
         partial_record(),
         history=register,
         health=(unmatched,),
         reasons={"fixed": 1},
-        method=Method(clocks=ClockDifferences(api_server=-1, database=2)),
+        method=Method(clocks=ClockDifferences(api_server=-1, database=2), credentials_until=1_800_000_000),
     )
 
 
@@ -83,7 +84,15 @@ def test_the_metrics_of_a_server_are_accepted(tmp_path: Path) -> None:
         store.end_run(store.begin_run("prod"), exit_code=1, scan_id="scan-1")
         store.end_run(store.begin_run("never reached"), exit_code=4)
         schedule = parse_schedule("0 2 * * *", ZoneInfo("Etc/UTC"))
-        text = ClusterMetrics(lambda: store, DEFAULT_SETTINGS, lambda _: schedule, clock=lambda: NOW).text(5)
+        token = AccessToken(ODD, "0" * 64, NOW.date())
+        text = ClusterMetrics(
+            lambda: store,
+            DEFAULT_SETTINGS,
+            lambda _: schedule,
+            members=(f"{ODD}2",),
+            tokens=(token,),
+            clock=lambda: NOW,
+        ).text(5)
 
     assert "" == check(text)
     assert {metric.name for metric in LIVE if metric.live} <= with_samples(text)
@@ -93,8 +102,8 @@ def test_a_push_is_accepted() -> None:
     """Of a scan, and of a run without one."""
     run = RunEnd(NOW, 4)
     pushes = (
-        families_of_run(run, None, ODD, document_samples(document_of(full_record()))),
-        families_of_run(run, None, ODD),
+        families_of_run(run, {}, ODD, document_samples(document_of(full_record()))),
+        families_of_run(run, {}, ODD),
     )
 
     assert ["", ""] == [check(generate_latest(push).decode()) for push in pushes]

@@ -123,7 +123,7 @@ def test_problems_are_counted_by_action_and_outcome() -> None:
 
 def test_the_age_of_the_last_complete_scan_is_that_at_the_end_of_this_one() -> None:
     """An incomplete scan does not make a cluster look fresh."""
-    register = Register({"complete": 3, "incomplete": 1}, FINISHED - timedelta(hours=2), 4096)
+    register = Register({"complete": 3, "incomplete": 1}, FINISHED - timedelta(hours=2), None, 4096)
     text = rendered(replace(partial_record(), history=register))
 
     assert {(): 7200} == samples(text, "assay_last_complete_scan_age_seconds")

@@ -175,7 +175,7 @@ def test_a_scan_of_2030_hides_no_later_scan(wrong: SqlStore) -> None:
 
 def test_a_scan_of_2030_is_not_the_last_complete_scan(wrong: SqlStore) -> None:
     """Else no alert would notice until 2030 that no scan is complete any more."""
-    dates = wrong.all_clusters().clusters[0].last_complete, wrong.read_scan("second").register().last_complete
+    dates = wrong.all_clusters().clusters[0].last.complete, wrong.read_scan("second").register().last_complete
     assert (NOON + DAY, NOON + DAY) == dates
 
 

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from scanner.errors import StoreError, UsageError
+from scanner.model.access_token import AccessToken
 from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import parse_schedule
@@ -106,7 +107,9 @@ def test_a_cluster_has_the_samples_of_the_file_format(store: SqlStore, database:
     render(document_of(store.read_scan("scan-1")), out)
     depend = ("assay_last_complete_scan_age_seconds", "assay_database_size_bytes", "assay_database_limit_bytes")
     in_file = {line for line in out.getvalue().splitlines() if not line.startswith(("#", *depend))}
-    live = {line for line in metrics_of(database).text(5).splitlines() if not line.startswith(("#", *depend))}
+    token = AccessToken("grafana", "0" * 64, NOW.date())
+    server = ClusterMetrics(lambda: database, DEFAULT_SETTINGS, tokens=(token,), clock=lambda: NOW)
+    live = {line for line in server.text(5).splitlines() if not line.startswith(("#", *depend))}
 
     assert set() == in_file - live
     assert {metric.name for metric in METRICS if metric.of_all} == {line.partition("{")[0] for line in live - in_file}
@@ -155,6 +158,54 @@ def test_a_cluster_that_was_never_reached_has_its_run(store: SqlStore, database:
     store.end_run(store.begin_run("edge"), exit_code=4)
 
     assert {("edge",): 4} == samples(metrics_of(database).text(5), "assay_last_run_exit_code")
+
+
+def test_a_killed_run_has_no_exit_code(url: str, store: SqlStore, database: Watched) -> None:
+    """And ends with its last sign of life."""
+    Round().record(store, 1)
+    number = store.begin_run("prod")
+    execute(url, "UPDATE runs SET process = 4194305, process_started = '1' WHERE number = :number", number=number)
+    text = metrics_of(database).text(5)
+
+    assert {("prod",): 1} == samples(text, "assay_last_run_killed")
+    assert {("prod",): clock().timestamp()} == samples(text, "assay_last_run_end_timestamp_seconds")
+    assert {} == samples(text, "assay_last_run_exit_code")
+
+
+def test_a_member_of_the_fleet_without_a_run_is_there(store: SqlStore, database: Watched) -> None:
+    """With the times at which runs are expected."""
+    store.begin_run("first")
+    server = ClusterMetrics(
+        lambda: database,
+        DEFAULT_SETTINGS,
+        lambda _: parse_schedule("0 2 * * *", ZoneInfo("Etc/UTC")),
+        members=("first", "second"),
+        clock=lambda: NOW,
+    )
+    text = server.text(5)
+
+    assert {("first",): 1, ("second",): 0} == samples(text, "assay_run_recorded")
+    assert {("first",), ("second",)} == samples(text, "assay_schedule_interval_seconds").keys()
+
+
+def test_the_next_run_is_the_first_one_after_the_newest(store: SqlStore, database: Watched) -> None:
+    """Also if its time has passed: then no run has begun."""
+    Round().record(store, 1)
+    store.end_run(store.begin_run("prod"), exit_code=0, scan_id="scan-1")
+    text = metrics_of(database, cron="0 2 * * *").text(5)
+
+    assert {("prod",): (clock() + timedelta(hours=20)).timestamp()} == samples(text, "assay_next_run_timestamp_seconds")
+
+
+def test_a_run_that_began_a_moment_before_its_time_is_that_run(store: SqlStore, database: Watched) -> None:
+    """Its clock is behind that of the controller."""
+    Round().record(store, 1)
+    store.end_run(store.begin_run("prod"), exit_code=0, scan_id="scan-1")
+    following = (clock() + timedelta(days=1)).timestamp()
+
+    assert {("prod",): following} == samples(
+        metrics_of(database, cron="0 6 * * *").text(5), "assay_next_run_timestamp_seconds"
+    )
 
 
 def test_a_new_scan_replaces_the_numbers(store: SqlStore, database: Watched) -> None:

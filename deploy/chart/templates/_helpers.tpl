@@ -122,6 +122,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- define "assay.config" -}}
 {{- $config := dict "kindTimeout" .Values.kindTimeout "schedule" (dict "cron" .Values.schedule "timeZone" .Values.timeZone) }}
 {{- with .Values.clusterName }}{{ $_ := set $config "clusterName" . }}{{ end }}
+{{- with .Values.database.timeout }}{{ $_ := set $config "databaseTimeout" . }}{{ end }}
+{{- with .Values.database.limit }}{{ $_ := set $config "databaseLimit" . }}{{ end }}
 {{- if .Values.waivers.enabled }}{{ $_ := set $config "waiversNamespace" .Release.Namespace }}{{ end }}
 {{- if .Values.serve.enabled }}
 {{- with include "assay.publicUrl" . }}{{ $_ := set $config "publicUrl" . }}{{ end }}

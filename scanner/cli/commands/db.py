@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scanner.cli.flags.completion import complete_clusters
-from scanner.cli.flags.database import DbOption, open_reader_at
+from scanner.cli.flags.database import DatabaseTimeoutOption, DbOption, open_reader_at, wait_for_database
 from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text, visible
 from scanner.config.current import get_database_address
 from scanner.errors import StoreError, UsageError
@@ -50,6 +50,7 @@ def upgrade(
             show_default=False,
         ),
     ] = None,
+    database_timeout: DatabaseTimeoutOption = "0",
 ) -> None:
     """Upgrade the database to this version of Assay. A SQLite file is copied first; copy PostgreSQL yourself with pg_dump."""
     from scanner.store import upgrade as run
@@ -57,7 +58,7 @@ def upgrade(
 
     url = get_database_address(db)
     readers = grant_select or []
-    upgraded = run(url, backup=not no_backup, readers=readers)
+    upgraded = run(url, backup=not no_backup, readers=readers, wait=wait_for_database(database_timeout))
     place = address_of(url)
     result = "was upgraded to" if upgraded else "already has"
     sys.stderr.write(f"The database {place.text} {result} the schema of this version.\n")
@@ -98,6 +99,7 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the scans that would be pruned, and change nothing.")
     ] = False,
+    database_timeout: DatabaseTimeoutOption = "0",
 ) -> None:
     """Delete the bodies of old scans: their reports, objects and evidence."""
     from scanner.store import plan_prune
@@ -112,7 +114,7 @@ def prune(
         size = "" if planned.bytes is None else f", about {_format_size(planned.bytes)}"
         text([f"Would prune {_count_noun(len(planned.scans), 'scan')}: {_count_noun(planned.rows, 'row')}{size}."])
         return
-    pruned = run(get_database_address(db), rule)
+    pruned = wait_for_database(database_timeout).until_answered(lambda: run(get_database_address(db), rule))
     text(
         [
             f"Pruned {_count_noun(pruned.scans, 'scan')}: {_count_noun(pruned.rows, 'row')}{_describe_freed(pruned.bytes)}."

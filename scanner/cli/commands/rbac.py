@@ -25,7 +25,7 @@ from scanner.model.resource import ANONYMOUS
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
     from scanner.documents.fleet import Member
-    from scanner.model.json import JsonObject
+    from scanner.model.json import Json, JsonObject
     from scanner.rbac import Permission, RequiredPermissions
     from scanner.scan.options import Options
 
@@ -245,7 +245,7 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
     """The result for a cluster, or the error that ended the check."""
     if isinstance(result, AssayError):
         return {"complete": False, "error": str(result)}
-    rights = [
+    rights: list[Json] = [
         {
             "group": need.group,
             "resource": need.resource,
@@ -257,7 +257,7 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
         | {"why": need.why, "optional": need.optional, "allowed": allowed}
         for need, allowed in result.answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
+    gaps: list[Json] = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
     return {"complete": not result.missing, "rights": rights, "gaps": gaps}
 
 

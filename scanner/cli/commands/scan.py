@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from scanner.cli.flags.database import open_store_at
+from scanner.cli.flags.database import open_store_at, wait_for_database
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.report_formats import DEFAULT
 from scanner.cli.flags.rights import make_check_arguments
@@ -83,11 +83,13 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
     options, policy_files = read_options(arguments, flags)
     posture = Posture(get_settings(flags.controls))
     unwritten = flags.manifests.unwritten()
+    interruption = Interruption()
+    wait = wait_for_database(flags.history.database_timeout, lambda: interruption.is_pending)
     with (
         flags.messages.progress() as progress,
         MetricsPush(flags.push, flags.run_name) as metrics,
-        open_store_at(flags.history.db) as store,
-        Interruption() as interruption,
+        open_store_at(flags.history.db, wait) as store,
+        interruption,
         Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, flags.run_name, options.method.command_line) as run_record,
     ):
@@ -146,7 +148,8 @@ def _open_cluster(
     manifests, name = flags.manifests, flags.history.cluster_name
     if not manifests.source:
         live = flags.connection.cluster(flags.limits)
-        return _OpenedCluster(live, live.place, options)
+        method = replace(options.method, credentials_until=live.valid_until)
+        return _OpenedCluster(live, live.place, replace(options, method=method))
     files = read_cluster_files(manifests.source, options.scope, name, unwritten, policy_files.definitions)
     embedded = list_policies_among(files, policy_files.read) if options.cluster_policies else ()
     options = replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)

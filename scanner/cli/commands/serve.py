@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.flags.access import AccessFlags, list_expired
+from scanner.cli.flags.access import AccessFlags, list_expired, read_secret
 from scanner.cli.flags.database import DbOption
 from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
 from scanner.cli.flags.fleet import FleetOption
@@ -30,6 +30,17 @@ EPILOG: Final = (
 LISTEN: Final = "127.0.0.1:8080"
 _EXTRA: Final = ("anyio", "authlib", "cachetools", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn")
 """The packages of the extra `serve`."""
+
+
+DbFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--db-file",
+        metavar="PATH",
+        help="File with the address of the database, in place of --db. It is read again whenever the database is opened.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,7 @@ def command(
     fleet: FleetOption = None,
     controls: ControlsOption = (),
     db: DbOption = "",
+    db_file: DbFileOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_probes: LogProbesOption = False,
     access: AccessFlags,
@@ -109,7 +121,9 @@ def command(
 
     use(log_format)
     server = listen.server(access)
-    content = ServerContent(get_database_address(db), get_settings(controls), get_expectations(fleet))
+    read_url = (lambda: read_secret(db_file, "--db-file")) if db_file else None
+    url = read_url() if read_url else get_database_address(db)
+    content = ServerContent(url, get_settings(controls), get_expectations(fleet), read_url)
     serve(content, server, _make_output(server, content.url, verbose=log_probes))
 
 

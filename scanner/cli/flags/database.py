@@ -14,8 +14,11 @@ from scanner.config.current import get_database_address
 from scanner.errors import NoScans
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scanner.model.scans.scan import ClusterIdentity
     from scanner.store import SqlReader, SqlStore
+    from scanner.store.database.waiting import DatabaseWait
 
 DbOption = Annotated[
     str,
@@ -40,11 +43,22 @@ ClusterNameOption = Annotated[
 ]
 
 
+DatabaseTimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--database-timeout",
+        metavar="DURATION",
+        help="Time to wait for a PostgreSQL that does not answer, such as 10m; 0 to end at once. Errors that a wait cannot mend, such as a wrong password, end at once.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryFlags(FlagGroup):
     """The database that a scan writes to, and the cluster whose history the scan continues."""
 
     db: DbOption = ""
+    database_timeout: DatabaseTimeoutOption = "0"
     cluster_name: Annotated[
         str,
         typer.Option(
@@ -78,11 +92,23 @@ class HistoryFlags(FlagGroup):
             sys.stderr.write(f"assay: {visible(note)}\n")
 
 
-def open_store_at(url: str) -> SqlStore:
+def wait_for_database(duration: str, stopped: Callable[[], bool] = lambda: False) -> DatabaseWait:
+    """The time to wait for the database, which prints on stderr that it waits. Raises UsageError for an invalid duration."""
+    from scanner.cli.terminal.stdout import visible
+    from scanner.config.values import parse_seconds
+    from scanner.store.database.waiting import DatabaseWait
+
+    def report(sentence: str) -> None:
+        sys.stderr.write(f"assay: {visible(sentence)}\n")
+
+    return DatabaseWait(parse_seconds(duration, "--database-timeout") or 0, report=report, stopped=stopped)
+
+
+def open_store_at(url: str, wait: DatabaseWait) -> SqlStore:
     """The store to write to; a missing database is created. Raises StoreError when it cannot be opened."""
     from scanner.store import open_store
 
-    return open_store(get_database_address(url))
+    return open_store(get_database_address(url), wait=wait)
 
 
 def open_reader_at(url: str) -> SqlReader:

@@ -56,6 +56,11 @@ class Interruption:
         """Let signals wait for the next `interruptible` block from now on."""
         self._protected = True
 
+    @property
+    def is_pending(self) -> bool:
+        """Return whether a signal waits for its effect."""
+        return self._pending
+
     @contextmanager
     def interruptible(self) -> Iterator[None]:
         """A block that a signal may end at any moment. Raises KeyboardInterrupt, also for an earlier signal that was not raised."""

@@ -20,7 +20,7 @@ import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
-from scanner.config.current import find_expected_run
+from scanner.config.current import get_schedule
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
@@ -72,6 +72,7 @@ class MetricsPush:
         """Check URL and token. `name` is that of the run, until the cluster is known. Raises UsageError."""
         self._gateway = flags.gateway()
         self._name = name
+        self._begun = datetime.now(UTC)
         self._samples: dict[str, Samples] = {}
 
     def __enter__(self) -> Self:
@@ -126,10 +127,20 @@ class MetricsPush:
         try:
             now = datetime.now(UTC)
             run = RunEnd(now, _find_exit_code(error))
-            metrics = families_of_run(run, find_expected_run(now), self._name, self._samples)
+            metrics = families_of_run(run, self._expect(now), self._name, self._samples)
             return push(gateway, printable(self._name), metrics, replace=bool(self._samples.get(_LAST_COMPLETE)))
         except KeyboardInterrupt:
             return "interrupted"
+
+    def _expect(self, now: datetime) -> dict[str, Samples]:
+        """The samples about expected runs. Raises UsageError for an invalid schedule."""
+        from scanner.posture.run_register import find_expected_run, find_following_run
+        from scanner.report.formats.openmetrics import expected_samples
+
+        schedule = get_schedule()
+        if schedule is None:
+            return {}
+        return expected_samples(find_expected_run(schedule, now), find_following_run(schedule, self._begun))
 
 
 def _find_exit_code(error: BaseException | None) -> int:

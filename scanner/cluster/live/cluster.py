@@ -96,6 +96,11 @@ class LiveCluster:
         return self._session.place
 
     @property
+    def valid_until(self) -> int | None:
+        """The Unix time at which the client certificate or the token in the kubeconfig expires, None if unknown."""
+        return self._session.valid_until
+
+    @property
     def requests(self) -> int:
         """The number of requests so far."""
         return self._session.requests

@@ -12,21 +12,19 @@ certificates, which were read before.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
+from scanner.cluster.requests.credential_expiry import find_expiry, read_token_expiry
 from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, run_plugin
 from scanner.cluster.requests.simple_kubeconfig import (
     SERVICE_ACCOUNT,
@@ -48,7 +46,6 @@ _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(.*?)-----E
 _SHOWN: Final = 20
 _SOURCES: Final = ("auth-provider", "tokenFile", "exec")
 _SELDOM: Final = 60.0
-_PARTS_OF_TOKEN: Final = 3
 _FILES: Final = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
 _LOGIN: Final = "check it with `kubectl config view`, or name another with --kubeconfig or --context"
 
@@ -60,7 +57,8 @@ class Credentials:
     `configuration` is the official client's or has the same fields; in a pod its refresh hook reads the token again. `as_user` and
     `as_groups` are the impersonation in the kubeconfig. `own_proxy` is true for a proxy from the kubeconfig, not from the environment,
     `uncompressed` if the kubeconfig disables compression. `context` is empty in a pod. After `lifetime` seconds, infinite if unknown,
-    the credentials are to be loaded again. `named_secrets` are the values in the user's entry under names of secrets.
+    the credentials are to be loaded again. `valid_until` is the Unix time at which the client certificate or the token in the
+    kubeconfig expires, None if unknown. `named_secrets` are the values in the user's entry under names of secrets.
     """
 
     cluster: str
@@ -71,6 +69,7 @@ class Credentials:
     uncompressed: bool = False
     context: str = ""
     lifetime: float = math.inf
+    valid_until: int | None = None
     named_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def get_authorization(self) -> str:
@@ -251,7 +250,8 @@ def _load_from_files(files: _Files, context: str, seconds: float) -> Credentials
     credentials, lifetime = _resolve_credentials(user, cluster, seconds)
     entries = Entries(context_entry, cluster, credentials)
     configuration = read_simple_settings(entries) or _load_configuration(entries, context_name, paths)
-    return _make_credentials(configuration, entries, lifetime)
+    valid_until = find_expiry(as_object(dig(_resolve_files(user), "user")))
+    return replace(_make_credentials(configuration, entries, lifetime), valid_until=valid_until)
 
 
 def _load_configuration(entries: Entries, context: str, paths: str) -> Any:
@@ -329,7 +329,7 @@ def _get_provider_token(provider: JsonObject, name: str) -> str:
     It is not renewed: most providers accept a refresh token once, so that kubectl could not renew it any more.
     """
     token = as_text(dig(provider, "config", "id-token")) if provider.get("name") == "oidc" else ""
-    expires = _read_expiry(token)
+    expires = read_token_expiry(token)
     if expires is None:
         raise ClusterError(
             f"the auth-provider {as_text(provider.get('name'))} of user {name} gave no usable token. Log in again, or give the user a "
@@ -341,21 +341,6 @@ def _get_provider_token(provider: JsonObject, name: str) -> str:
             "in this context, or give the user a credential plugin (exec)"
         )
     return token
-
-
-def _read_expiry(token: str) -> float | None:
-    """The time at which a JSON Web Token expires, in seconds since 1970, infinite without one; None for another text."""
-    parts = token.split(".")
-    try:
-        # The base64 of a token has no padding.
-        padded = parts[1] + "=" * (-len(parts[1]) % 4)
-        claims = orjson.loads(base64.urlsafe_b64decode(padded))
-    except (IndexError, binascii.Error, ValueError):
-        return None
-    expires = dig(claims, "exp")
-    if not isinstance(claims, dict) or len(parts) != _PARTS_OF_TOKEN:
-        return None
-    return float(expires) if isinstance(expires, int | float) else math.inf
 
 
 def _read_token(path: Json, name: str) -> str:

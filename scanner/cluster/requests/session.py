@@ -194,6 +194,11 @@ class ApiSession:
         return digest_server(self._login.credentials.configuration)
 
     @property
+    def valid_until(self) -> int | None:
+        """The Unix time at which the credentials in the kubeconfig expire, None if unknown."""
+        return self._login.credentials.valid_until
+
+    @property
     def place(self) -> str:
         """The context of the kubeconfig; in a pod, the server's URL."""
         return self._login.credentials.context or self.server

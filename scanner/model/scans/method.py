@@ -69,6 +69,7 @@ class Method:
     `policy_files` are the paths of files with policies, as the user names them; with `without_cluster_policies`, the policies of
     the cluster are left out. `kept_labels` are the keys of the labels that are kept besides those that always are.
     `configuration` has the values besides those of the command line. `clocks` are compared when the scan begins.
+    `credentials_until` is the Unix time at which the client certificate or the token in the kubeconfig expires, None if unknown.
     """
 
     scanner: UserInfo = field(default_factory=UserInfo)
@@ -89,6 +90,7 @@ class Method:
     kept_labels: tuple[str, ...] = ()
     configuration: UsedConfiguration = field(default_factory=UsedConfiguration)
     clocks: ClockDifferences = field(default_factory=ClockDifferences)
+    credentials_until: int | None = None
 
     @property
     def policy_sources(self) -> tuple[str, ...]:

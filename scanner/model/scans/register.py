@@ -49,12 +49,13 @@ class ScanLine:
 class Register:
     """`scans` counts those of the cluster by state, `last_complete` is the end of the newest complete one.
 
-    `database_bytes` is the size of the whole database. `days` are the last `RECENT` days with a complete scan, until that of the report;
+    `last_whole` is the end of the newest complete one that was not limited to a part. `database_bytes` is the size of the whole database. `days` are the last `RECENT` days with a complete scan, until that of the report;
     `lines` are the newest scans up to that of the report, the newest first.
     """
 
     scans: Mapping[str, int] = field(default_factory=dict)
     last_complete: datetime | None = None
+    last_whole: datetime | None = None
     database_bytes: int = 0
     days: tuple[DayCounts, ...] = ()
     lines: tuple[ScanLine, ...] = ()

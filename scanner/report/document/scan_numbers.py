@@ -34,6 +34,7 @@ class ScanNumbers:
     """The numbers of a scan. `limited` is true if the user chose a part of the cluster or of the policies.
 
     `left_out` is what the user left out, `unmatched` are the policies that match nothing. `ended_at` is its start if it has no end.
+    `credentials_until` is the Unix time at which the credentials of the kubeconfig expire, None if it is not known.
     """
 
     tool_version: str
@@ -51,6 +52,7 @@ class ScanNumbers:
     resolutions: Mapping[str, int]
     waivers: WaiversSection | None
     clocks: ClockDifferences
+    credentials_until: int | None
 
 
 def numbers_in(document: Document) -> ScanNumbers:
@@ -72,6 +74,7 @@ def numbers_in(document: Document) -> ScanNumbers:
         resolutions=document.stored.resolutions(),
         waivers=document.waivers,
         clocks=document.method.clocks if document.method else ClockDifferences(),
+        credentials_until=document.stored.method.credentials_until if document.stored.method else None,
     )
 
 
@@ -94,6 +97,7 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
         resolutions=record.resolutions(),
         waivers=waivers_of(triage),
         clocks=record.method.clocks if record.method else ClockDifferences(),
+        credentials_until=record.method.credentials_until if record.method else None,
     )
 
 

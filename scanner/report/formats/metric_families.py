@@ -56,6 +56,12 @@ METRICS: Final = (
     Metric(
         "assay_last_complete_scan_timestamp_seconds", (), "The end of the newest complete scan, in Unix time", "seconds"
     ),
+    Metric(
+        "assay_last_whole_scan_timestamp_seconds",
+        (),
+        "The end of the newest complete scan that flags did not limit to a part, in Unix time",
+        "seconds",
+    ),
     Metric("assay_last_complete_scan_age_seconds", (), "The time since the end of the newest complete scan", "seconds"),
     Metric("assay_scan_duration_seconds", (), "The duration of the scan", "seconds"),
     Metric(
@@ -64,8 +70,29 @@ METRICS: Final = (
         "The time by which a clock was ahead of that of the scan's machine when the scan began, negative if it was behind",
         "seconds",
     ),
+    Metric(
+        "assay_credentials_expiry_timestamp_seconds",
+        (),
+        "The end of the validity of the client certificate or the token in the kubeconfig, in Unix time",
+        "seconds",
+    ),
+    Metric(
+        "assay_token_expiry_timestamp_seconds",
+        ("token",),
+        "The end of the last day of an access token of the server, in Unix time",
+        "seconds",
+        live=True,
+        of_all=True,
+    ),
+    Metric(
+        "assay_run_recorded",
+        (),
+        "1 if a run of the cluster is recorded, 0 for a cluster of the fleet without one",
+        live=True,
+    ),
     Metric("assay_last_run_end_timestamp_seconds", (), "The end of the newest run, in Unix time", "seconds", live=True),
-    Metric("assay_last_run_exit_code", (), "The exit code of the newest run", live=True),
+    Metric("assay_last_run_exit_code", (), "The exit code of the newest run, unless this run was killed", live=True),
+    Metric("assay_last_run_killed", (), "1 if the process of the newest run ended without a result, else 0", live=True),
     Metric(
         "assay_expected_run_timestamp_seconds",
         (),
@@ -77,6 +104,13 @@ METRICS: Final = (
         "assay_schedule_interval_seconds",
         (),
         "The time between expected runs: the longer one of the times before and after the last expected run",
+        "seconds",
+        live=True,
+    ),
+    Metric(
+        "assay_next_run_timestamp_seconds",
+        (),
+        "The first time after the begin of the newest run at which the schedule expects a run, in Unix time",
         "seconds",
         live=True,
     ),

@@ -7,11 +7,12 @@ Numbers come from counts of the database, never from the stream of findings. Nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
 
+from scanner.model.access_token import AccessToken
 from scanner.model.scans.method import ClockDifferences
 from scanner.model.scans.register import Register
 from scanner.model.scans.scan import CoverageState, ScanState
@@ -67,6 +68,7 @@ def register_samples(register: Register, moment: datetime) -> dict[str, Samples]
     return {
         "assay_scans": [((str(state),), register.scans.get(state, 0)) for state in ScanState],
         "assay_last_complete_scan_timestamp_seconds": [((), unix(complete))] if complete else [],
+        "assay_last_whole_scan_timestamp_seconds": [((), unix(register.last_whole))] if register.last_whole else [],
         "assay_last_complete_scan_age_seconds": [((), max(round(unix(moment) - unix(complete), 3), 0))]
         if complete
         else [],
@@ -85,6 +87,9 @@ def scan_samples(numbers: ScanNumbers) -> dict[str, Samples]:
         "assay_scan_end_timestamp_seconds": [((), unix(numbers.ended_at))],
         "assay_scan_duration_seconds": [((), round(unix(numbers.ended_at) - unix(numbers.started_at), 3))],
         "assay_scan_clock_difference_seconds": _clocks(numbers.clocks),
+        "assay_credentials_expiry_timestamp_seconds": [((), numbers.credentials_until)]
+        if numbers.credentials_until is not None
+        else [],
         "assay_coverage_ratio": _ratio(coverage.states),
         "assay_gaps": [
             ((kind,), number) for kind, number in sorted(Counter(str(gap.kind) for gap in numbers.gaps).items())
@@ -181,19 +186,36 @@ def _waivers(numbers: ScanNumbers) -> Samples:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a run of `assay scan`."""
+    """The end of a run of `assay scan`, without an exit code if its process was killed."""
 
     at: datetime
-    exit_code: int
+    exit_code: int | None
+
+
+_RECORDED: Final = "assay_run_recorded"
 
 
 def run_samples(run: RunEnd | None) -> dict[str, Samples]:
-    """The samples about the newest run; none without a run that has ended."""
+    """The samples about the newest run, None if no run has ended."""
     if run is None:
-        return {}
+        return {_RECORDED: [((), 1)]}
     return {
+        _RECORDED: [((), 1)],
         "assay_last_run_end_timestamp_seconds": [((), unix(run.at))],
-        "assay_last_run_exit_code": [((), run.exit_code)],
+        "assay_last_run_exit_code": [] if run.exit_code is None else [((), run.exit_code)],
+        "assay_last_run_killed": [((), int(run.exit_code is None))],
+    }
+
+
+def unrecorded_samples() -> dict[str, Samples]:
+    """The samples about a cluster of a fleet without any run."""
+    return {_RECORDED: [((), 0)]}
+
+
+def token_samples(tokens: Iterable[AccessToken]) -> dict[str, Samples]:
+    """The samples about the access tokens of a server."""
+    return {
+        "assay_token_expiry_timestamp_seconds": [((token.name,), unix(end)) for token in tokens if (end := token.end)]
     }
 
 
@@ -208,21 +230,20 @@ def notification_samples(notifications: Mapping[tuple[str, str], int]) -> dict[s
     return {"assay_notifications": sorted(notifications.items())}
 
 
-def expected_samples(expected: ExpectedRun | None) -> dict[str, Samples]:
-    """The samples about expected runs; none without a schedule."""
-    if expected is None:
-        return {}
-    interval = expected.interval
+def expected_samples(expected: ExpectedRun | None, following: datetime | None = None) -> dict[str, Samples]:
+    """The samples about expected runs; none without a schedule. `following` is the first time after the newest run."""
+    interval = expected.interval if expected else None
     return {
-        "assay_expected_run_timestamp_seconds": [((), unix(expected.at))],
+        "assay_expected_run_timestamp_seconds": [((), unix(expected.at))] if expected else [],
         "assay_schedule_interval_seconds": [((), interval.total_seconds())] if interval else [],
+        "assay_next_run_timestamp_seconds": [((), unix(following))] if following else [],
     }
 
 
 def families_of_run(
-    run: RunEnd, expected: ExpectedRun | None, cluster: str, samples: Mapping[str, Samples] | None = None
+    run: RunEnd, expected: Mapping[str, Samples], cluster: str, samples: Mapping[str, Samples] | None = None
 ) -> Families:
-    """The metrics of a run, and those of its scan if it made one; without metrics that have no sample."""
-    samples_by_name = {**(samples or {}), **run_samples(run), **expected_samples(expected)}
+    """The metrics of a run, of `expected` runs, and of its scan if it made one; without metrics that have no sample."""
+    samples_by_name = {**(samples or {}), **run_samples(run), **expected}
     every = (family_of(metric, samples_by_name.get(metric.name, ()), cluster) for metric in LIVE)
     return Families([family for family in every if family.samples])

@@ -6,17 +6,17 @@ A few queries read one narrow row for each cluster, so that a page about all clu
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Row, case, func, or_, select
+from sqlalchemy import Connection, Row, Select, case, func, or_, select
 
 from scanner.model.scans.scan import ScanState, Scope
 from scanner.store.catalog.clusters import StoredCluster, read_clusters
 from scanner.store.catalog.notifications import count_notifications
-from scanner.store.catalog.runs import SCAN_OF_RUN, RunClusters, label_clusters
+from scanner.store.catalog.runs import SCAN_OF_RUN, RunClusters, find_last_signs, label_clusters
 from scanner.store.catalog.scans import USABLE, find_abandoned_scans
 from scanner.store.rows import codec
 from scanner.store.rows.sizes import read_most_bytes, read_total_bytes
@@ -163,28 +163,35 @@ RECENT: Final = timedelta(days=30)
 """How long a run is remembered that reached no cluster."""
 
 
-class NewestRun(NamedTuple):
-    """A run of `assay scan` that has ended, by its name in the register."""
+class EndedRun(NamedTuple):
+    """A run of `assay scan` that does not run any more. A killed one has no `exit_code`, and its last sign of life is its end."""
 
     number: int
-    name: str
     finished_at: datetime
-    exit_code: int
+    exit_code: int | None
+
+
+class NewestRuns(NamedTuple):
+    """The begin of the newest run of a cluster, and the newest run that does not run any more, None without one."""
+
+    begun: datetime
+    ended: EndedRun | None
 
 
 class ClusterNumbers(NamedTuple):
-    """A cluster, its scans by state, and the end of the newest complete one. A scan whose process is gone has failed.
+    """A cluster, its scans by state, and the ends of its last complete ones. A scan whose process is gone has failed.
 
     `label` is the name, or the identity where several clusters have the same name. `newest` is the id of the newest complete or
-    partial scan that has a report, empty if there is none. `notifications` are counted by route and state.
+    partial scan that has a report, empty if there is none.
+    `runs` is None without a recorded run. `notifications` are counted by route and state.
     """
 
     cluster: StoredCluster
     label: str
     newest: str
     scans: Mapping[str, int]
-    last_complete: datetime | None
-    run: NewestRun | None
+    last: LastComplete
+    runs: NewestRuns | None
     notifications: Mapping[tuple[str, str], int]
 
 
@@ -195,7 +202,7 @@ class AllClusters(NamedTuple):
     """
 
     clusters: tuple[ClusterNumbers, ...]
-    unreached: tuple[NewestRun, ...]
+    unreached: Mapping[str, NewestRuns]
     database_bytes: int
     most_bytes: int | None = None
 
@@ -206,25 +213,25 @@ def read_all_clusters(connection: Connection, now: datetime) -> AllClusters:
     labels = label_clusters(stored)
     states, complete, newest = (
         _count_states(connection, now),
-        _read_last_complete(connection),
+        read_last_complete(connection),
         _read_newest_ids(connection),
     )
     notified = count_notifications(connection)
-    runs, unreached = _assign_runs(_read_newest_runs(connection), labels)
+    runs, unreached = _assign_runs(_read_newest_runs(connection, now), labels)
     clusters = (
         ClusterNumbers(
             cluster,
             labels[cluster.id],
             newest.get(cluster.id, ""),
             states.get(cluster.id, {}),
-            complete.get(cluster.id),
+            complete.get(cluster.id, LastComplete()),
             runs.get(cluster.id),
             notified.get(cluster.id, {}),
         )
         for cluster in stored
     )
-    recent = (run for run in unreached if run.name and now - run.finished_at <= RECENT)
-    return AllClusters(tuple(clusters), tuple(recent), read_total_bytes(connection), read_most_bytes(connection))
+    recent = {name: runs for name, runs in sorted(unreached.items()) if name and now - runs.begun <= RECENT}
+    return AllClusters(tuple(clusters), recent, read_total_bytes(connection), read_most_bytes(connection))
 
 
 def _count_states(connection: Connection, now: datetime) -> dict[int, Counter[str]]:
@@ -241,15 +248,27 @@ def _count_states(connection: Connection, now: datetime) -> dict[int, Counter[st
     return states
 
 
-def _read_last_complete(connection: Connection) -> dict[int, datetime]:
-    """The ends of the newest complete scans. The revision orders scans: a date can be wrong."""
+class LastComplete(NamedTuple):
+    """The ends of the newest complete scan of a cluster, and of the newest one that was not limited; None without one."""
+
+    complete: datetime | None = None
+    whole: datetime | None = None
+
+
+def read_last_complete(connection: Connection, cluster: int | None = None) -> dict[int, LastComplete]:
+    """The last complete scans of one cluster or of all. The revision orders scans: a date can be wrong."""
     scan = SCANS.c
     complete = select(scan.cluster, func.max(scan.revision).label("revision")).where(
-        scan.state == ScanState.COMPLETE.value
+        scan.state == ScanState.COMPLETE.value, *(() if cluster is None else (scan.cluster == cluster,))
     )
-    newest = complete.group_by(scan.cluster).subquery()
+    newest = complete.group_by(scan.cluster, scan.scope).subquery()
     same = (scan.cluster == newest.c.cluster) & (scan.revision == newest.c.revision)
-    return dict(connection.execute(select(scan.cluster, scan.finished_at).join(newest, same)).all())
+    wanted = select(scan.cluster, scan.finished_at, scan.scope).join(newest, same).order_by(scan.revision)
+    last: dict[int, LastComplete] = {}
+    for number, ended, scope in connection.execute(wanted):
+        whole = last[number].whole if number in last else None
+        last[number] = LastComplete(ended, whole if _is_limited(scope) else ended)
+    return last
 
 
 def _read_newest_ids(connection: Connection) -> dict[int, str]:
@@ -263,33 +282,62 @@ def _read_newest_ids(connection: Connection) -> dict[int, str]:
     return dict(connection.execute(select(scan.cluster, scan.id).select_from(SCANS.join(newest, same))).all())
 
 
-def _read_newest_runs(connection: Connection) -> list[tuple[int | None, NewestRun]]:
-    """The newest run that has ended of each cluster and each name of runs; without a cluster if no scan began."""
+class _Run(NamedTuple):
+    """The newest run, by its number, of a cluster and a name among those that have ended, or among the others.
+
+    `cluster` is None if no scan began, and `ended` while it runs.
+    """
+
+    number: int
+    cluster: int | None
+    name: str
+    started_at: datetime
+    ended: EndedRun | None
+
+
+def _read_newest_runs(connection: Connection, now: datetime) -> list[_Run]:
+    """The newest runs of each cluster and each name: those whose end is recorded, and those that are killed or still run."""
+    ended = [
+        _Run(row.number, row.cluster, row.name, row.started_at, EndedRun(row.number, row.finished_at, row.exit_code))
+        for row in connection.execute(_select_newest_runs(ended=True))
+    ]
+    others = connection.execute(_select_newest_runs(ended=False)).all()
+    last_signs = find_last_signs(connection, [row.number for row in others], now)
+    for row in others:
+        last_sign = last_signs[row.number]
+        killed = EndedRun(row.number, last_sign, None) if last_sign else None
+        ended.append(_Run(row.number, row.cluster, row.name, row.started_at, killed))
+    return sorted(ended)
+
+
+def _select_newest_runs(*, ended: bool) -> Select[Any]:
     row = RUNS.c
     groups = (
         select(SCANS.c.cluster, func.max(row.number).label("number"))
-        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == row.scan))
-        .where(row.exit_code.is_not(None))
+        .select_from(RUNS.outerjoin(SCANS, SCANS.c.number == row.scan if ended else SCAN_OF_RUN))
+        .where(row.exit_code.is_not(None) if ended else row.exit_code.is_(None))
         .group_by(row.name, SCANS.c.cluster)
         .subquery()
     )
-    columns = (row[name] for name in NewestRun._fields)
-    wanted = select(groups.c.cluster, *columns).select_from(RUNS.join(groups, groups.c.number == row.number))
-    return [(cluster, NewestRun(*run)) for cluster, *run in connection.execute(wanted.order_by(row.number))]
+    columns = (groups.c.cluster, row.number, row.name, row.started_at, row.finished_at, row.exit_code)
+    return select(*columns).select_from(RUNS.join(groups, groups.c.number == row.number))
 
 
 def _assign_runs(
-    runs: Iterable[tuple[int | None, NewestRun]], labels: Mapping[int, str]
-) -> tuple[dict[int, NewestRun], tuple[NewestRun, ...]]:
-    """The newest run of each cluster, and the runs that belong to none. Later runs have higher numbers."""
-    runs = tuple(runs)
-    owners = RunClusters(labels, ((cluster, run.name) for cluster, run in runs))
-    newest: dict[int, NewestRun] = {}
-    unreached = []
-    for cluster, run in runs:
-        owner = owners.find(cluster, run.name)
+    runs: Sequence[_Run], labels: Mapping[int, str]
+) -> tuple[dict[int, NewestRuns], dict[str, NewestRuns]]:
+    """The newest runs of each cluster, and those that belong to none by their name. Later runs come last."""
+    owners = RunClusters(labels, ((run.cluster, run.name) for run in runs))
+    of_clusters: dict[int, NewestRuns] = {}
+    unreached: dict[str, NewestRuns] = {}
+    for run in runs:
+        owner = owners.find(run.cluster, run.name)
         if owner is None:
-            unreached.append(run)
-        elif owner not in newest or newest[owner].number < run.number:
-            newest[owner] = run
-    return newest, tuple(sorted(unreached, key=lambda run: run.name))
+            unreached[run.name] = _add_run(unreached.get(run.name), run)
+        else:
+            of_clusters[owner] = _add_run(of_clusters.get(owner), run)
+    return of_clusters, unreached
+
+
+def _add_run(before: NewestRuns | None, run: _Run) -> NewestRuns:
+    return NewestRuns(run.started_at, run.ended or (before.ended if before else None))

@@ -155,6 +155,16 @@ def list_open_runs(connection: Connection, cluster: str | None, now: datetime) -
     return tuple(each for each in details if each.last_sign is None)
 
 
+def find_last_signs(connection: Connection, numbers: Sequence[int], now: datetime) -> Mapping[int, datetime | None]:
+    """The last sign of life of each of some open runs, by their numbers: None while the process may still run."""
+    signs: dict[int, datetime | None] = {}
+    for start in range(0, len(numbers), _AT_ONCE):
+        wanted = _select_runs().where(RUNS.c.number.in_(numbers[start : start + _AT_ONCE]))
+        for row in connection.execute(wanted):
+            signs[row.number] = None if _is_alive(row, now) else _find_last_sign(row)
+    return signs
+
+
 def list_names_of_runs(connection: Connection, *, without: Collection[int]) -> frozenset[str]:
     """The names of the runs that have scanned other clusters than those with some numbers."""
     scanned = select(RUNS.c.name).join(SCANS, SCAN_OF_RUN).where(SCANS.c.cluster.not_in(without)).distinct()

@@ -38,7 +38,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from scanner.errors import StoreError
@@ -46,7 +46,7 @@ from scanner.store.database.address import Address
 from scanner.store.database.shared_statements import create_sharing_engine
 from scanner.store.database.sqlite_file import find_network_file_system
 from scanner.store.database.statement_limit import SNAPSHOT, limit_queries, limit_statements
-from scanner.store.database.store_errors import as_store_error
+from scanner.store.database.store_errors import UncertainCommit, as_store_error
 
 if TYPE_CHECKING:
     from psycopg import Connection as DriverConnection
@@ -242,12 +242,22 @@ def reading_snapshot(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine, *, hurry: bool = False) -> Iterator[Connection]:
-    """A transaction that writes. In a `hurry`, it waits for another writer of a SQLite file for some seconds alone."""
-    with (
-        engine.connect().execution_options(assay_writes=True, assay_hurries=hurry) as connection,
-        connection.begin(),
-    ):
-        yield connection
+    """A transaction that writes. Raises UncertainCommit if its end fails.
+
+    In a `hurry`, it waits for another writer of a SQLite file for some seconds alone.
+    """
+    with engine.connect().execution_options(assay_writes=True, assay_hurries=hurry) as connection:
+        transaction = connection.begin()
+        try:
+            yield connection
+        except BaseException:
+            with suppress(SQLAlchemyError):  # a lost connection cannot be rolled back, and does not hide its error
+                transaction.rollback()
+            raise
+        try:
+            transaction.commit()
+        except DBAPIError as error:
+            raise UncertainCommit from error
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from scanner.errors import QueryTooLong, StoreError
+from scanner.errors import CredentialsRefused, DatabaseUnreachable, QueryTooLong, StoreError
 from scanner.store.database.address import Address
 from scanner.store.database.statement_limit import is_too_long
 
@@ -51,6 +51,27 @@ _DRIVERS = frozenset({"sqlite3", "psycopg"})
 """The modules of the drivers."""
 
 
+_UNREACHABLE = (
+    *("connection refused", "connection reset", "connection timed out", "connection is lost", "timeout expired"),
+    *("could not translate host name", "failed to resolve host", "no route to host", "network is unreachable"),
+    *(
+        "server closed the connection",
+        "could not receive data from server",
+        "terminating connection",
+        "ssl syscall error",
+    ),
+    "the connection is closed",
+    *("is starting up", "is shutting down", "not yet accepting connections", "in recovery mode"),
+    *("too many clients", "too many connections", "remaining connection slots", "no such file or directory"),
+)
+"""The signs of a PostgreSQL that may answer later. No try later mends a wrong password, database, right or certificate."""
+_REFUSED = ("authentication failed", "no password supplied")
+
+
+class UncertainCommit(Exception):
+    """An error at the end of a transaction, whose changes may be stored or not."""
+
+
 @contextmanager
 def as_store_error(address: Address) -> Iterator[None]:
     """Raise errors of a database driver as StoreError."""
@@ -69,10 +90,15 @@ def as_store_error(address: Address) -> Iterator[None]:
     except UnicodeDecodeError as error:
         # The names in a damaged schema, which SQLite quotes, and damaged texts.
         raise StoreError(_describe(address, "malformed text")) from error
+    except UncertainCommit as error:
+        cause = error.__cause__
+        why = _first_line(cause.orig) if isinstance(cause, DBAPIError) else type(cause).__name__
+        raise StoreError(_describe(address, why)) from error
     except DBAPIError as error:
         if is_too_long(error):
             raise QueryTooLong("The query takes too long. Ask for less, for example with a filter.") from error
-        raise StoreError(_describe(address, _first_line(error.orig))) from error
+        why = _first_line(error.orig)
+        raise _find_class(address, error.orig)(_describe(address, why)) from error
     except SQLAlchemyError as error:
         raise StoreError(_describe(address, type(error).__name__)) from error
     except Exception as error:
@@ -80,6 +106,16 @@ def as_store_error(address: Address) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in _DRIVERS:
             raise
         raise StoreError(_describe(address, _first_line(error))) from error
+
+
+def _find_class(address: Address, error: object) -> type[StoreError]:
+    """The class of an error of the driver, whose text may have the answers of several hosts."""
+    text = str(error).lower()
+    if address.path is not None:
+        return StoreError
+    if any(sign in text for sign in _REFUSED):
+        return CredentialsRefused
+    return DatabaseUnreachable if any(sign in text for sign in _UNREACHABLE) else StoreError
 
 
 def _missing_driver_error(address: Address) -> StoreError:

@@ -43,6 +43,7 @@ from scanner.model.scans.scan import (
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 from scanner.store.catalog.check_names import read_check_ids
+from scanner.store.catalog.every_cluster import LastComplete, read_last_complete
 from scanner.store.catalog.places import read_places
 from scanner.store.catalog.rules import read_rules
 from scanner.store.catalog.scans import AbandonedScan, correct_state, find_abandoned_scans, scan_of, select_scans
@@ -398,11 +399,11 @@ def read_register(connection: Connection, cluster: int, scan: int, until: date) 
     """The register of a cluster, by its number, with the scans up to one, by its number, and the days up to one. A scan that was pruned counts."""
     own = SCANS.c.cluster == cluster
     states = connection.execute(select(SCANS.c.state, func.count()).where(own).group_by(SCANS.c.state)).all()
-    complete = select(SCANS.c.finished_at).where(own, SCANS.c.state == ScanState.COMPLETE.value)
-    newest = complete.order_by(SCANS.c.revision.desc()).limit(1)
+    last = read_last_complete(connection, cluster).get(cluster, LastComplete())
     return Register(
         scans=dict(sorted((state, number) for state, number in states)),
-        last_complete=connection.execute(newest).scalar(),
+        last_complete=last.complete,
+        last_whole=last.whole,
         database_bytes=read_total_bytes(connection),
         days=tuple(_read_days(connection, cluster, until))[-RECENT:],
         lines=_read_lines(connection, cluster, scan),

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from scanner.errors import AssayError
+from scanner.errors import AssayError, CredentialsRefused
 from scanner.web.requests.refusals import reason_of
 
 # Work in a thread of its own, on which requests wait for a limited time: a database that does not answer stops no
@@ -103,12 +103,17 @@ class Readiness:
         database: Callable[[], Readable],
         *,
         log: Log = write_to_stderr,
+        refused: Callable[[CredentialsRefused], None] = lambda _: None,
         clock: Callable[[], float] = monotonic,
         patience: float = _PATIENCE,
     ) -> None:
-        """`database` returns the open database, or raises AssayError; an error is logged once."""
+        """`database` returns the open database, or raises AssayError; an error is logged once.
+
+        `refused` is called whenever the database rejects the user.
+        """
         self._database = database
         self._log = log
+        self._refused = refused
         self._clock = clock
         self._patience = patience
         self._check = Background(self._ask, "assay-readiness")
@@ -133,6 +138,8 @@ class Readiness:
             self._database().check_tables()
         except AssayError as error:
             message, reason = str(error), reason_of(error)
+            if isinstance(error, CredentialsRefused):
+                self._refused(error)
         with self._lock:
             self._reason, self._asked = reason, self._clock()
             changed, self._logged = message != self._logged, message

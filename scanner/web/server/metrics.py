@@ -12,7 +12,7 @@ Clusters that the file of the fleet does not name have no metrics, and `assay_cl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore
@@ -25,14 +25,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from scanner.errors import AssayError, UsageError
+from scanner.model.access_token import AccessToken
 from scanner.model.scans.register import Register
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
-from scanner.posture.run_register import ExpectedRun, find_expected_run
+from scanner.posture.run_register import ExpectedRun, find_expected_run, find_following_run
 from scanner.posture.settings import Settings
 from scanner.report.document.scan_numbers import numbers_of
-from scanner.report.formats.metric_families import LIVE, Lines, lines, text
+from scanner.report.formats.metric_families import LIVE, Lines, Samples, lines, text
 from scanner.report.formats.openmetrics import (
     RunEnd,
     database_samples,
@@ -41,8 +42,10 @@ from scanner.report.formats.openmetrics import (
     register_samples,
     run_samples,
     scan_samples,
+    token_samples,
+    unrecorded_samples,
 )
-from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers, NewestRun
+from scanner.store.catalog.every_cluster import AllClusters, ClusterNumbers, NewestRuns
 from scanner.web.requests.refusals import reason_of
 from scanner.web.server.health import Background, Log, write_to_stderr
 
@@ -80,7 +83,7 @@ class _Fleet(NamedTuple):
     """The clusters and runs of the fleet, the number of others in the database, and its size: see `AllClusters`."""
 
     clusters: tuple[ClusterNumbers, ...]
-    unreached: tuple[NewestRun, ...]
+    unreached: Mapping[str, NewestRuns]
     left: int
     database_bytes: int
     most_bytes: int | None
@@ -113,16 +116,21 @@ class ClusterMetrics:
         schedule_of: Callable[[str], Schedule | None] = lambda _name: None,
         *,
         includes: Callable[[str], bool] = lambda _name: True,
+        members: Sequence[str] = (),
+        tokens: Sequence[AccessToken] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`database` returns the open database, or raises AssayError. `schedule_of` returns the schedule of a cluster, by its name.
 
-        `includes` returns whether a cluster, by its name, is of the fleet. Waivers are those that scans stored.
+        `includes` returns whether a cluster, by its name, is of the fleet. `members` are the names of the clusters of the fleet, `tokens`
+        those that the server accepts. Waivers are those that scans stored.
         """
         self._database = database
         self._settings = replace(settings, frameworks=())
         self._schedule_of = schedule_of
         self._includes = includes
+        self._members = members
+        self._tokens = token_samples(tokens)
         self._clock = clock
         self._expected: dict[Schedule, ExpectedRun | None] = {}
         self._read: dict[int, _ReadScan] = {}
@@ -149,7 +157,7 @@ class ClusterMetrics:
         """The clusters and runs of the fleet. The database can have more of them."""
         every = database.all_clusters()
         clusters = tuple(each for each in every.clusters if self._includes(each.cluster.name))
-        unreached = tuple(run for run in every.unreached if self._includes(run.name))
+        unreached = {name: runs for name, runs in every.unreached.items() if self._includes(name)}
         left = len(every.clusters) + len(every.unreached) - len(clusters) - len(unreached)
         return _Fleet(clusters, unreached, left, every.database_bytes, every.most_bytes)
 
@@ -182,23 +190,37 @@ class ClusterMetrics:
     def _text(self, numbers: _Fleet, read: dict[int, _ReadScan], now: datetime) -> Iterator[str]:
         """The text of all metrics: each metric once, with the lines of every cluster."""
         limit = database_samples(numbers.most_bytes, self._settings.database_limit)
-        all_lines: list[Lines] = [lines({"assay_clusters": _states(numbers, read, now.date()).items()}, "")]
+        all_lines: list[Lines] = [
+            lines({"assay_clusters": _states(numbers, read, now.date()).items(), **self._tokens}, "")
+        ]
         for cluster in numbers.clusters:
             if cluster.newest:
                 all_lines.append(read[cluster.cluster.id].lines)
-            register = Register(cluster.scans, cluster.last_complete, numbers.database_bytes)
-            run = RunEnd(cluster.run.finished_at, cluster.run.exit_code) if cluster.run else None
-            expected = expected_samples(self._find_expected_run(cluster.cluster.name, now))
-            live = {**run_samples(run), **expected, **limit, **notification_samples(cluster.notifications)}
+            register = Register(cluster.scans, *cluster.last, numbers.database_bytes)
+            runs = self._run_samples(cluster.cluster.name, cluster.runs, now)
+            live = {**runs, **limit, **notification_samples(cluster.notifications)}
             all_lines.append(lines({**register_samples(register, now), **live}, cluster.label))
-        all_lines += [lines(run_samples(RunEnd(run.finished_at, run.exit_code)), run.name) for run in numbers.unreached]
+        all_lines += [lines(self._run_samples(name, runs, now), name) for name, runs in numbers.unreached.items()]
+        known = {*numbers.unreached, *(cluster.cluster.name for cluster in numbers.clusters)}
+        all_lines += [
+            lines({**unrecorded_samples(), **self._run_samples(name, None, now)}, name)
+            for name in self._members
+            if name not in known
+        ]
         return text(LIVE, lambda name: (each[name] for each in all_lines if name in each))
 
-    def _find_expected_run(self, cluster: str, now: datetime) -> ExpectedRun | None:
-        """The last expected run of a cluster, which is searched for again once another one is expected."""
-        schedule = self._schedule_of(cluster)
-        if schedule is None:
-            return None
+    def _run_samples(self, name: str, runs: NewestRuns | None, now: datetime) -> dict[str, Samples]:
+        """The samples about the runs of a cluster, and about those that its schedule expects."""
+        schedule = self._schedule_of(name)
+        expected = self._find_expected_run(schedule, now) if schedule else None
+        if runs is None:
+            return expected_samples(expected)
+        following = find_following_run(schedule, runs.begun) if schedule else None
+        ended = RunEnd(runs.ended.finished_at, runs.ended.exit_code) if runs.ended else None
+        return {**run_samples(ended), **expected_samples(expected, following)}
+
+    def _find_expected_run(self, schedule: Schedule, now: datetime) -> ExpectedRun | None:
+        """The last expected run of a schedule, which is searched for again once another one is expected."""
         known = self._expected.get(schedule)
         if known is None or not known.is_last(now):
             known = self._expected[schedule] = find_expected_run(schedule, now)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -17,7 +19,7 @@ import uvicorn
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scanner.errors import AssayError
+from scanner.errors import AssayError, CredentialsRefused, UsageError
 from scanner.web.access import AccessSettings, guard_app
 from scanner.web.requests.limits import METRICS, OPEN_PATHS, Limits, RequestLimiter
 from scanner.web.requests.listen import ListenAddress, address_bound, bind
@@ -27,6 +29,7 @@ from scanner.web.server.log import AccessLog, Events, mask_events, report_logs
 from scanner.web.server.protocol import protocol_with
 
 if TYPE_CHECKING:
+    from scanner.model.access_token import AccessToken
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import RunExpectations
     from scanner.web.views.library import ScanLibrary
@@ -82,13 +85,17 @@ def _complete(headers: MutableHeaders) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The addresses at which a server listens, and its limits. `certificate` may be a file that has the private key, too."""
+    """The addresses at which a server listens, and its limits.
+
+    `certificate` may be a file that has the private key, too; both are read again after `certificate_seconds` if they changed.
+    """
 
     listen: ListenAddress
     access: AccessSettings
     metrics_listen: ListenAddress | None = None
     certificate: Path | None = None
     private_key: Path | None = None
+    certificate_seconds: float = 60
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -112,29 +119,58 @@ class ServerOutput:
 
 @dataclass(frozen=True, slots=True)
 class ServerContent:
-    """The content of a server: the database at a URL, with settings of posture, and the times at which scans are expected."""
+    """The content of a server: the database at a URL, with settings of posture, and the times at which scans are expected.
+
+    `read_url` reads the URL again from its file, if it has one.
+    """
 
     url: str
     posture: Settings
     expectations: RunExpectations | None = None
+    read_url: Callable[[], str] | None = None
 
 
 def serve(content: ServerContent, settings: ServerSettings, output: ServerOutput) -> None:
-    """Serve a database until SIGINT or SIGTERM. Raises AssayError if the server cannot start, UsageError for a wrong schedule."""
+    """Serve a database until SIGINT or SIGTERM.
+
+    Raises AssayError if the server cannot start, and when the database rejects the credentials: a process that starts again reads
+    them anew. Raises UsageError for a wrong schedule.
+    """
     from scanner.web.views.library import ScanLibrary
 
+    refusal = _Refusal()
     library = ScanLibrary(
         content.url,
         content.posture,
         expectations=content.expectations,
         most_seconds=settings.limits.query_seconds,
+        read_url=content.read_url,
+        refused=lambda error: refusal.end(error, library),
     )
     events = mask_events(output.events)
     with closing(library), report_logs(events):
-        run(_application(library, events), settings, output)
+        run(_application(library, events, settings.access.tokens, refusal), settings, output)
+    if refusal.error is not None:
+        raise refusal.error
 
 
-def _application(library: ScanLibrary, events: Events) -> ASGIApp:
+class _Refusal:
+    """Ends the process when the database rejects the credentials, unless a file has others now."""
+
+    def __init__(self) -> None:
+        self.error: CredentialsRefused | None = None
+
+    def end(self, error: CredentialsRefused, library: ScanLibrary) -> None:
+        """End the process once; in a thread of the server."""
+        with suppress(UsageError):  # a file that is replaced now
+            if library.renew_address():
+                return
+        if self.error is None:
+            self.error = error
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _application(library: ScanLibrary, events: Events, tokens: Sequence[AccessToken], refusal: _Refusal) -> ASGIApp:
     """The pages and the API, with metrics and the answers to probes."""
     from scanner.web.server.application import application
     from scanner.web.server.health import Readiness, health_routes
@@ -143,15 +179,22 @@ def _application(library: ScanLibrary, events: Events) -> ASGIApp:
     def log(line: str) -> None:
         events("warning", line, {})
 
+    expectations = library.expectations
     metrics = ClusterMetrics(
         library.database,
         library.settings,
-        library.expectations.schedule_of,
-        includes=library.expectations.includes,
+        expectations.schedule_of,
+        includes=expectations.includes,
+        members=expectations.members,
+        tokens=tokens,
         clock=library.clock,
     )
     return application(
-        library, [*metrics_routes(metrics, log=log), *health_routes(Readiness(library.database, log=log))]
+        library,
+        [
+            *metrics_routes(metrics, log=log),
+            *health_routes(Readiness(library.database, log=log, refused=lambda error: refusal.end(error, library))),
+        ],
     )
 
 
@@ -168,7 +211,11 @@ def run(app: ASGIApp, settings: ServerSettings, output: ServerOutput, stop: Futu
         try:
             asyncio.run(
                 _run_until_stopped(
-                    servers, listeners, lambda: output.started(addresses[0], *(addresses[1:] or [""])), stop
+                    servers,
+                    listeners,
+                    lambda: output.started(addresses[0], *(addresses[1:] or [""])),
+                    stop,
+                    partial(_follow_certificate, servers, settings, mask_events(output.events)),
                 )
             )
         except SystemExit as error:
@@ -283,7 +330,10 @@ async def _run_until_stopped(
     listeners: Sequence[socket.socket],
     started: Callable[[], None],
     stop: Future[None] | None,
+    beside: Callable[[], Coroutine[None, None, None]],
 ) -> None:
+    """Run servers, and something `beside` them until they end."""
+
     def end() -> None:
         for server in servers:
             server.force_exit = server.should_exit
@@ -291,14 +341,41 @@ async def _run_until_stopped(
 
     with _handle_signals(end) if stop is None else nullcontext():
         async with asyncio.TaskGroup() as group:
+            following = group.create_task(beside())
             for server, listener in zip(servers, listeners, strict=True):
-                group.create_task(server.serve(sockets=[listener]))
+                serving = group.create_task(server.serve(sockets=[listener]))
+                serving.add_done_callback(lambda _: following.cancel())
             for server in servers:
                 await server.up.wait()
             started()
             if stop is not None:
                 await asyncio.wrap_future(stop)
                 end()
+
+
+async def _follow_certificate(servers: Sequence[_Server], settings: ServerSettings, events: Events) -> None:
+    """Read the certificate and its key again when their files have changed, as those of a Secret do: new connections get the new one."""
+    files = [path for path in (settings.certificate, settings.private_key) if path]
+    known = _read_times(files)
+    while files:
+        await asyncio.sleep(settings.certificate_seconds)
+        times = _read_times(files)
+        if times == known:
+            continue
+        try:
+            for server in servers:
+                if server.config.ssl and settings.certificate:
+                    server.config.ssl.load_cert_chain(settings.certificate, settings.private_key)
+        except (OSError, ssl.SSLError) as error:
+            events("warning", f"the new certificate {settings.certificate} cannot be used ({error})", {})
+        else:
+            events("info", f"the certificate {settings.certificate} was read again", {})
+        known = times
+
+
+def _read_times(files: Sequence[Path]) -> list[int]:
+    """The times of the last changes of files, 0 for one that is missing for a moment."""
+    return [path.stat().st_mtime_ns if path.exists() else 0 for path in files]
 
 
 @contextmanager

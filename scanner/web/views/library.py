@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from cachetools import Cache
 
-from scanner.errors import AssayError, QueryTooLong, StoreError, UsageError
+from scanner.errors import AssayError, CredentialsRefused, QueryTooLong, StoreError, UsageError
 from scanner.model.scans.scan import Scan
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
@@ -208,12 +208,20 @@ class ScanLibrary:
         clock: Clock = _utc_now,
         expectations: RunExpectations | None = None,
         most_seconds: float = QUERY_SECONDS,
+        *,
+        read_url: Callable[[], str] | None = None,
+        refused: Callable[[CredentialsRefused], None] = lambda _: None,
     ) -> None:
-        """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most."""
+        """`expectations` has the times at which scans of each cluster are expected. A query takes `most_seconds` at most.
+
+        `read_url` reads the URL again, whenever the database is opened. `refused` is called when the database rejects the user.
+        """
         self.settings: Final = settings
         self.clock: Final = clock
         self.expectations: Final = expectations or RunExpectations()
-        self._url: Final = url
+        self._url = url
+        self._read_url: Final = read_url or (lambda: url)
+        self._refused: Final = refused
         self._most_seconds: Final = most_seconds
         self._lock: Final = Lock()
         self._reader: SqlReader | None = None
@@ -235,6 +243,8 @@ class ScanLibrary:
             raise DatabaseUnavailable(str(error)) from error
         except StoreError as error:
             self._close()
+            if isinstance(error, CredentialsRefused):
+                self._refused(error)
             raise _unavailable(error) from error
         except UsageError as error:
             raise NotThere(str(error)) from error
@@ -254,6 +264,7 @@ class ScanLibrary:
             if self._ended:
                 raise StoreError("The application ends.")
             if self._reader is None:
+                self._url = self._read_url()
                 self._reader = open_reader(self._url, self.clock, most_seconds=self._most_seconds)
                 self._checked = monotonic()
             return self._reader
@@ -264,6 +275,13 @@ class ScanLibrary:
             self._views.clear()
         if reader is not None:
             reader.close()
+
+    def renew_address(self) -> bool:
+        """Return whether the database has another URL now, under which it is opened next. Raises UsageError as `read_url` does."""
+        if self._read_url() == self._url:
+            return False
+        self._close()
+        return True
 
     def close(self) -> None:
         """Close the connections. A thread that still works opens no other ones."""

@@ -128,6 +128,7 @@ def running(
     metrics: bool = False,
     verbose: bool = False,
     certificate: Path | None = None,
+    certificate_seconds: float = 60,
 ) -> Iterator[Running]:
     """A block in which a server runs."""
     server, begun, stop = Running(), Event(), Future[None]()
@@ -143,7 +144,14 @@ def running(
                 server.stream, lambda level, message, _: server.events.append((level, message)), started, verbose
             )
             place = ListenAddress("127.0.0.1", 0) if metrics else None
-            chosen = ServerSettings(listen, settings, place, certificate, limits=limits or Limits())
+            chosen = ServerSettings(
+                listen,
+                settings,
+                place,
+                certificate,
+                certificate_seconds=certificate_seconds,
+                limits=limits or Limits(),
+            )
             run(app or pages(), chosen, output, stop)
         except BaseException as error:  # noqa: BLE001 - raised in the thread of the test
             failures.append(error)
