@@ -122,7 +122,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
         ("UPDATE scans SET tool_version = '0.1.1' WHERE number = 2", "scans of scan scan-1"),
         ("UPDATE scans SET resolved = 4 WHERE number = 2", "scans ended of scan scan-1"),
         ("UPDATE scans SET matched = '[1,2]' WHERE number = 2", "reports of scan scan-1"),
-        ("UPDATE daily_lists SET content = replace(content, ':2', ':5')", "daily of scan scan-0"),
+        ("UPDATE daily_lists SET content = replace(content, '2}', '5}')", "daily of scan scan-0"),
         ("UPDATE days SET day = '2026-04-01' WHERE number = 1", "daily of scan scan-0"),
         ("UPDATE check_names SET since = 2 WHERE since = 1", "check_names of scan scan-0"),
         ("DELETE FROM closing_sums WHERE scan = 2", "scan scan-1"),

@@ -52,7 +52,7 @@ def test_a_killed_prune_is_continued(store: SqlStore, url: str) -> None:
     assert [] == [*problems, *problems_of(url)]
     assert kept == snapshot(store, 60)
     assert 59 == len(store.find_pruned_scans(store.scans(100)))
-    assert (0, 0) == (rows_of(url, "tallies WHERE scan < 60"), prune(url, RetentionRule(1), ended(90)).rows)
+    assert (0, 0) == (rows_of(url, "coverage WHERE scan < 60"), prune(url, RetentionRule(1), ended(90)).rows)
 
 
 def kill_a_prune(url: str, moment: float) -> None:

@@ -431,8 +431,8 @@ def test_a_table_below_a_view_can_be_copied(url: str) -> None:
     engine = create_engine(url)
     with writing_shared(engine) as connection:
         drop_views(connection)
-        connection.execute(text("ALTER TABLE daily_lists RENAME TO earlier"))
-        connection.execute(text("CREATE TABLE daily_lists AS SELECT * FROM earlier"))
+        connection.execute(text("ALTER TABLE coverage RENAME TO earlier"))
+        connection.execute(text("CREATE TABLE coverage AS SELECT * FROM earlier"))
         connection.execute(text("DROP TABLE earlier"))
         create_views(connection)
     engine.dispose()
