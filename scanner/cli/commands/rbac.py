@@ -245,7 +245,7 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
     """The result for a cluster, or the error that ended the check."""
     if isinstance(result, AssayError):
         return {"complete": False, "error": str(result)}
-    rights = [
+    rights: list[JsonObject] = [
         {
             "group": need.group,
             "resource": need.resource,
@@ -253,8 +253,10 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
             "namespace": need.namespace,
             "name": need.name,
             "url": need.url,
+            "why": need.why,
+            "optional": need.optional,
+            "allowed": allowed,
         }
-        | {"why": need.why, "optional": need.optional, "allowed": allowed}
         for need, allowed in result.answered
     ]
     gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
