@@ -126,7 +126,7 @@ def test_standard_output_stays_as_it_is_without_the_variable(
 def test_tracebacks_and_warnings_are_json() -> None:
     """Each of their lines is a message, and a line that is an object already, such as one of an access log, stays as it is."""
     stream = io.StringIO()
-    lines = JsonLines(stream, lambda: NOON)  # type: ignore[arg-type]
+    lines = JsonLines(stream, lambda: NOON)
     traceback.print_exception(ValueError("no number"), file=lines)
     lines.write(warnings.formatwarning("old", DeprecationWarning, "a.py", 1, "x = 1"))
     lines.write('{"status": 200}\n{broken\n')

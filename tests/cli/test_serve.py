@@ -156,7 +156,7 @@ def test_a_server_begins_with_its_address_and_ends_at_a_signal(
     write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
     assert 0 == assay("scan", "--from", "all.yaml", "--db", "assay.db", "-q").code
     server = subprocess.Popen(
-        [ASSAY, "serve", "--db", "assay.db", *arguments],
+        [ASSAY, "serve", "--db", "assay.db", "--log-probes", *arguments],
         cwd=home,
         env=environment(home),
         stdout=subprocess.PIPE,

@@ -24,7 +24,9 @@ def test_a_missing_value_has_its_default(case: JsonObject, tmp_path: Path) -> No
     """A chart whose values.yaml has the maps alone into which users put keys renders the same: those of every earlier chart are enough."""
     bare = tmp_path / "chart"
     shutil.copytree(CHART, bare)
-    maps = {key: value for key, value in yaml.safe_load(defaults()).items() if isinstance(value, dict) and value}
+    maps: dict[str, Json] = {
+        key: value for key, value in yaml.safe_load(defaults()).items() if isinstance(value, dict) and value
+    }
     (bare / "values.yaml").write_text(yaml.safe_dump(nested(maps)))
     assert rendered(case) == rendered(case, chart=bare)
 

@@ -25,7 +25,7 @@ from scanner.model.resource import ANONYMOUS
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
     from scanner.documents.fleet import Member
-    from scanner.model.json import Json, JsonObject
+    from scanner.model.json import JsonObject
     from scanner.rbac import Permission, RequiredPermissions
     from scanner.scan.options import Options
 
@@ -189,7 +189,7 @@ def _read_options(rights: RightsScope) -> Options:
         policy_files.manifests,
         cluster_policies=not rights.no_cluster_policies,
         derived_policies=not rights.no_cluster_policies,
-        languages=with_options(kyverno, rights.pod_security.language()),
+        languages=with_options(kyverno),
         definitions=policy_files.kinds,
     )
 
@@ -245,7 +245,7 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
     """The result for a cluster, or the error that ended the check."""
     if isinstance(result, AssayError):
         return {"complete": False, "error": str(result)}
-    rights: list[Json] = [
+    rights: list[JsonObject] = [
         {
             "group": need.group,
             "resource": need.resource,
@@ -253,11 +253,13 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
             "namespace": need.namespace,
             "name": need.name,
             "url": need.url,
+            "why": need.why,
+            "optional": need.optional,
+            "allowed": allowed,
         }
-        | {"why": need.why, "optional": need.optional, "allowed": allowed}
         for need, allowed in result.answered
     ]
-    gaps: list[Json] = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
+    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
     return {"complete": not result.missing, "rights": rights, "gaps": gaps}
 
 
