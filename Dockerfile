@@ -30,7 +30,7 @@ COPY docs/trend.schema.json docs/trend.schema.json
 ARG COMMIT=""
 ARG BUILT=""
 RUN [ -z "$COMMIT" ] || printf '{"commit": "%s", "built": "%s"}\n' "$COMMIT" "$BUILT" >scanner/build.json
-# The second, asynchronous client of the package kubernetes is half of its size, and nothing imports it (ADR 79).
+# The second, asynchronous client of the package kubernetes is half of its size, and nothing imports it (ADR 78).
 RUN uv sync --locked --no-dev --extra postgres --extra serve --no-editable \
     && rm -rf /opt/assay/lib/python3.13/site-packages/kubernetes/aio
 

@@ -1,4 +1,4 @@
-"""Waits for a database that does not answer: a call is repeated until it answers, or a time has passed (ADR 80).
+"""Waits for a database that does not answer: a call is repeated until it answers, or a time has passed (ADR 79).
 
 Only calls of which nothing has happened are repeated (`DatabaseUnreachable`); an error that a later try cannot mend ends at once.
 """
