@@ -177,7 +177,7 @@ CREATE TABLE daily (
 
 
 def without_lists(url: str) -> None:
-    """Undo migrations 0033 and 0034: gaps and tallies are rows again."""
+    """Undo migrations 0033 to 0035: gaps and tallies are rows again, and no cluster was deleted."""
     with _changing(url) as connection:
         for statement in (*(f"DROP VIEW IF EXISTS {name}" for name in VIEWS), *_ROWS.split(";")):
             connection.execute(text(statement))
@@ -197,6 +197,7 @@ def without_lists(url: str) -> None:
         for name in _LISTS:
             connection.execute(text(f"DROP TABLE {name}"))
             connection.execute(text(f"DELETE FROM last_ids WHERE name = '{name}'"))
+        connection.execute(text("DROP TABLE deleted_clusters"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0032'"))
 
 
@@ -223,7 +224,6 @@ def _drop_references(connection: Connection, table: str, columns: tuple[str, ...
 
 WITHOUT_SEARCH = (
     *(f"DROP VIEW IF EXISTS {name}" for name in VIEWS),
-    "DROP TABLE deleted_clusters",
     "DROP TABLE closing_sums",
     "DROP TABLE list_versions",
     "DROP INDEX findings_moved_to",
@@ -238,11 +238,11 @@ WITHOUT_SEARCH = (
     "DROP INDEX population_by_kept",
     "DELETE FROM last_ids WHERE name LIKE 'words of %'",
 )
-"""Undo migrations 0027 to 0035, after `without_lists`. PostgreSQL has another index, `objects_by_word`."""
+"""Undo migrations 0027 to 0032, after `without_lists`. PostgreSQL has another index, `objects_by_word`."""
 
 
 def without_shared_rows(connection: sqlite3.Connection) -> None:
-    """Undo migrations 0008 to 0035, after `without_lists`, but for foreign keys."""
+    """Undo migrations 0008 to 0032, after `without_lists`, but for foreign keys."""
     for statement in WITHOUT_SEARCH:
         connection.execute(statement)
     without_places(connection)
