@@ -31,7 +31,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     """A small cluster: three objects that violate a policy each, and the ClusterRole of the deployment."""
     with running(assets, tmp_path_factory.mktemp("guarded")) as server:
         apply(server, [*cluster(), *policies()])
-        apply(server, [role_of_the_deployment(), bound(AUDITOR, "assay")])
+        apply(server, rights_of_the_deployment(AUDITOR))
         yield server
 
 
@@ -58,10 +58,10 @@ def policies() -> list[JsonObject]:
     return [document for name, resource in named for document in (policy(name, resource), binding(name))]
 
 
-def role_of_the_deployment() -> JsonObject:
-    """The ClusterRole that the base of kustomize gives the scanner."""
+def rights_of_the_deployment(user: str) -> list[JsonObject]:
+    """The ClusterRole that the base of kustomize gives the scanner, and its binding to a user."""
     (role,) = (document for document in base() if document["kind"] == "ClusterRole")
-    return role
+    return [role, bound(user, as_text(dig(role, "metadata", "name")))]
 
 
 def scan(server: ApiServer, user: str, assay: Assay, *flags: str, token: str | None = None) -> Ran:

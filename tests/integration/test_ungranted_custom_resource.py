@@ -15,9 +15,9 @@ from scanner.store import open_reader
 from scanner.web.server.metrics import ClusterMetrics
 from tests.cli.conftest import Assay
 from tests.integration.apiserver import ApiServer, running
-from tests.integration.made import binding, bound, namespace, policy
+from tests.integration.made import binding, namespace, policy
 from tests.integration.manifests import apply
-from tests.integration.test_scan_rights import gaps, role_of_the_deployment, scan
+from tests.integration.test_scan_rights import gaps, rights_of_the_deployment, scan
 
 SCANNER = "auditor"
 GROUP, PLURAL = "ops.example.com", "backups"
@@ -50,7 +50,7 @@ def server(assets: Path, tmp_path: Path) -> Iterator[ApiServer]:
     with running(assets, tmp_path) as server:
         apply(server, [namespace("guarded"), DEFINITION])
         apply(server, [policy("about-backups", PLURAL, matchConstraints=MATCH), binding("about-backups")])
-        apply(server, [role_of_the_deployment(), bound(SCANNER, "assay")])
+        apply(server, rights_of_the_deployment(SCANNER))
         yield server
 
 
