@@ -19,7 +19,7 @@ from scanner.errors import NoScans, SchemaMismatch, StoreError, UsageError
 from scanner.store import SqlStore, open_reader, open_store, upgrade
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import make_engine, reading_snapshot, writing
-from scanner.store.rows.tables import EVIDENCE, METADATA
+from scanner.store.rows.tables import EVIDENCE, HEAD, METADATA
 from scanner.store.upkeep.copying import CopyResult, copy_database
 from scanner.store.upkeep.deletion import delete_cluster
 from scanner.store.upkeep.table_streams import read_batches
@@ -321,10 +321,13 @@ def test_a_target_with_data_is_refused(url: str, target: str) -> None:
 def test_another_schema_is_refused(url: str, target: str, side: str) -> None:
     """The message names the command that upgrades it."""
     open_store(target, clock).close()
-    execute(url if side == "source" else f"sqlite:///{target}", "UPDATE alembic_version SET version_num = '0031'")
+    older = url if side == "source" else f"sqlite:///{target}"
+    execute(older, "UPDATE alembic_version SET version_num = '0031'")
 
     with pytest.raises(SchemaMismatch, match="run: assay db upgrade"):
         copy_database(url, target, DAWN)
+    # Other tests have the same database of PostgreSQL.
+    execute(older, f"UPDATE alembic_version SET version_num = '{HEAD}'")
 
 
 def test_a_source_without_data_is_named(tmp_path: Path, target: str) -> None:
