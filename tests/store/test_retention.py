@@ -392,7 +392,7 @@ def test_evidence_without_a_report_goes(store: SqlStore, url: str) -> None:
 
     assert "resolved" == store.find_finding(WEB.fingerprint).stored.status
     assert Evidence() == store.find_finding(WEB.fingerprint).stored.finding.evidence
-    assert [0, 0, 2, 0] == [rows_of(url, table) for table in ("evidence", "excerpts", "population", "tallies")]
+    assert [0, 0, 2, 0] == [rows_of(url, table) for table in ("evidence", "excerpts", "population", "tally_lists")]
 
 
 @pytest.mark.parametrize(
