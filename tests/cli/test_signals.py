@@ -301,9 +301,7 @@ def test_a_second_signal_ends_a_fleet(api: FakeApi, home: Path) -> None:
     assert ended.seconds < SOON
 
 
-@pytest.mark.parametrize(
-    "arguments", [("db", "prune", "--keep-days", "1"), ("db", "upgrade"), ("db", "reindex")], ids=lambda each: each[1]
-)
+@pytest.mark.parametrize("arguments", [("db", "upgrade"), ("db", "reindex")], ids=lambda each: each[1])
 def test_a_command_that_waits_for_the_lock(home: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """`assay db` ends at once with code 4, changes nothing, and runs again."""
     db = tmp_path / "assay.db"
