@@ -6,16 +6,17 @@ A denial or a warning has all failures of one level, so they are compared as one
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.dispatch import InvocationResult
-from scanner.model.json import as_text, dig
-from scanner.model.outcome import Violated
+from scanner.model.policy import Action
 from scanner.parity.answers import CUT, Response
-from scanner.parity.compare import SILENCE, VerdictComparison, VerdictDifference
+from scanner.parity.compare import OTHER_DENIAL, SILENCE, VerdictComparison, VerdictDifference
 from scanner.parity.verdicts import AUDIT
+from scanner.policies.pod_security.answers import write_answers
 
 _REFUSED: Final = re.compile(r'violates PodSecurity "[^"]*": .*', re.DOTALL)
 _WARNS: Final = "would violate PodSecurity "
@@ -24,45 +25,39 @@ _OF_PODS: Final = "the pods of a template are not created by a write of the temp
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPodSecurity:
-    """The text of the refusal, that of the warning, the number of check results behind them, and those that no client sees."""
+    """The text of the refusal, that of the warning, the number of check results behind them, and those that no client sees.
+
+    `audited` results are those of the audit log, `of_pods` those about the pods of a template, `denied` those that a denial hides.
+    """
 
     refusal: str = ""
     warning: str = ""
     seen: int = 0
     audited: int = 0
     of_pods: int = 0
+    denied: int = 0
     policy: str = ""
 
 
 def expect_pod_security(results: Iterable[InvocationResult]) -> ExpectedPodSecurity | None:
     """The expected answer to a write with these results; None without any."""
-    texts: dict[str, str] = {}
-    numbers = dict.fromkeys(("Deny", "Warn", "Audit", "RefusePods"), 0)
-    policy = ""
-    for result in results:
-        binding = result.invocation.binding
-        (action,) = binding.actions
-        policy = result.invocation.policy.name
-        numbers[action] += len(result.check_results)
-        failures = [
-            each.outcome.message
-            for each in result.check_results
-            if isinstance(each.outcome, Violated) and not each.excepted_by
-        ]
-        if failures:
-            level, version = (as_text(dig(binding.manifest, "spec", name)) for name in ("level", "version"))
-            texts[action] = f'violate PodSecurity "{level}:{version}": {", ".join(failures)}'
-    if not policy:
+    every = tuple(results)
+    if not every:
         return None
-    refusal = texts.get("Deny", "").replace("violate", "violates", 1)
-    warning = "" if refusal else texts.get("Warn", "")
+    texts = write_answers(every)
+    numbers: Counter[Action] = Counter()
+    for result in every:
+        numbers[result.invocation.binding.actions[0]] += len(result.check_results)
+    # A denial stands without warnings, so nothing shows what would be warned of.
+    unseen = numbers["Warn"] if "Deny" in texts else 0
     return ExpectedPodSecurity(
-        refusal,
-        f"would {warning}" if warning else "",
-        numbers["Deny"] + (0 if refusal else numbers["Warn"]),
-        numbers["Audit"] + (numbers["Warn"] if refusal else 0),
+        texts.get("Deny", ""),
+        texts.get("Warn", ""),
+        numbers["Deny"] + numbers["Warn"] - unseen,
+        numbers["Audit"],
         numbers["RefusePods"],
-        policy,
+        unseen,
+        every[0].invocation.policy.name,
     )
 
 
@@ -75,7 +70,7 @@ def find_refusal(response: Response) -> str:
 def compare_pod_security(expected: ExpectedPodSecurity, response: Response) -> VerdictComparison:
     """Compare an expected answer with the response to a creation."""
     comparison = VerdictComparison()
-    unseen = {AUDIT: expected.audited, _OF_PODS: expected.of_pods}
+    unseen = {AUDIT: expected.audited, _OF_PODS: expected.of_pods, OTHER_DENIAL: expected.denied}
     comparison.unseen.update({reason: number for reason, number in unseen.items() if number})
     refusal = find_refusal(response)
     warning = next((each for each in response.warnings if each.startswith(_WARNS)), "")

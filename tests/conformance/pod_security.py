@@ -5,27 +5,31 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from scanner.api import Auditor, UserInfo
+from scanner.cluster.definitions import builtin_kinds
 from scanner.documents.composer import compose
 from scanner.documents.pod_security import read_configuration
 from scanner.model.json import as_list, as_text, dig
+from scanner.model.policy import Action
 from scanner.model.release import minor_of
 from scanner.model.resource import Kind
-from scanner.policies.pod_security.answers import NOT_JUDGED, Answer, answer, write_faults
+from scanner.policies.pod_security.answers import write_answers
 from scanner.policies.pod_security.configuration import DEFAULT, Configuration
-from scanner.policies.pod_security.derived import make_pod
 from scanner.policies.pod_security.labels import (
     Demand,
+    LabelFault,
     Mode,
     NamespacePolicy,
     is_stricter,
     read_labels,
     read_version,
 )
+from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.pod_security.pods import find_template, read_pod
-from scanner.policies.pod_security.standards import Level, Server, judge
+from scanner.policies.pod_security.standards import Level, Server, apply_checks, list_judges
 from tests.conformance.cases import Result
 
 _KINDS = {
@@ -39,6 +43,8 @@ _KINDS = {
     "Job": ("batch", "v1", "jobs"),
     "CronJob": ("batch", "v1", "cronjobs"),
 }
+NOT_JUDGED = {"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"}
+"""The subresources of pods whose requests are not judged."""
 _NAME = re.compile(r'\Apods "[^"]*" is forbidden: ')
 Json = dict[str, Any]
 
@@ -50,22 +56,36 @@ class _Servers:
         minor = minor_of(data["server"])
         assert minor
         self.server = Server(minor)
+        self._version = data["server"]
         self._configurations = {"default": DEFAULT, "configured": _configuration(data.get("configuration"))}
+        self._languages = {
+            "default": PodSecurity(),
+            "configured": PodSecurity(self._configurations["configured"]),
+        }
         self._namespaces = data["namespaces"]
+        self._auditors: dict[tuple[str, str, str], Auditor] = {}
 
     def configuration(self, case: Json) -> Configuration:
         return self._configurations[case["server"]]
 
-    def answer(self, case: Json, body: Json) -> Answer:
-        return answer(
-            kind_of(body),
-            body,
-            self._namespaces[case["server"]][case["namespace"]],
-            namespace=case["namespace"],
-            user=case.get("user", "admin"),
-            configuration=self.configuration(case),
-            server=self.server,
-        )
+    def answer(self, case: Json, body: Json) -> dict[Action, str]:
+        """What we answer to the creation of an object in the namespace of a case."""
+        name = case["namespace"]
+        place = case["server"], name, case.get("user", "admin")
+        if place not in self._auditors:
+            labels = {"kubernetes.io/metadata.name": name, **self._namespaces[case["server"]][name]}
+            metadata = {"name": name, "labels": labels}
+            self._auditors[place] = Auditor(
+                policies=(),
+                bindings=(),
+                namespaces=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}],
+                kinds=builtin_kinds(),
+                user=UserInfo(place[2]),
+                kubernetes_version=self._version,
+                pod_security=self._languages[case["server"]],
+            )
+        there = {**body, "metadata": {**body["metadata"], "namespace": name}}
+        return write_answers(self._auditors[place].evaluate(there))
 
 
 def _configuration(document: Json | None) -> Configuration:
@@ -111,7 +131,7 @@ def _compare_releases(case: Json, objects: list[Json]) -> Iterator[Result]:
     pod = read_pod(*found)
     for recorded in case["results"]:
         for variant in recorded["releases"]:
-            failures = judge(Level(case["level"]), version, _server(variant), pod).values()
+            failures = apply_checks(list_judges(Level(case["level"]), version, _server(variant)), pod).values()
             actual = ", ".join(each.text for each in failures), ", ".join(each.reason for each in failures)
             expected = recorded["detail"], recorded["reasons"]
             yield _result({**case, "variant": variant}, expected, actual, (expected[1], actual[1]))
@@ -125,64 +145,55 @@ def _server(variant: str) -> Server:
     return Server(minor, emulated, relaxes_user_namespaces=rest.endswith("=true"))
 
 
-def _recorded(case: Json) -> tuple[str, list[str], Mapping[str, str]]:
-    return _NAME.sub("", case.get("message", "")), case["warnings"], case.get("auditAnnotations", {})
+_Answer = tuple[str, list[str], str]
+"""The refusal, the warnings, and the violation in the audit log."""
 
 
-def _given(found: Answer) -> tuple[str, list[str], Mapping[str, str]]:
-    return found.refusal, [found.warning] if found.warning else [], found.annotations
+def _recorded(case: Json) -> _Answer:
+    violation = case.get("auditAnnotations", {}).get("audit-violations", "")
+    return _NAME.sub("", case.get("message", "")), case["warnings"], violation
 
 
-def _classes(answered: tuple[str, list[str], Mapping[str, str]]) -> tuple[bool, bool, frozenset[str]]:
-    return bool(answered[0]), bool(answered[1]), frozenset(answered[2])
+def _given(texts: Mapping[Action, str]) -> _Answer:
+    return texts.get("Deny", ""), [texts["Warn"]] if "Warn" in texts else [], texts.get("Audit", "")
 
 
 def _compare_creation(servers: _Servers, case: Json, objects: list[Json]) -> Iterator[Result]:
     body = objects[case["object"]]
-    yield _compare_answer(case, case, servers.answer(case, body))
+    texts = servers.answer(case, body)
+    yield _compare_answer(case, case, _given(texts))
     if case.get("pod", {}).get("code") in (201, 403):
-        found = find_template(kind_of(body), body)
-        assert found
-        pod = {"kind": "Pod", "apiVersion": "v1", **make_pod(found[1], servers.server.release)}
-        yield _compare_answer(case, case["pod"], servers.answer(case, pod))
+        refusal = texts.get("RefusePods", "")
+        yield _compare_answer(case, {**case["pod"], "warnings": [], "auditAnnotations": {}}, (refusal, [], ""))
 
 
-def _compare_answer(case: Json, recorded: Json, found: Answer) -> Result:
-    """An answer with its audit annotations, where these are recorded."""
-    expected, actual = _recorded(recorded), _given(found)
+def _compare_answer(case: Json, recorded: Json, actual: _Answer) -> Result:
+    """An answer with what the audit log has, where that is recorded."""
+    expected = _recorded(recorded)
     if "auditAnnotations" not in recorded:
-        expected, actual = (expected[0], expected[1], {}), (actual[0], actual[1], {})
-    return _result(case, expected, actual, (_classes(expected), _classes(actual)))
+        actual = (*actual[:2], "")
+    return _result(case, expected, actual, (tuple(map(bool, expected)), tuple(map(bool, actual))))
 
 
 def _compare_fixture(servers: _Servers, case: Json, objects: list[Json]) -> Result:
     """A pod of the module's test data, which passes or fails."""
     expected = case["expected"] == "pass"
-    actual = not servers.answer(case, objects[case["object"]]).refusal
+    actual = "Deny" not in servers.answer(case, objects[case["object"]])
     return _result(case, expected, actual, (expected, actual))
 
 
 def _compare_update(servers: _Servers, case: Json, objects: list[Json]) -> Result:
-    expected = _recorded(case)
-    body = objects[case["object"]] if "object" in case else None
-    actual = _given(_answer_update(servers, case, objects[case["old"]], body))
-    return _result(case, expected, actual, (_classes(expected), _classes(actual)))
-
-
-def _answer_update(servers: _Servers, case: Json, old: Json, body: Json | None) -> Answer:
+    """An update: that of a pod is judged as its creation if it is significant, a template at every write."""
+    old, body = objects[case["old"]], objects[case["object"]] if "object" in case else None
     is_pod = old["kind"] == "Pod"
-    if body is None or case["subresource"] in NOT_JUDGED or (case["subresource"] and not is_pod):
-        return Answer()
-    found = servers.answer(case, body)
-    if is_pod and "exempt" not in found.annotations and not _is_significant(old, body):
-        # The server answers before it reads the runtime class; with all levels privileged it answers earlier still.
-        off = found.annotations.get("enforce-policy") == "privileged:latest" and not found.warning
-        return Answer(annotations={"enforce-policy": "privileged:latest"}) if off else Answer()
-    return found
+    judged = body is not None and case["subresource"] not in NOT_JUDGED and (is_pod or not case["subresource"])
+    if body is None or not judged or (is_pod and not _is_significant(old, body)):
+        return _compare_answer(case, case, ("", [], ""))
+    return _compare_answer(case, case, _given(servers.answer(case, body)))
 
 
 def _is_significant(old: Json, new: Json) -> bool:
-    """Whether an update of a pod is judged."""
+    """Return whether an update of a pod is judged."""
     for name in ("containers", "initContainers"):
         before, after = (as_list(dig(each, "spec", name)) for each in (old, new))
         if len(before) != len(after):
@@ -210,7 +221,7 @@ def _answer_namespace(servers: _Servers, case: Json, pods: list[Json]) -> tuple[
     new = read_labels(case["newLabels"], configuration.defaults)
     old = read_labels(case["oldLabels"], configuration.defaults) if case["operation"] == "UPDATE" else None
     if new.faults and (old is None or new.faults != old.faults):
-        return True, f'Namespace "{case["name"]}" is invalid: {write_faults(new.faults)}', []
+        return True, f'Namespace "{case["name"]}" is invalid: {_write_faults(new.faults)}', []
     if old is not None and not _is_checked(old.demands[Mode.ENFORCE], new.demands[Mode.ENFORCE]):
         return False, "", []
     if case["name"] in configuration.namespaces:
@@ -255,7 +266,7 @@ def _list_failing(
         pod = read_pod(*found)
         if configuration.find_runtime_exemption(pod.spec):
             continue
-        reasons = ", ".join(each.reason for each in judge(*demand, servers.server, pod).values())
+        reasons = ", ".join(each.reason for each in apply_checks(list_judges(*demand, servers.server), pod).values())
         if reasons:
             by_reasons[reasons].append(body["metadata"]["name"])
     if not by_reasons:
@@ -267,3 +278,9 @@ def _list_failing(
 def _write_names(names: list[str]) -> str:
     others = len(names) - 1
     return f"{min(names)} (and {others} other pod{'s' * (others != 1)})" if others else names[0]
+
+
+def _write_faults(faults: Iterable[LabelFault]) -> str:
+    """Errors as the server joins them: one alone, several in brackets."""
+    texts = list(map(str, faults))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

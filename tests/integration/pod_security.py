@@ -19,7 +19,7 @@ from typing import Any, Final
 from scanner.api import Auditor, InvocationResult, UserInfo
 from scanner.cluster.definitions import builtin_kinds
 from scanner.documents.pod_security import read_pod_security
-from scanner.model.outcome import Violated
+from scanner.policies.pod_security.answers import write_answers
 from scanner.policies.pod_security.labels import Mode
 from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.pod_security.pods import find_template
@@ -290,7 +290,7 @@ class Comparison:
             self.tally.invalid += 1
             return
         message = str(answer.body["message"]) if answer.status == 403 else ""
-        actual = f"violates {refused}" if (refused := _texts(results).get("RefusePods")) else ""
+        actual = write_answers(results).get("RefusePods", "")
         self._count(pod, (message.partition(" is forbidden: ")[2], []), (actual, []))
 
     def _count(self, body: Document, expected: tuple[str, list[str]], actual: tuple[str, list[str]]) -> None:
@@ -303,25 +303,8 @@ class Comparison:
 
 def _answer(results: tuple[InvocationResult, ...]) -> tuple[str, list[str]]:
     """The refusal and the warnings that follow from our outcomes."""
-    texts = _texts(results)
-    refusal = f"violates {texts['Deny']}" if texts.get("Deny") else ""
-    warning = f"would violate {texts['Warn']}" if texts.get("Warn") and not refusal else ""
-    return refusal, [warning] if warning else []
-
-
-def _texts(results: tuple[InvocationResult, ...]) -> dict[str, str]:
-    """What each action is about, as the server writes it."""
-    texts: dict[str, str] = {}
-    for result in results:
-        (action,) = result.invocation.binding.actions
-        failures = [
-            check_result.outcome.message
-            for check_result in result.check_results
-            if isinstance(check_result.outcome, Violated) and not check_result.excepted_by
-        ]
-        _, level, version = result.invocation.binding.name.removesuffix("-pods").split("-", 2)
-        texts[action] = f'PodSecurity "{level}:{version}": {", ".join(failures)}' if failures else ""
-    return texts
+    texts = write_answers(results)
+    return texts.get("Deny", ""), [texts["Warn"]] if "Warn" in texts else []
 
 
 def main() -> int:

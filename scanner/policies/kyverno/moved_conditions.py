@@ -1,8 +1,8 @@
 """Evaluates the match conditions that Kyverno moves into its webhook: the API server evaluates them before it calls Kyverno.
 
 Source of truth: `ShouldCallHook` of `plugin/webhook/generic` and `matchconditions.Matcher` of kube-apiserver 1.36. An object that the
-request does not have is null, there are no variables, and no Namespace. An error refuses the request whatever the policy's actions
-and exceptions are, unless failurePolicy ignores it; then Kyverno is not called. Kyverno evaluates the conditions again, with its own
+request does not have is null, there are no variables, and no Namespace. An error refuses the request with any actions and exceptions
+of the policy, unless failurePolicy ignores it; then Kyverno is not called. Kyverno evaluates the conditions again, with its own
 values.
 
 Rules: `docs/semantics/kyverno.md#kyvernos-webhooks`.

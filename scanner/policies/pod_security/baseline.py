@@ -59,7 +59,8 @@ _CAPABILITIES: Final = frozenset(
         "SYS_CHROOT",
     ]
 )
-_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""The beginning of the keys of the annotations with the profiles of containers."""
 _SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _PROFILES: Final = ("RuntimeDefault", "Localhost")
@@ -74,7 +75,7 @@ def check_app_armor(pod: Pod) -> Failure | None:
     annotations = {
         key: value
         for key, value in pod.annotations.items()
-        if key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
+        if key.startswith(APP_ARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
     }
     if not (of_pod is not None or of_containers or annotations):
         return None

@@ -11,8 +11,8 @@ from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.release import Minor
+from scanner.policies.pod_security.baseline import APP_ARMOR
 
-_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _LOCALHOST: Final = "localhost/"
 _WRITES_ANNOTATIONS_UNTIL: Final[Minor] = (1, 33)
 _PORT_LISTS: Final = ("containers", "initContainers")
@@ -49,7 +49,7 @@ def _set_host_ports(container: JsonObject) -> JsonObject:
 
 def _set_profile(container: JsonObject, annotations: dict[str, str], of_pod: JsonObject, release: Minor) -> JsonObject:
     """Copy the profile of an annotation into the container, or in older releases that of the field into an annotation."""
-    key = f"{_APPARMOR}{as_text(container.get('name'))}"
+    key = f"{APP_ARMOR}{as_text(container.get('name'))}"
     own = as_object(dig(container, "securityContext", "appArmorProfile"))
     if key not in annotations:
         if release <= _WRITES_ANNOTATIONS_UNTIL and (value := _write_annotation(own or of_pod)):

@@ -11,7 +11,7 @@ Rules: `docs/semantics/pod-security.md`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -130,11 +130,11 @@ class PodSecurity:
     counted_kinds: tuple[Kind, ...] = ()
     patch_decides: bool = False
     is_kyvernos: bool = False
-    _own: Configuration = field(init=False, default=DEFAULT)
 
-    def __post_init__(self) -> None:
+    @property
+    def _own(self) -> Configuration:
         """Labels alone decide without a configuration."""
-        object.__setattr__(self, "_own", self.configuration or DEFAULT)
+        return self.configuration or DEFAULT
 
     def kinds(self, served: Iterable[Kind]) -> Iterator[Kind]:
         """See Language: it has no documents."""

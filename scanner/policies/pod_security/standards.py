@@ -249,11 +249,6 @@ def _list_judges(level: Level, version: int, server: Server) -> Iterator[tuple[s
             yield from () if each.id in overridden else ((each.id, judge),)
 
 
-def judge(level: Level, version: Version, server: Server, pod: Pod) -> dict[str, Failure]:
-    """The failures of a pod by the ids of the checks, in the order of the server."""
-    return apply_checks(list_judges(level, version, server), pod)
-
-
 def apply_checks(checks: Mapping[str, PodCheck], pod: Pod) -> dict[str, Failure]:
     """The failures of a pod by the ids of some checks, in their order."""
     return {name: failure for name, check in checks.items() if (failure := check(pod)) is not None}

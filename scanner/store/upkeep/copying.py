@@ -114,7 +114,7 @@ def _reject_running(engine: Engine, now: datetime) -> None:
 
 
 def _reject_same(source: Engine, source_address: Address, target: Engine, target_address: Address) -> None:
-    """Raise UsageError if source and target are one database, under whatever addresses."""
+    """Raise UsageError if source and target are one database, also by different addresses."""
     paths = source_address.path, target_address.path
     if paths[0] is not None and paths[1] is not None:
         same = paths[0].resolve() == paths[1].resolve() or (paths[1].exists() and paths[0].samefile(paths[1]))
