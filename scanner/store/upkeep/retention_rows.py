@@ -34,6 +34,7 @@ from scanner.model.outcome import GapKind
 from scanner.store.catalog.scans import mode_of
 from scanner.store.database.engine import is_among, lock_history, share_texts, writing
 from scanner.store.history.problem_clocks import is_last_in_problem
+from scanner.store.history.resolution import Resolution
 from scanner.store.history.sightings import select_open_findings
 from scanner.store.rows.closing_sums import FINDING_PARTS, POPULATION_PARTS, SumUpdater, forget_sums, hand_over
 from scanner.store.rows.gap_lists import read_gaps, write_gaps
@@ -331,8 +332,9 @@ def _find_intervals(connection: Connection, cluster: int, shown: NeededRevisions
 def _select_needed_intervals(cluster: int) -> Select[tuple[int, int, int]]:
     """The intervals that name the workloads of findings while they stay: ids of findings and keys of intervals.
 
-    They are the intervals as the last scans with ended findings saw the objects, and the last ones of objects that were gone while
-    their findings were open, because no scan checked them.
+    They are the intervals as the last scans with ended findings saw the objects, the last ones of objects that were gone while
+    their findings were open, because no scan checked them, and the ones that tell that a fixed finding's object went on: without
+    one, a comparison takes it for an object that another one of its workload replaced.
     """
     finding, interval, later = FINDINGS.c, POPULATION.c, POPULATION.alias("later").c
     as_last_seen = and_(
@@ -346,8 +348,12 @@ def _select_needed_intervals(cluster: int) -> Select[tuple[int, int, int]]:
         interval.until < finding.until,
         ~goes_on,
     )
+    went_on = and_(
+        finding.resolution == Resolution.FIXED.value, interval.since <= finding.until, interval.until > finding.until
+    )
+    needed = or_(as_last_seen, gone_before, went_on)
     wanted = select(finding.id, interval.object, interval.since).join_from(
-        FINDINGS, POPULATION, and_(interval.object == finding.object, or_(as_last_seen, gone_before))
+        FINDINGS, POPULATION, and_(interval.object == finding.object, needed)
     )
     ordered = wanted.where(finding.cluster == cluster).order_by(interval.object, interval.since)
     return ordered.execution_options(yield_per=1000)
