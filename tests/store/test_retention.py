@@ -253,6 +253,17 @@ class TestAnyContinuation:
         compare(url, reference, [*history, LadderStep(prune=rule)])
 
 
+def test_an_object_that_was_fixed_and_fails_again_is_not_taken_for_a_replaced_one(url: str, reference: str) -> None:
+    """It is recreated twice, passes once, and fails again: the deletions between the kept scans are those of all scans."""
+    recreated = [LadderStep(objects=(number, 0)) for number in (1, 0, None, 1)]
+    unbound = LadderStep(names=("one", ""))
+    compare(
+        url,
+        reference,
+        [LadderStep(state=ScanState.INCOMPLETE), *recreated, unbound, LadderStep(prune=RetentionRule(1))],
+    )
+
+
 def compare(url: str, reference: str, history: Sequence[Step]) -> None:
     """Store a history in a database that is pruned, and in one that is not, and compare what they answer."""
     if next(HISTORIES) % TOGETHER == 0:
