@@ -331,6 +331,8 @@ class SysctlCheck:
 
     def __call__(self, pod: Pod) -> Failure | None:
         """Check a pod."""
+        if "sysctls" not in pod.security:
+            return None
         names = enumerate(get_text(as_object(item), "name") for item in as_list(pod.security.get("sysctls")))
         bad = [(index, name) for index, name in names if name not in self.allowed]
         if not bad:

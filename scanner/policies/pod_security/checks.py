@@ -13,9 +13,9 @@ from scanner.model.json import JsonObject, as_list, as_object, as_text, dig, tex
 from scanner.model.outcome import Check, CheckResult, FieldPlace, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import Kind, Resource
 from scanner.policies.pod_security.baseline import Failure
-from scanner.policies.pod_security.derived import make_pod
+from scanner.policies.pod_security.derived import differs, make_pod
 from scanner.policies.pod_security.labels import Mode
-from scanner.policies.pod_security.pods import TEMPLATES, find_template, read_pod
+from scanner.policies.pod_security.pods import TEMPLATES, Pod, find_template, read_pod
 from scanner.policies.pod_security.restricted import PodCheck
 from scanner.policies.pod_security.standards import Server, apply_checks
 
@@ -29,20 +29,26 @@ _NO_SPEC = Skipped(SkipReason.CONDITION_FALSE, "the object has no pod spec")
 
 
 class Seen:
-    """The latest object with its failures: each binding of a level and version asks for them in turn."""
+    """The latest pod or template with its failures: each binding of a level and version asks for them in turn."""
 
-    __slots__ = ("_body", "_failures")
+    __slots__ = ("_document", "_failures", "_pod")
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self._body: JsonObject | None = None
+        """Begin with an empty one."""
+        self._document: JsonObject = {}
+        self._pod = read_pod((), self._document)
         self._failures: Mapping[str, Failure] | None = None
 
-    def judge(self, judge: Judge, kind: Kind, body: JsonObject) -> Mapping[str, Failure] | None:
-        """The failures of an object, judged once."""
-        if body is not self._body:
-            self._failures = judge.judge(kind, body)
-            self._body = body
+    def read(self, place: FieldPlace, document: JsonObject) -> Pod:
+        """Read a document at a place of its object, once."""
+        if document is not self._document:
+            self._document, self._pod, self._failures = document, read_pod(place, document), None
+        return self._pod
+
+    def judge(self, checks: Mapping[str, PodCheck]) -> Mapping[str, Failure]:
+        """The failures of the document that was read last, judged once."""
+        if self._failures is None:
+            self._failures = apply_checks(checks, self._pod)
         return self._failures
 
 
@@ -51,7 +57,7 @@ class Judge:
     """Evaluates one binding: the checks that a level demands at a policy version. Satisfies `Evaluator`.
 
     `checks` are those of the level at the version. With `of_pods` the pods of a template are judged, and not the template as it is
-    stored. `seen` is shared by the judges of one level and version, so that an object is judged once for all modes.
+    stored. `seen` is shared by the judges of one level and version, so that a pod is judged once for all modes.
     """
 
     mode: Mode
@@ -72,7 +78,7 @@ class Judge:
         if self.of_pods and (owner := _find_owner(kind, body)):
             skipped = Skipped(SkipReason.CONDITION_FALSE, f"the pods of {owner} are judged")
             return tuple(CheckResult(check, skipped) for check in compiled.checks)
-        failures = self.seen.judge(self, kind, body)
+        failures = self.judge(kind, body)
         if failures is None:
             return tuple(CheckResult(check, _NO_SPEC) for check in compiled.checks)
         labels = text_map(dig(request.namespace_object, "metadata", "labels"))
@@ -85,9 +91,10 @@ class Judge:
         if found is None:
             return None
         place, document = found
-        return apply_checks(
-            self.checks, read_pod(place, make_pod(document, self.server.release) if self.of_pods else document)
-        )
+        pod = self.seen.read(place, document)
+        if self.of_pods and differs(pod):
+            return apply_checks(self.checks, read_pod(place, make_pod(document, self.server.release)))
+        return self.seen.judge(self.checks)
 
     def _find_labels(self, labels: Mapping[str, str]) -> tuple[FieldPlace, ...]:
         """The labels of the namespace that decide the level and the version of the mode; none where defaults do."""
@@ -120,7 +127,7 @@ class Judge:
             return False
         if self.of_pods and _find_owner(kind, body):
             return SKIPPED
-        failures = self.seen.judge(self, kind, body)
+        failures = self.judge(kind, body)
         return failures is not None and not failures
 
 

@@ -12,10 +12,21 @@ from typing import Final
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.release import Minor
 from scanner.policies.pod_security.baseline import APP_ARMOR
+from scanner.policies.pod_security.pods import LISTS, Pod
 
 _LOCALHOST: Final = "localhost/"
 _WRITES_ANNOTATIONS_UNTIL: Final[Minor] = (1, 33)
 _PORT_LISTS: Final = ("containers", "initContainers")
+
+
+def differs(template: Pod) -> bool:
+    """Return whether a pod of a template may differ from the template in a field that Pod Security reads."""
+    is_shared = template.spec.get("hostNetwork") is True
+    return is_shared or "appArmorProfile" in template.secured or any(map(_is_app_armor, template.annotations))
+
+
+def _is_app_armor(annotation: str) -> bool:
+    return annotation.startswith(APP_ARMOR)
 
 
 def make_pod(template: JsonObject, release: Minor) -> dict[str, Json]:
@@ -28,7 +39,7 @@ def make_pod(template: JsonObject, release: Minor) -> dict[str, Json]:
     annotations = text_map(dig(template, "metadata", "annotations"))
     if dig(spec, "os", "name") != "windows":
         own = as_object(dig(spec, "securityContext", "appArmorProfile"))
-        for name in (*_PORT_LISTS, "ephemeralContainers"):
+        for name in LISTS:
             if name in spec:
                 containers = [as_object(item) for item in as_list(spec[name])]
                 spec[name] = [_set_profile(container, annotations, own, release) for container in containers]

@@ -221,7 +221,7 @@ class BoundPodSecurity(BoundLanguage):
         self._documents, self._context, self._configuration, self._given = documents, context, configuration, given
         self._server = Server(context.rules)
         self._demands_of = lru_cache(maxsize=1024)(self._read_demands)
-        self._seen: dict[tuple[Demand, bool], Seen] = {}
+        self._seen: dict[Demand, Seen] = {}
         self._bound = tuple(self._bind(policy, each) for policy in documents.policies for each in documents.bindings)
 
     def _read_demands(self, labels: tuple[tuple[str, str], ...]) -> Mapping[Mode, Demand]:
@@ -232,7 +232,7 @@ class BoundPodSecurity(BoundLanguage):
         demand = Demand(read_level(level) or Level.PRIVILEGED, read_version(version) or LATEST)
         of_pods = "RefusePods" in binding.actions
         judges = list_judges(*demand, self._server)
-        seen = self._seen.setdefault((demand, of_pods), Seen())
+        seen = self._seen.setdefault(demand, Seen())
         judge = Judge(Mode(mode), self._server, judges, seen, of_pods=of_pods)
         checks = tuple(check for check in list_checks(policy) if check.expression in judges)
         compiled = CompiledPolicy.make_without_expressions(policy, checks)

@@ -8,8 +8,7 @@ Rules: `docs/semantics/pod-security.md#texts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import FieldPlace
@@ -31,8 +30,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """The path of the template in the objects of each resource that has one, by group and plural."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """A container of a pod, its place in the object, and its securityContext."""
 
     name: str
@@ -41,8 +39,7 @@ class Container:
     security: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(NamedTuple):
     """The annotations and the spec of a pod or of a template.
 
     `place` is that of its metadata and spec in the object. `secured` are the fields that any securityContext has: most pods have few.

@@ -7,11 +7,11 @@ Rules: `docs/semantics/pod-security.md#checks`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from scanner.model.json import JsonObject, dig, texts
+from scanner.model.json import Json, JsonObject, as_list, as_object, texts
 from scanner.model.outcome import FieldPlace
 from scanner.policies.pod_security.baseline import Failure, check_seccomp
 from scanner.policies.pod_security.pods import (
@@ -93,7 +93,7 @@ def _place_each(containers: list[Container], *path: str) -> tuple[FieldPlace, ..
 
 def check_capabilities(pod: Pod) -> Failure | None:
     """Every container drops ALL capabilities, and adds none but NET_BIND_SERVICE."""
-    keeping = [each for each in pod.containers if "ALL" not in texts(dig(each.security, "capabilities", "drop"))]
+    keeping = [each for each in pod.containers if "ALL" not in _list_capabilities(each, "drop")]
     adding = [each for each in pod.containers if _list_added(each)]
     parts: list[str] = []
     if keeping:
@@ -108,7 +108,12 @@ def check_capabilities(pod: Pod) -> Failure | None:
 
 
 def _list_added(container: Container) -> list[str]:
-    return [name for name in texts(dig(container.security, "capabilities", "add")) if name != "NET_BIND_SERVICE"]
+    names = _list_capabilities(container, "add")
+    return [name for name in texts(names) if name != "NET_BIND_SERVICE"] if names else []
+
+
+def _list_capabilities(container: Container, name: str) -> Sequence[Json]:
+    return as_list(as_object(container.security.get("capabilities")).get(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +124,9 @@ class VolumeCheck:
 
     def __call__(self, pod: Pod) -> Failure | None:
         """Check a pod."""
-        bad = [(place, volume) for place, volume in pod.volumes() if not self._has_allowed(volume)]
-        if not bad:
+        if all(map(self._has_allowed, as_list(pod.spec.get("volumes")))):
             return None
+        bad = [(place, volume) for place, volume in pod.volumes() if not self._has_allowed(volume)]
         types = [(place, get_text(volume, "name"), _find_type(volume)) for place, volume in bad]
         distinct = sort_distinct(kind for _, _, kind in types)
         what = choose(len(distinct), "restricted volume type", "restricted volume types")
@@ -132,8 +137,9 @@ class VolumeCheck:
             tuple(place if kind == _UNKNOWN else (*place, kind) for place, _, kind in types),
         )
 
-    def _has_allowed(self, volume: JsonObject) -> bool:
-        return any(name in self.allowed and is_present(value) for name, value in volume.items())
+    def _has_allowed(self, volume: Json) -> bool:
+        fields = as_object(volume)
+        return any(map(is_present, map(fields.get, self.allowed.intersection(fields))))
 
 
 _UNKNOWN: Final = "unknown"
