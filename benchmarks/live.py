@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 
 from benchmarks.loader import fill
+from benchmarks.objects import FAULT
 from tests.integration.apiserver import ApiServer, running
 
 KINDS = (
@@ -37,7 +38,7 @@ ORDINARY_COLLECTION: dict[str, str] = {}
 """No settings of Go's garbage collector: the limit of the tests makes a server of 100,000 objects collect without end."""
 ASSAY = Path(sys.executable).with_name("assay")
 _OPEN = ExitStack()
-_FILLED: dict[int, Live] = {}
+_FILLED: dict[tuple[int, float], Live] = {}
 atexit.register(_OPEN.close)
 
 
@@ -96,15 +97,15 @@ class Live:
 
 
 @contextmanager
-def filled(objects: int) -> Iterator[Live]:
+def filled(objects: int, fault: float = FAULT) -> Iterator[Live]:
     """Run a server with so many objects and the policies. Filling takes minutes: all rows of one command share the server."""
-    if objects not in _FILLED:
-        _FILLED[objects] = _OPEN.enter_context(_filled(objects))
-    yield _FILLED[objects]
+    if (objects, fault) not in _FILLED:
+        _FILLED[objects, fault] = _OPEN.enter_context(_filled(objects, fault))
+    yield _FILLED[objects, fault]
 
 
 @contextmanager
-def _filled(objects: int) -> Iterator[Live]:
+def _filled(objects: int, fault: float) -> Iterator[Live]:
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
         sys.exit('KUBEBUILDER_ASSETS is not set: export KUBEBUILDER_ASSETS="$(make -s apiserver)"')
@@ -113,6 +114,6 @@ def _filled(objects: int) -> Iterator[Live]:
         running(Path(assets), Path(folder), variables=ORDINARY_COLLECTION) as server,
     ):
         started = time.perf_counter()
-        fill(server, objects)
+        fill(server, objects, fault=fault)
         print(f"stored {objects:,} objects in {time.perf_counter() - started:.0f} s", flush=True)
         yield Live(server, Path(folder), objects)

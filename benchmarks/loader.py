@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from benchmarks.objects import Made, namespaces, objects
+from benchmarks.objects import FAULT, Made, namespaces, objects
 from benchmarks.policies import policies
 from tests.integration.apiserver import ApiServer
 from tests.integration.manifests import apply
@@ -21,10 +21,10 @@ THREADS = 6
 BATCH = 50
 
 
-def fill(server: ApiServer, count: int, seed: int = 1) -> None:
+def fill(server: ApiServer, count: int, seed: int = 1, fault: float = FAULT) -> None:
     """Store `count` objects and then the policies, so that the policies deny none of them."""
     _store(server, namespaces())
-    _store(server, objects(count, seed))
+    _store(server, objects(count, seed, fault))
     apply(server, policies())
 
 

@@ -55,9 +55,16 @@ def namespaces() -> Iterator[Made]:
         yield Made("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
 
-def objects(count: int, seed: int = 1) -> Iterator[Made]:
-    """Yield so many objects, in an order that mixes the kinds."""
-    dice = random.Random(seed)
+class FaultyDice(random.Random):
+    """Random numbers with another share of objects that break a rule."""
+
+    fault: float
+
+
+def objects(count: int, seed: int = 1, fault: float = FAULT) -> Iterator[Made]:
+    """Yield so many objects, in an order that mixes the kinds; a share of them, `fault`, breaks any given rule."""
+    dice = FaultyDice(seed)
+    dice.fault = fault
     kinds = dice.choices(list(SHARES), weights=list(SHARES.values()), k=count)
     for number, kind in enumerate(kinds):
         namespace = f"team-{dice.randrange(NAMESPACES):02}"
@@ -73,7 +80,7 @@ def _metadata(dice: random.Random, name: str, namespace: str) -> Body:
         "app.kubernetes.io/managed-by": "Helm",
         "pod-template-hash": f"{dice.getrandbits(36):09x}",
     }
-    if dice.random() >= FAULT:
+    if not _is_faulty(dice):
         labels["owner"] = f"team-{app}"
     annotations: Body = {
         "meta.helm.sh/release-name": app,
@@ -86,7 +93,11 @@ def _metadata(dice: random.Random, name: str, namespace: str) -> Body:
 
 
 def _unless(dice: random.Random, good: Json, bad: Json) -> Json:
-    return bad if dice.random() < FAULT else good
+    return bad if _is_faulty(dice) else good
+
+
+def _is_faulty(dice: random.Random) -> bool:
+    return dice.random() < (dice.fault if isinstance(dice, FaultyDice) else FAULT)
 
 
 def _container(dice: random.Random, name: str) -> Body:

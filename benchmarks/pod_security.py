@@ -1,7 +1,11 @@
-"""Row 14: a scan of a live API server whose namespaces are all *restricted*, against the same scan without Pod Security."""
+"""Row 14: a scan of a live API server whose namespaces are all *restricted*, against the same scan without Pod Security.
+
+One pod in a hundred violates a check. `FAULT=0.01` is the share of the other rows: then six in a hundred do.
+"""
 
 from __future__ import annotations
 
+import os
 from statistics import median
 
 from benchmarks.live import Live, filled, rounds, sizes
@@ -9,12 +13,14 @@ from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.policies.pod_security.labels import Mode
 
 GOAL = 1.1
+_FAULT = 0.0017
+"""Pods violate a check by one of six fields."""
 
 
 def main() -> None:
     worst = 0.0
     for size in sizes("20000"):
-        with filled(size) as live:
+        with filled(size, float(os.environ.get("FAULT", _FAULT))) as live:
             _restrict(live)
             without, judged = [], []
             for _ in range(rounds()):
