@@ -24,9 +24,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from scanner import __version__
 from tests.cli.manifests import bound, config_map
-from tests.packaging.test_wheel import OFFLINE, ROOT, UV, uv
+from tests.packaging.test_wheel import OFFLINE, ROOT, UV
 
 DOCUMENT: Final = ROOT / "docs" / "ci.md"
 LIMIT_SECONDS: Final = 400

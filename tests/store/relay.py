@@ -72,6 +72,8 @@ class Relay:
                         continue
                     source = key.fileobj
                     assert isinstance(source, socket.socket)
+                    if source.fileno() < 0:
+                        continue  # closed with its other end, which was ready at the same time
                     data = b""
                     with suppress(OSError):
                         data = source.recv(_BYTES)
