@@ -168,7 +168,7 @@ def test_a_scan_goes_on_when_its_database_comes_back(relay: Relay, tmp_path: Pat
 def test_a_password_that_changes_during_a_scan_is_worth_another_try(relay: Relay) -> None:
     """Exit code 4, not 5: the store was opened with the old one, and the next pod has that of now."""
     relay.give()
-    with open_store(relay.url) as store:
+    with open_store(relay.url, wait=DatabaseWait(60)) as store:
         relay.take()
         relay.give(refused=100, state="28P01", message='password authentication failed for user "assay"')
         with pytest.raises(CredentialsChanged) as raised:
