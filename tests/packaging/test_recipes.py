@@ -395,7 +395,9 @@ def test_every_recipe_installs_the_same_from_the_repository() -> None:
     assert [{"COMMIT", ""}] * 5 == [set(names) for names in named]
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
 def test_no_page_installs_from_a_package_index(page: Path) -> None:
     """A reader of any page gets what the page of the installation promises."""
     assert [] == re.findall(r"(?:pip|pipx|uv tool)\S* install[^\n]*[\s'\"]kube-assay\b", page.read_text())
