@@ -155,7 +155,8 @@ def release(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Release
 def test_every_file_of_the_release_has_its_checksum(release: Release) -> None:
     """And is given to GitHub, with the section of the changelog as its notes."""
     files = release.clone / "files"
-    sums = dict(reversed(line.split("  ")) for line in (files / "SHA256SUMS").read_text().splitlines())
+    listed = [line.split("  ") for line in (files / "SHA256SUMS").read_text().splitlines()]
+    sums = {name: digest for digest, name in listed}
     assert sums == {name: hashlib.sha256((files / name).read_bytes()).hexdigest() for name in sums}
     assert {*sums, "SHA256SUMS", "SHA256SUMS.sigstore.json"} == {path.name for path in files.iterdir()}
     assert {
