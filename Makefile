@@ -113,7 +113,7 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py $(SEARCH)=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \
-	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 $(BIN)/python -m pytest -q tests/integration/controllers && \
+	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" ASSAY_TEST_HELM="$$(.ci/helm)" LONG_JOBS=1 DATABASE_AWAY=$(or $(DATABASE_AWAY),300) $(BIN)/python -m pytest -q tests/integration/controllers && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.soak --scans $(or $(SCANS),200) && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.pod_security --seed $$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" $(BIN)/python -m tests.integration.fuzz --seed $$seed && $(MAKE) fuzz SEED=$$seed && \

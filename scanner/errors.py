@@ -6,7 +6,10 @@ Every message names the problem, its place and the remedy.
 
 
 class AssayError(Exception):
-    """The base class: the command line prints the message and ends with `exit_code`."""
+    """The base class: the command line prints the message and ends with `exit_code`.
+
+    4 is an error that another try may not meet, 5 one that every other try meets until a user acts (ADR 79).
+    """
 
     exit_code = 4
 
@@ -29,6 +32,12 @@ class ClusterError(AssayError):
     """The cluster cannot be reached, or rejects the credentials."""
 
 
+class InvalidKubeconfig(ClusterError):
+    """There is no kubeconfig, or it cannot be used: it is malformed, or lacks the context, the user or credentials."""
+
+    exit_code = 5
+
+
 class StoreError(AssayError):
     """The database cannot be opened, read or written, or its contents are not those of Assay."""
 
@@ -37,11 +46,23 @@ class DatabaseUnreachable(StoreError):
     """A database that does not answer now, and may answer later: nothing of what was asked for has happened."""
 
 
-class CredentialsRefused(StoreError):
+class DatabaseUnusable(StoreError):
+    """A database without the named place or user, without a right, with damage, or without a driver of its kind."""
+
+    exit_code = 5
+
+
+class CredentialsRefused(DatabaseUnusable):
     """A database that rejects the user or the password, as after a change of the password."""
 
 
-class SchemaMismatch(StoreError):
+class CredentialsChanged(CredentialsRefused):
+    """A database that rejects the credentials with which this process has opened it: another try reads those of now."""
+
+    exit_code = 4
+
+
+class SchemaMismatch(DatabaseUnusable):
     """A database that this version cannot read.
 
     Its `state` is `older`, `newer`, `copying` for a copy that has not ended, or `foreign` for the tables of another program.
@@ -52,7 +73,7 @@ class SchemaMismatch(StoreError):
         self.state = state
 
 
-class MissingTableRight(StoreError):
+class MissingTableRight(DatabaseUnusable):
     """The user of a PostgreSQL database lacks a right to read. The message has neither the address nor the name of the user."""
 
     def __init__(self, lack: str) -> None:

@@ -13,7 +13,7 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 
-from scanner.errors import StoreError, UsageError
+from scanner.errors import CredentialsChanged, CredentialsRefused, StoreError, UsageError
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scans.notification import Notification, NotificationState
@@ -43,11 +43,14 @@ _AnswerT = TypeVar("_AnswerT")
 def _waits(
     method: Callable[Concatenate[SqlStore, _Arguments], _AnswerT],
 ) -> Callable[Concatenate[SqlStore, _Arguments], _AnswerT]:
-    """A method that waits for a database that does not answer."""
+    """A method that waits for a database that does not answer. The store was opened with its credentials, so refused ones have changed."""
 
     @wraps(method)
     def call(self: SqlStore, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _AnswerT:
-        return self.wait.until_answered(lambda: method(self, *arguments, **options))
+        try:
+            return self.wait.until_answered(lambda: method(self, *arguments, **options))
+        except CredentialsRefused as error:
+            raise CredentialsChanged(str(error)) from error
 
     return call
 

@@ -28,7 +28,7 @@ def test_a_scan_waits_for_its_database(assay: Assay, write: Write, relay: Relay,
     """It ends as if the database had been there, and stderr has the wait; the file of the configuration has the same key."""
     write("shop/all.yaml", f"{config_map('one')}---\n{bound('strict')}")
     write("assay.yaml", "databaseTimeout: 2m" if by == "file" else "{}")
-    relay.give(starting=2)
+    relay.give(refused=2)
     flags = ("--database-timeout", "2m") if by == "flag" else ()
     ran = assay("scan", "--from", "shop", "--db", relay.url, *flags)
     with open_reader(relay.url) as store:
@@ -43,7 +43,7 @@ def test_a_scan_waits_for_its_database(assay: Assay, write: Write, relay: Relay,
 
 def test_an_upgrade_waits_too(assay: Assay, relay: Relay) -> None:
     """The init containers of a scan run before it."""
-    relay.give(starting=2)
+    relay.give(refused=2)
     upgraded = assay("db", "upgrade", "--db", relay.url, "--database-timeout", "2m")
 
     assert 0 == upgraded.code, upgraded.stderr
@@ -60,11 +60,11 @@ def test_a_database_that_stays_away_is_exit_code_4(assay: Assay, relay: Relay, f
 
 
 def test_a_refused_password_is_not_waited_for(assay: Assay) -> None:
-    """A scan with a wrong Secret fails at once."""
+    """A scan with a wrong Secret fails at once, with the code that a Job does not try again."""
     with refusing("28P01", 'password authentication failed for user "assay"') as url:
         ran = assay("scan", "--from", ".", "--db", url, "--database-timeout", "10m")
 
-    assert 4 == ran.code
+    assert 5 == ran.code
     assert "Waiting" not in ran.stderr
 
 

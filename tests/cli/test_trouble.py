@@ -214,7 +214,7 @@ def test_without_a_cluster_the_command_could_not_run(assay: Assay) -> None:
     """Neither a kubeconfig nor a pod names a cluster."""
     ran = assay("scan")
 
-    assert (4, b"") == (ran.code, ran.stdout)
+    assert (5, b"") == (ran.code, ran.stdout)
     assert ran.stderr.startswith("assay: no cluster to scan: there is no kubeconfig")
     assert "--from" in ran.stderr
 
@@ -230,24 +230,26 @@ def test_a_cluster_that_does_not_answer_is_named(assay: Assay, write: Write, clo
 
 
 @pytest.mark.parametrize(
-    ("text", "context", "reason"),
+    ("text", "context", "reason", "code"),
     [
-        ("{", "", "the kubeconfig config cannot be read: it is no valid YAML in line 2, column 1; check it with"),
-        ("[]", "", "config"),
-        ("just text", "", "config"),
-        ("", "", "config"),
-        (kubeconfig("https://127.0.0.1:1"), "elsewhere", "elsewhere"),
-        (kubeconfig("not a url"), "", "not a url"),
-        ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x"),
+        ("{", "", "the kubeconfig config cannot be read: it is no valid YAML in line 2, column 1; check it with", 5),
+        ("[]", "", "config", 5),
+        ("just text", "", "config", 5),
+        ("", "", "config", 5),
+        (kubeconfig("https://127.0.0.1:1"), "elsewhere", "elsewhere", 5),
+        (kubeconfig("not a url"), "", "not a url", 4),
+        ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x", 5),
     ],
 )
-def test_an_invalid_kubeconfig_is_named(assay: Assay, write: Write, text: str, context: str, reason: str) -> None:
+def test_an_invalid_kubeconfig_is_named(
+    assay: Assay, write: Write, text: str, context: str, reason: str, code: int
+) -> None:
     """The command ends with one sentence that names the file."""
     write("config", text)
 
     ran = assay("scan", "--kubeconfig", "config", "--context", context)
 
-    assert (4, 1) == (ran.code, len(ran.stderr.splitlines())), ran.stderr
+    assert (code, 1) == (ran.code, len(ran.stderr.splitlines())), ran.stderr
     assert ran.stderr.startswith("assay: ")
     assert reason in ran.stderr
 
@@ -256,25 +258,25 @@ def test_a_missing_kubeconfig_is_named(assay: Assay) -> None:
     """The message has the path."""
     ran = assay("scan", "--kubeconfig", "nowhere")
 
-    assert (4, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
+    assert (5, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
         ran.code,
         ran.stderr,
     )
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"),
+    ("url", "reason", "code"),
     [
-        ("/proc/assay.db", "cannot be created or written"),
-        ("folder", "cannot be created or written (Is a directory)"),
-        ("garbage.db", "is not a database"),
-        ("cluster/object.yaml", "is not a database"),
-        ("foreign.db", "has tables of another program"),
-        ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
+        ("/proc/assay.db", "cannot be created or written", 4),
+        ("folder", "cannot be created or written (Is a directory)", 4),
+        ("garbage.db", "is not a database", 5),
+        ("cluster/object.yaml", "is not a database", 5),
+        ("foreign.db", "has tables of another program", 5),
+        ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer", 4),
     ],
 )
 def test_a_database_that_cannot_be_used_is_named(
-    assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str
+    assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str, code: int
 ) -> None:
     """Before the scan begins, one sentence has the database, the reason and the remedy."""
     (home / "folder").mkdir()
@@ -283,7 +285,7 @@ def test_a_database_that_cannot_be_used_is_named(
 
     ran = assay("scan", "--from", "cluster", "--db", url.format(port=closed_port), "-q")
 
-    assert (4, b"", 1) == (ran.code, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
+    assert (code, b"", 1) == (ran.code, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
     assert reason in ran.stderr
     assert "password" not in ran.stderr
 

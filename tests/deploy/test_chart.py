@@ -197,13 +197,13 @@ def test_the_values_are_the_arguments_of_the_scan(case: JsonObject, arguments: t
 
 
 def test_exit_codes_decide_about_a_retry() -> None:
-    """1, 2 and 3 fail the Job; 4, a signal and a drained node are followed by a retry."""
+    """1, 2, 3 and 5 fail the Job; 4, a signal and a drained node are followed by a retry."""
     rules = as_list(dig(job(rendered()), "podFailurePolicy", "rules"))
     assert [
         ("Ignore", "DisruptionTarget", None, None),
-        ("FailJob", None, "assay", [1, 2, 3]),
-        ("FailJob", None, "upgrade", [2]),
-        ("FailJob", None, "prune", [2]),
+        ("FailJob", None, "assay", [1, 2, 3, 5]),
+        ("FailJob", None, "upgrade", [2, 5]),
+        ("FailJob", None, "prune", [2, 5]),
     ] == [
         (
             dig(rule, "action"),

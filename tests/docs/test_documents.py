@@ -25,6 +25,14 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [] == [link for link in relative if not (document.parent / link).exists()]
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_secret_is_created_in_a_namespace_that_exists(document: Path) -> None:
+    """The commands before an installation make its namespace first: a new user has none."""
+    blocks = re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL)
+    secrets = [block for block in blocks if " create secret " in block]
+    assert secrets == [block for block in secrets if block.startswith("$ kubectl create namespace ")]
+
+
 def test_the_layers_drawn_are_the_layers_enforced() -> None:
     """ARCHITECTURE.md draws the rows of the contract in pyproject.toml, in their order."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]

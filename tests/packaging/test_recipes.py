@@ -1,6 +1,6 @@
 """The recipes of `docs/ci.md`, the action and the hook run as printed, on a runner that has a clone and nothing else.
 
-The distribution is built from the repository as it is; its dependencies come from the package index. Stand-ins are there for what
+The distribution is built from the repository as it is, in the place of the commit on GitHub; its dependencies come from the package index. Stand-ins are there for what
 the platform of a runner provides: `gh`, the API of GitLab, and the actions of others. Where no package index answers, these
 tests skip and say so.
 """
@@ -24,9 +24,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from scanner import __version__
 from tests.cli.manifests import bound, config_map
-from tests.packaging.test_wheel import OFFLINE, ROOT, UV, uv
+from tests.packaging.test_wheel import OFFLINE, ROOT, UV
 
 DOCUMENT: Final = ROOT / "docs" / "ci.md"
 LIMIT_SECONDS: Final = 400
@@ -83,14 +82,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The variables with which pip finds the distribution of the checkout, and keeps what it fetches for the next runner."""
-    folder = tmp_path_factory.mktemp("dist")
-    uv("build", "--wheel", "--out-dir", folder, checkout)
+    """The variables with which git finds the checkout under the address of the repository, and pip keeps what it fetches."""
     kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
-    links = " ".join(filter(None, (str(folder), kept.get("PIP_FIND_LINKS"))))
     return {
         **kept,
-        "PIP_FIND_LINKS": links,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{checkout.as_uri()}.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/OWNER/kube-assay",
         "PIP_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
         "no_proxy": "127.0.0.1",
     }
@@ -147,7 +145,7 @@ class Runner:
             **variables,
         }
         done = subprocess.run(
-            ["bash", *flags, "-c", script],
+            ["bash", *flags, "-c", script.replace("@COMMIT", "@main")],
             cwd=self.workspace,
             env=environment,
             capture_output=True,
@@ -390,12 +388,19 @@ def test_every_output_of_the_action_is_that_of_a_step() -> None:
     assert "scan" in {step.get("id") for step in ACTION["runs"]["steps"]}
 
 
-def test_the_recipes_for_action_and_hook_name_the_newest_release() -> None:
-    """A release changes them, and a reader copies them."""
-    text = DOCUMENT.read_text()
+def test_every_recipe_installs_the_same_from_the_repository() -> None:
+    """Until a release exists, no package index has Assay; the page names the commit once."""
+    named = re.findall(r"kube-assay@([^\s\"]+)|rev: (\S+)", DOCUMENT.read_text())
 
-    assert {f"v{__version__}"} == set(re.findall(r"kube-assay@(\S+)|rev: (\S+)", text)[0]) - {""}
-    assert f"    rev: v{__version__}\n" in text
+    assert [{"COMMIT", ""}] * 5 == [set(names) for names in named]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
+def test_no_page_installs_from_a_package_index(page: Path) -> None:
+    """A reader of any page gets what the page of the installation promises."""
+    assert [] == re.findall(r"(?:pip|pipx|uv tool)\S* install[^\n]*[\s'\"]kube-assay\b", page.read_text())
 
 
 def test_the_hook_runs_as_printed(tmp_path: Path, project: Path, index: Mapping[str, str], checkout: Path) -> None:

@@ -146,6 +146,10 @@ SCENARIOS: Final[Mapping[str, tuple[Mapping[int, tuple[Night, ...]], Mapping[int
         {0: (Night(),), 1: (Night(code=4),)},
         {25: (alert("AssayRunFailed", cluster="prod"),)},
     ),
+    "a run that needs a user": (
+        {0: (Night(),), 1: (Night(code=5),)},
+        {25: (alert("AssayRunFailed", cluster="prod"),)},
+    ),
     "a night without a run": (
         {0: (Night(),), 1: (), 2: (Night(),)},
         {25: SILENT, 27: (alert("AssayRunMissed", cluster="prod"),), 49: SILENT},

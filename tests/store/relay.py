@@ -23,7 +23,8 @@ class Relay:
 
     def __init__(self, url: str) -> None:
         """Listen to nothing yet. `url` is that of the database, `self.url` the same one behind the relay."""
-        self._starting = 0
+        self._refused = 0
+        self._refusal = b""
         address = make_url(url)
         self._target = (address.host or "127.0.0.1", address.port or 5432)
         with socket.socket() as free:
@@ -34,9 +35,11 @@ class Relay:
         self._thread: Thread | None = None
         self._ends = False
 
-    def give(self, *, starting: int = 0) -> None:
-        """Let the database be there; the first clients learn that it is `starting` up."""
-        self._starting = starting
+    def give(
+        self, *, refused: int = 0, state: str = "57P03", message: str = "the database system is starting up"
+    ) -> None:
+        """Let the database be there; so many clients are `refused` first, with an SQLSTATE and a message."""
+        self._refused, self._refusal = refused, make_refusal(state, message)
         listener = socket.create_server(("127.0.0.1", self._port))
         self._ends = False
         self._thread = Thread(target=self._run, args=(listener,), daemon=True)
@@ -56,11 +59,11 @@ class Relay:
                 for key, _ in selector.select(_WAIT):
                     if key.fileobj is listener:
                         client, _ = listener.accept()
-                        if self._starting:
-                            self._starting -= 1
+                        if self._refused:
+                            self._refused -= 1
                             with client:
                                 client.recv(_BYTES)
-                                client.sendall(make_refusal("57P03", "the database system is starting up"))
+                                client.sendall(self._refusal)
                             continue
                         server = socket.create_connection(self._target)
                         pairs |= {client: server, server: client}
@@ -69,6 +72,8 @@ class Relay:
                         continue
                     source = key.fileobj
                     assert isinstance(source, socket.socket)
+                    if source.fileno() < 0:
+                        continue  # closed with its other end, which was ready at the same time
                     data = b""
                     with suppress(OSError):
                         data = source.recv(_BYTES)

@@ -7,6 +7,7 @@ from sqlalchemy import create_engine, insert
 from scanner.store import SqlStore
 from scanner.store.rows.interning import Interner, digest
 from scanner.store.rows.tables import LAST_IDS, VERDICTS
+from tests.store.databases import closing_connections
 from tests.store.made import Round, finding, statuses
 
 FINDING = finding("a", excepted_by="team/let-be", denies=False)
@@ -31,8 +32,7 @@ def test_verdicts_of_older_databases_are_found_again() -> None:
     """The digest of a verdict without exceptions is that of older versions."""
     older = ("violated", "m", "Invalid", 422, False, False, "CREATE", "Deny", True)
     names = [column.name for column in VERDICTS.columns]
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
+    with closing_connections(create_engine("sqlite://")) as engine, engine.begin() as connection:
         LAST_IDS.create(connection)
         VERDICTS.create(connection)
         connection.execute(insert(VERDICTS).values(dict(zip(names, (7, digest(older), *older, ""), strict=True))))

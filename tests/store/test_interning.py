@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, create_engine
 
 from scanner.store.rows.interning import Interner, Key, digest
+from tests.store.databases import closing_connections
 
 _TABLE: Final = Table(
     "words",
@@ -31,7 +32,7 @@ _TABLE: Final = Table(
 )
 def test_a_row_keeps_its_digest_when_a_column_is_added(key: Key, digested: Key) -> None:
     """Empty columns that migrations added are no part of the digest, but for those before one that is not empty."""
-    with create_engine("sqlite://").begin() as connection:
+    with closing_connections(create_engine("sqlite://")) as engine, engine.begin() as connection:
         _TABLE.metadata.create_all(connection)
         connection.execute(_TABLE.insert().values(id=7, digest=digest(digested)))
 

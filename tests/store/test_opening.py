@@ -24,7 +24,7 @@ from scanner.store import open_reader, open_store, upgrade
 from scanner.store.database.address import Address, address_of
 from scanner.store.database.engine import make_engine, make_reading_engine
 from tests.requirements import POSTGRES
-from tests.store.databases import count, execute
+from tests.store.databases import closing_connections, count, execute
 from tests.store.made import Round, clock, finding
 
 SECRET = "hunter2+x"
@@ -53,7 +53,8 @@ def test_the_write_ahead_log_is_private(tmp_path: Path) -> None:
 
 def test_a_file_is_kept_safe_by_its_settings(tmp_path: Path) -> None:
     """SQLite uses the write-ahead log, foreign keys, and a timeout of a minute."""
-    with make_engine(address_of(str(tmp_path / "assay.db"))).connect() as connection:
+    engine = make_engine(address_of(str(tmp_path / "assay.db")))
+    with closing_connections(engine), engine.connect() as connection:
         pragmas = ("journal_mode", "foreign_keys", "busy_timeout")
         values = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in pragmas]
 
@@ -69,7 +70,8 @@ def test_a_new_file_is_opened_while_another_process_writes_to_it(tmp_path: Path,
         other.execute(begin)
         end = threading.Timer(0.3, lambda: other.execute("COMMIT"))
         end.start()
-        with make_engine(address_of(str(path))).connect() as connection:
+        engine = make_engine(address_of(str(path)))
+        with closing_connections(engine), engine.connect() as connection:
             assert "wal" == connection.execute(text("PRAGMA journal_mode")).scalar()
         end.join()
 

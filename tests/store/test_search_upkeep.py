@@ -20,7 +20,7 @@ from scanner.store.rows.search_index import PORTION
 from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex, vacuum
 from scanner.store.upkeep.retention_plan import RetentionRule
-from tests.store.databases import WITHOUT_SEARCH, count, execute, path_of, rows, without_lists
+from tests.store.databases import WITHOUT_SEARCH, closing_connections, count, execute, path_of, rows, without_lists
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_integrity import problems_of
 from tests.store.test_search_words import only, record
@@ -190,10 +190,10 @@ def test_a_reader_changes_nothing(tmp_path: Path) -> None:
 
 def test_without_fts5_the_remedy_is_named(tmp_path: Path) -> None:
     """The library of SQLite says that a module is missing, and the message what to use."""
-    engine = create_engine("sqlite://")
     with (
         pytest.raises(StoreError, match="whose SQLite library has the module FTS5"),
         as_store_error(address_of(str(tmp_path / "assay.db"))),
+        closing_connections(create_engine("sqlite://")) as engine,
         engine.connect() as connection,
     ):
         connection.exec_driver_sql("CREATE VIRTUAL TABLE words USING fts5_missing(entries)")

@@ -10,7 +10,7 @@ from threading import Timer
 import pytest
 from sqlalchemy import text
 
-from scanner.errors import CredentialsRefused, DatabaseUnreachable, StoreError
+from scanner.errors import CredentialsChanged, CredentialsRefused, DatabaseUnreachable, DatabaseUnusable, StoreError
 from scanner.store import open_store
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import make_engine, writing
@@ -110,15 +110,17 @@ def test_an_error_that_no_later_try_mends_ends_at_once(error: StoreError) -> Non
     ("state", "message", "expected"),
     [
         ("28P01", 'password authentication failed for user "assay"', CredentialsRefused),
-        ("28000", 'no pg_hba.conf entry for host "10.0.0.1", user "assay"', StoreError),
-        ("3D000", 'database "assay" does not exist', StoreError),
+        ("28000", 'no pg_hba.conf entry for host "10.0.0.1", user "assay"', DatabaseUnusable),
+        ("3D000", 'database "assay" does not exist', DatabaseUnusable),
+        ("42501", "permission denied for schema public", DatabaseUnusable),
+        ("53100", "could not extend file: No space left on device", StoreError),
         ("57P03", "the database system is starting up", DatabaseUnreachable),
         ("57P01", "terminating connection due to administrator command", DatabaseUnreachable),
         ("53300", "sorry, too many clients already", DatabaseUnreachable),
     ],
 )
 def test_the_answer_of_a_server_decides_whether_to_wait(state: str, message: str, expected: type[StoreError]) -> None:
-    """A server that starts, ends or is full answers later; a wrong password stays wrong."""
+    """A server that starts, ends or is full answers later; a wrong password stays wrong until a user acts."""
     with refusing(state, message) as url, pytest.raises(StoreError) as raised:
         open_store(url)
 
@@ -134,7 +136,7 @@ def relay(tmp_path: Path) -> Iterator[Relay]:
 
 def test_a_database_that_is_away_at_the_start_gets_its_run_late(relay: Relay) -> None:
     """The run is recorded with the time at which it began."""
-    relay.give(starting=2)
+    relay.give(refused=2)
     wait = DatabaseWait(60)
     with open_store(relay.url, wait=wait) as store:
         store.end_run(store.begin_run("prod"), exit_code=0)
@@ -161,6 +163,18 @@ def test_a_scan_goes_on_when_its_database_comes_back(relay: Relay, tmp_path: Pat
     with open_store(f"sqlite:///{tmp_path / 'other.db'}") as other:
         scan.record(other, 1)
         assert snapshot(other, 1) == broken
+
+
+def test_a_password_that_changes_during_a_scan_is_worth_another_try(relay: Relay) -> None:
+    """Exit code 4, not 5: the store was opened with the old one, and the next pod has that of now."""
+    relay.give()
+    with open_store(relay.url, wait=DatabaseWait(60)) as store:
+        relay.take()
+        relay.give(refused=100, state="28P01", message='password authentication failed for user "assay"')
+        with pytest.raises(CredentialsChanged) as raised:
+            store.begin_run("prod")
+
+    assert 4 == raised.value.exit_code
 
 
 def test_a_commit_whose_answer_is_lost_is_not_repeated(relay: Relay) -> None:

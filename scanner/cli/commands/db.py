@@ -14,7 +14,7 @@ from scanner.cli.flags.completion import complete_clusters
 from scanner.cli.flags.database import DatabaseTimeoutOption, DbOption, open_reader_at, wait_for_database
 from scanner.cli.terminal.stdout import FormOption, OutputForm, standard_output, table, text, visible
 from scanner.config.current import get_database_address
-from scanner.errors import StoreError, UsageError
+from scanner.errors import DatabaseUnusable, UsageError
 
 if TYPE_CHECKING:
     from scanner.store.rows.sizes import Stats
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _UNIT = 1024
 _CHECK_EPILOG = (
-    "Exit codes: 0 no problem · 2 usage, or no scan in the database · 4 the database has a problem or cannot be read."
+    "Exit codes: 0 no problem · 2 usage, or no scan in the database · 4 the database cannot be read · 5 the same, until a user acts; or "
+    "the database has a problem."
 )
 
 application = typer.Typer(help="Manage the database.", no_args_is_help=True, rich_markup_mode=None)
@@ -131,7 +132,7 @@ def prune(
     name="rename-cluster",
     short_help="Give the history of a cluster another name.",
     epilog="Scans, findings, runs and reports stay, and show the new name. The old name is free: a scan with it begins a new "
-    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written.",
+    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written · 5 the same, until a user acts.",
 )
 def rename_cluster(
     old: Annotated[
@@ -167,7 +168,7 @@ def rename_cluster(
     short_help="Delete a cluster with everything that belongs to it.",
     epilog="Scans of other clusters may run meanwhile. A deletion that is interrupted is continued by the next one. A tombstone "
     "with dates and counts, and without names, stays in `assay db stats`. Exit codes: 0 deleted · 2 usage, or the cluster is "
-    "being scanned · 4 the database cannot be written.",
+    "being scanned · 4 the database cannot be written · 5 the same, until a user acts.",
 )
 def delete_cluster(
     name: Annotated[
@@ -321,7 +322,7 @@ def backup(
     epilog="TO must be empty or new. A copy that was interrupted is continued by the same command, if FROM has not changed since. "
     "Suspend scheduled scans before: what is written to FROM meanwhile is not in the copy. Set the passwords of PostgreSQL in "
     "PGPASSWORD or a password file, because other users of the machine see arguments. Exit codes: 0 copied and verified · 2 usage, "
-    "or a scan runs · 4 a database cannot be used, or the copy differs.",
+    "or a scan runs · 4 a database cannot be used, or the copy differs · 5 the same, until a user acts.",
 )
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="Database to copy, which is only read: path or URL.")],
@@ -358,7 +359,7 @@ def _print_problems(problems: Sequence[DatabaseProblem]) -> None:
         text(["The database has no problem."])
         return
     text(f"{problem.where}: {problem.what}. {problem.remedy}" for problem in problems)
-    raise StoreError(f"the database has {_count_noun(len(problems), 'problem')}; see above for what to do")
+    raise DatabaseUnusable(f"the database has {_count_noun(len(problems), 'problem')}; see above for what to do")
 
 
 def _describe_freed(freed: int | None) -> str:

@@ -18,7 +18,7 @@ from scanner.cli.flags.scope import make_scope
 from scanner.cli.terminal.program import find_program
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.config.values import parse_kyverno_version
-from scanner.errors import AssayError
+from scanner.errors import AssayError, InvalidKubeconfig
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from scanner.scan.options import Options
 
 _INCOMPLETE = 3
-_COULD_NOT_RUN: Final = 4
+_WORST: Final = (AssayError.exit_code, InvalidKubeconfig.exit_code, _INCOMPLETE, 0)
+"""The exit codes, of which the first that occurs is that of the fleet."""
 _AT_ONCE: Final = 8
 """The clusters of a fleet that are checked at once, so that those which do not answer take no time from the others."""
 _MOST_NAMED: Final = 5
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
-_EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run."
+_EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run · 5 the same, until a user acts."
 
 application = typer.Typer(
     help="Check or generate the RBAC permissions that a scan needs.", no_args_is_help=True, rich_markup_mode=None
@@ -98,7 +99,7 @@ def _check(cluster: LiveCluster, scope: RightsScope, options: Options) -> _Check
 def _check_fleet(
     members: Sequence[Member], scope: RightsScope, connection: Connection, options: Options, output: OutputForm
 ) -> int:
-    """Check every cluster, also after one that fails, and return the worst exit code: 4, else 3, else 0."""
+    """Check every cluster, also after one that fails, and return the worst exit code: the first of 4, 5, 3 and 0 that occurs."""
 
     def check_member(member: Member) -> _Checked | AssayError:
         own = replace(connection, kubeconfig=member.kubeconfig, context=member.context)
@@ -117,12 +118,12 @@ def _check_fleet(
 
         rows = ((member.name, str(_find_code(result)), _describe_result(result)) for member, result in results)
         table(("CLUSTER", "EXIT", "VERDICT"), rows)
-    return max(codes)
+    return next(code for code in _WORST if code in codes)
 
 
 def _find_code(result: _Checked | AssayError) -> int:
     if isinstance(result, AssayError):
-        return _COULD_NOT_RUN
+        return result.exit_code if result.exit_code in _WORST else AssayError.exit_code
     return _INCOMPLETE if result.missing else 0
 
 

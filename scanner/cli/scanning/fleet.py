@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _PARALLEL: Final = "--parallel"
 _COULD_NOT_RUN: Final = 4
-_WORST: Final = (_COULD_NOT_RUN, EXIT_INTERRUPTED, 1)
+_NEEDS_USER: Final = 5
+_WORST: Final = (_COULD_NOT_RUN, _NEEDS_USER, EXIT_INTERRUPTED, 1)
 """The exit codes, of which the first that occurs is that of the fleet."""
 _PROGRAM: Final = "from scanner.cli import main; main()"
 
@@ -111,7 +112,7 @@ def _parse_event(line: str) -> dict[str, str | int]:
 
 
 def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int, *, own_workers: bool) -> int:
-    """Scan every cluster, print a line for each, and return the worst exit code: the first of 4, 3 and 1 that occurs.
+    """Scan every cluster, print a line for each, and return the worst exit code: the first of 4, 5, 3 and 1 that occurs.
 
     An interrupted scan has code 3. `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
     of the others.

@@ -80,8 +80,9 @@ class JsonLines(TextIOBase):
             self.write("\n")
 
     def flush(self) -> None:
-        """Flush the other stream."""
-        self.stream.flush()
+        """Flush the other stream. Python flushes this one when it is deleted, and the other one may be closed by then."""
+        if not self.stream.closed:
+            self.stream.flush()
 
     def isatty(self) -> bool:
         """Never a terminal: nothing is drawn."""

@@ -33,7 +33,7 @@ from scanner.cluster.requests.simple_kubeconfig import (
     read_service_account,
     read_simple_settings,
 )
-from scanner.errors import ClusterError
+from scanner.errors import ClusterError, InvalidKubeconfig
 from scanner.files import SECRET, SETTINGS, read_file, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.nearest import did_you_mean
@@ -80,7 +80,7 @@ class Credentials:
         keys = self.configuration.api_key
         authorization = str(keys.get("BearerToken") or keys.get("authorization") or "").strip()
         if not _HEADER.fullmatch(authorization):
-            raise ClusterError(
+            raise InvalidKubeconfig(
                 "the token of the credentials holds characters that no HTTP header can carry, such as a line end or a letter "
                 f"beyond ASCII: write it anew; {_LOGIN}"
             )
@@ -142,7 +142,7 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     credentials or they cannot be read.
     """
     if kubeconfig and not _find_path(kubeconfig):
-        raise ClusterError(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
+        raise InvalidKubeconfig(f"there is no kubeconfig {kubeconfig}: check the path given with --kubeconfig")
     paths = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
     present = [existing for path in paths.split(os.pathsep) if path and (existing := _find_path(path))]
     text_by_path = {path: text for path in present if not _is_empty(text := _read_kubeconfig(path))}
@@ -151,7 +151,7 @@ def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS)
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not kubeconfig:
         return _load_from_pod()
     lack = f"the kubeconfig {paths} is empty" if present else f"there is no kubeconfig at {paths}"
-    raise ClusterError(
+    raise InvalidKubeconfig(
         f"no cluster to scan: {lack}{'' if kubeconfig else ', and this is not a pod'}. "
         "Name one with --kubeconfig or KUBECONFIG, or scan files with --from"
     )
@@ -167,7 +167,7 @@ def _read_kubeconfig(path: Path) -> str:
     try:
         return read_text(path, SETTINGS)
     except (OSError, UnicodeDecodeError) as error:
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the kubeconfig {path} cannot be read: {_explain_file_error(error)}. Correct it, or name another with --kubeconfig"
         ) from error
 
@@ -185,7 +185,7 @@ def _parse(path: Path, text: str) -> JsonObject:
     except yaml.MalformedDocument as error:
         # What the parser reports may quote a token.
         where = f" in line {error.line}, column {error.column}" if error.line else ""
-        raise ClusterError(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
+        raise InvalidKubeconfig(f"the kubeconfig {path} cannot be read: it is no valid YAML{where}; {_LOGIN}") from None
 
 
 def _is_empty(text: str) -> bool:
@@ -331,12 +331,12 @@ def _get_provider_token(provider: JsonObject, name: str) -> str:
     token = as_text(dig(provider, "config", "id-token")) if provider.get("name") == "oidc" else ""
     expires = read_token_expiry(token)
     if expires is None:
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the auth-provider {as_text(provider.get('name'))} of user {name} gave no usable token. Log in again, or give the user a "
             "credential plugin (exec), a token or a client certificate"
         )
     if expires <= time.time():
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the token of the auth-provider oidc of user {name} has expired, and a scan renews none. Renew it with `kubectl version` "
             "in this context, or give the user a credential plugin (exec)"
         )
@@ -347,7 +347,7 @@ def _read_token(path: Json, name: str) -> str:
     try:
         return read_text(Path(as_text(path)), SECRET).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the tokenFile {path} of user {name} cannot be read: {_explain_file_error(error)}. Correct the kubeconfig"
         ) from error
 
@@ -368,7 +368,7 @@ def _resolve_files(entry: _KubeconfigEntry) -> Json:
             read_file(path, SETTINGS)
         except (OSError, ValueError) as error:
             owner = f"{kind} {as_text(dig(entry.item, 'name'))}"
-            raise ClusterError(
+            raise InvalidKubeconfig(
                 f"the {key} {path} of {owner} cannot be read: {_explain_file_error(error)}. Correct the kubeconfig"
             ) from error
         paths[key] = str(path)
@@ -380,7 +380,7 @@ def _find_current_context(files: _Files) -> str:
     context = next((name for name in names if name), "")
     if not context:
         contexts = _write_contexts(files)
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the kubeconfig {os.pathsep.join(map(str, files))} has no current context: name one with --context. "
             f"The contexts are: {contexts}"
         )
@@ -392,7 +392,7 @@ def _reject_unknown_context(files: _Files, context: str, paths: str) -> None:
     if _find_entry(files, "contexts", context).item is not None:
         return
     alike = did_you_mean(context, sorted(list_contexts(files.values())))
-    raise ClusterError(
+    raise InvalidKubeconfig(
         f"the kubeconfig {paths} has no context {context!r}.{alike} The contexts are: {_write_contexts(files)}"
     )
 
@@ -425,7 +425,7 @@ def _reject_unknown_user(files: _Files, context: Json, paths: str) -> None:
         return
     users = (as_text(dig(item, "name")) for config in files.values() for item in as_list(dig(config, "users")))
     alike = did_you_mean(name, sorted(filter(None, users)))
-    raise ClusterError(
+    raise InvalidKubeconfig(
         f'the kubeconfig {paths} has no user "{name}", which its context "{as_text(dig(context, "name"))}" names.{alike} '
         "Correct the context, or choose another with --context"
     )
@@ -437,7 +437,7 @@ def _reject_anonymous(entries: Entries, configuration: Any) -> None:
         return
     context, user = as_text(dig(entries.context, "name")), as_text(dig(entries.user, "name"))
     lacking = f'user "{user}" has no credentials' if user else "it names no user"
-    raise ClusterError(
+    raise InvalidKubeconfig(
         f'requests in context "{context}" of the kubeconfig would be anonymous: {lacking}. Log in, or choose another context '
         "with --context"
     )
@@ -457,7 +457,7 @@ def _convert_client_errors(what: str) -> Iterator[None]:
     try:
         yield
     except odd as error:
-        raise ClusterError(f"cannot use {what}: {_explain_client_error(error)}; {_LOGIN}") from error
+        raise InvalidKubeconfig(f"cannot use {what}: {_explain_client_error(error)}; {_LOGIN}") from error
 
 
 def _explain_client_error(error: Exception) -> str:

@@ -15,7 +15,7 @@ from urllib3.util import make_headers, parse_url
 
 from scanner.cluster.requests.credentials import Credentials
 from scanner.cluster.requests.exchange import set_connection_classes
-from scanner.errors import ClusterError
+from scanner.errors import InvalidKubeconfig
 from scanner.model.urls import remove_password
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
@@ -38,7 +38,7 @@ def make_pool(credentials: Credentials) -> urllib3.PoolManager:
         headers = make_headers(proxy_basic_auth=auth) if auth else None
         return set_connection_classes(urllib3.ProxyManager(proxy, proxy_headers=headers, **settings))
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"cannot use the proxy {remove_password(proxy)} before the cluster: correct proxy-url or HTTPS_PROXY"
         ) from error
 
@@ -105,7 +105,7 @@ def _make_socks_pool(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManage
     try:
         from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks, which few have
     except ImportError as error:
-        raise ClusterError(
+        raise InvalidKubeconfig(
             f"the proxy {remove_password(proxy)} needs PySocks: install it with `pip install PySocks`"
         ) from error
     return SOCKSProxyManager(proxy, **settings)

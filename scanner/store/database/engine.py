@@ -41,7 +41,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from scanner.errors import StoreError
+from scanner.errors import DatabaseUnusable, StoreError
 from scanner.store.database.address import Address
 from scanner.store.database.shared_statements import create_sharing_engine
 from scanner.store.database.sqlite_file import find_network_file_system
@@ -201,7 +201,7 @@ def create_file(path: Path) -> None:
     A file on a network file system is refused: two machines that write it damage it.
     """
     if kind := find_network_file_system(path):
-        raise StoreError(
+        raise DatabaseUnusable(
             f"The database {path} is on a network file system ({kind}), where SQLite can be damaged. Put it on a local volume, or "
             "use PostgreSQL: --db postgresql://…"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from scanner.errors import StoreError, UsageError
+from scanner.errors import DatabaseUnusable, StoreError, UsageError
 from scanner.store.database.address import Address
 
 # The file system under a path, as far as SQLite is concerned: its write-ahead log needs memory that processes share.
@@ -77,7 +77,7 @@ _PAUSE: Final = 0.1
 
 
 def reject_cut_file(address: Address) -> None:
-    """Raise StoreError if a file has fewer bytes than its header records."""
+    """Raise DatabaseUnusable if a file has fewer bytes than its header records."""
     path = address.path
     if path is None:
         return
@@ -87,7 +87,7 @@ def reject_cut_file(address: Address) -> None:
             return
         if attempt < _ATTEMPTS - 1:
             time.sleep(_PAUSE)
-    raise StoreError(
+    raise DatabaseUnusable(
         f"The database {address.text} is damaged: the file is cut short, and at least {missing:,} bytes are missing. "
         "Restore it from a backup, or name another file with --db."
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from scanner.errors import CredentialsRefused, DatabaseUnreachable, QueryTooLong, StoreError
+from scanner.errors import CredentialsRefused, DatabaseUnreachable, DatabaseUnusable, QueryTooLong, StoreError
 from scanner.store.database.address import Address
 from scanner.store.database.statement_limit import is_too_long
 
@@ -37,6 +37,11 @@ _REMEDIES = (
     ("timeout expired", "does not answer", "Check host, port and network"),
     ("authentication failed", "rejects the user or the password", "Check the credentials in --db"),
     ("no password supplied", "requires a password", "Set PGPASSWORD or use a password file"),
+    (
+        "no pg_hba.conf entry",
+        "denies access to the user",
+        "Add the user, the database and this host to pg_hba.conf of the server, or correct --db",
+    ),
     (
         "permission denied for table",
         "denies access to the user",
@@ -66,6 +71,18 @@ _UNREACHABLE = (
 )
 """The signs of a PostgreSQL that may answer later. No try later mends a wrong password, database, right or certificate."""
 _REFUSED = ("authentication failed", "no password supplied")
+_UNUSABLE = (
+    *(
+        "no such module: fts5",
+        "file is not a database",
+        "could not decode",
+        "no such column",
+        "no such table",
+        "malformed",
+    ),
+    *("no pg_hba.conf entry", "permission denied", "does not exist"),
+)
+"""The signs of a database that needs a user (ADR 79). A full disk, a lock or a replica may be over at the next try."""
 
 
 class UncertainCommit(Exception):
@@ -89,7 +106,7 @@ def as_store_error(address: Address) -> Iterator[None]:
         raise _missing_driver_error(address) from None
     except UnicodeDecodeError as error:
         # The names in a damaged schema, which SQLite quotes, and damaged texts.
-        raise StoreError(_describe(address, "malformed text")) from error
+        raise DatabaseUnusable(_describe(address, "malformed text")) from error
     except UncertainCommit as error:
         cause = error.__cause__
         why = _first_line(cause.orig) if isinstance(cause, DBAPIError) else type(cause).__name__
@@ -105,21 +122,21 @@ def as_store_error(address: Address) -> Iterator[None]:
         # Rows are copied by the driver itself, without SQLAlchemy.
         if type(error).__module__.partition(".")[0] not in _DRIVERS:
             raise
-        raise StoreError(_describe(address, _first_line(error))) from error
+        raise _find_class(address, error)(_describe(address, _first_line(error))) from error
 
 
 def _find_class(address: Address, error: object) -> type[StoreError]:
     """The class of an error of the driver, whose text may have the answers of several hosts."""
     text = str(error).lower()
-    if address.path is not None:
-        return StoreError
-    if any(sign in text for sign in _REFUSED):
+    if address.path is None and any(sign in text for sign in _REFUSED):
         return CredentialsRefused
-    return DatabaseUnreachable if any(sign in text for sign in _UNREACHABLE) else StoreError
+    if address.path is None and any(sign in text for sign in _UNREACHABLE):
+        return DatabaseUnreachable
+    return DatabaseUnusable if any(sign in text for sign in _UNUSABLE) else StoreError
 
 
-def _missing_driver_error(address: Address) -> StoreError:
-    return StoreError(
+def _missing_driver_error(address: Address) -> DatabaseUnusable:
+    return DatabaseUnusable(
         f"The database {address.text} needs the PostgreSQL driver, which is not installed. "
         'Install Assay with its extra postgres, such as, in the repository: pip install ".[postgres]".'
     )

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, Table, func, select, update
 
-from scanner.errors import StoreError
+from scanner.errors import DatabaseUnusable
 from scanner.model.scans.scan import ScanState
 from scanner.store.catalog.clusters import read_deleted_ids
 from scanner.store.database.address import Address
@@ -150,9 +150,9 @@ def find_damage(engine: Engine, cluster: int, *, everything: bool = False) -> li
         return [*texts, *(f"{each.where} ({each.what})" for each in differences)]
 
 
-def damage_error(address: Address, damage: Sequence[str]) -> StoreError:
+def damage_error(address: Address, damage: Sequence[str]) -> DatabaseUnusable:
     """The error of a scan that would build on damage."""
-    return StoreError(
+    return DatabaseUnusable(
         f"The database {address.text} is damaged, and a scan would build on the damage: {_join_places(damage)}. "
         "Restore the database from a backup, and scan again; without a backup, pass --accept-damage to go on with the rows as they are. "
         "`assay db check` lists every problem."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from sqlalchemy import Connection, Table, and_, func, select, text
 
-from scanner.errors import StoreError
+from scanner.errors import DatabaseUnusable
 from scanner.store.catalog.clusters import read_clusters
 from scanner.store.database.address import Address
 from scanner.store.database.engine import make_reading_engine, reading_snapshot
@@ -287,11 +287,11 @@ def _check_digests(connection: Connection) -> Iterator[DatabaseProblem]:
 
 
 def reject_damage(address: Address, error: Exception) -> None:
-    """Raise StoreError with the first problem of a database; do nothing if the database has none, so that the error is a bug."""
+    """Raise DatabaseUnusable with the first problem of a database; do nothing if the database has none, so that the error is a bug."""
     with open_to_check(address) as connection:
         problem = next(iter(find_problems(connection)), None)
     if problem is not None:
-        raise StoreError(
+        raise DatabaseUnusable(
             f"The database {address.text} is damaged: {problem.where}: {problem.what}. {problem.remedy} "
             "`assay db check` lists every problem."
         ) from error

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, inspect, text
 
-from scanner.errors import MissingTableRight, StoreError, UsageError
+from scanner.errors import DatabaseUnusable, MissingTableRight, UsageError
 from scanner.store.rows import search_index
 from scanner.store.rows.tables import MARK, METADATA, VERSIONS, WRITER_TABLES
 
@@ -100,7 +100,7 @@ def reject_unknown_roles(connection: Connection, roles: Sequence[str]) -> None:
 def grant_select(connection: Connection, roles: Sequence[str]) -> None:
     """Let roles read all tables, in the transaction of `connection`; rights that they have already are not touched.
 
-    Raises StoreError if the user of the database may not grant them.
+    Raises DatabaseUnusable if the user of the database may not grant them.
     """
     quote = connection.dialect.identifier_preparer.quote_identifier
     for role in roles:
@@ -112,7 +112,7 @@ def grant_select(connection: Connection, roles: Sequence[str]) -> None:
             connection.exec_driver_sql(f"GRANT SELECT ON {tables} TO {quote(role)}")
         # PostgreSQL warns, and does not fail, if the user may grant a part of the rights alone.
         if not _may_use(connection, role, schema) or find_unreadable(connection, TABLES, role):
-            raise StoreError(
+            raise DatabaseUnusable(
                 f"The user of the database may not let the role {role} read: the user owns neither the schema {schema} nor its tables. "
                 "Run `assay db upgrade --grant-select` as their owner."
             )

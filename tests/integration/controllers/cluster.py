@@ -72,9 +72,9 @@ class Cluster:
         pods = self.server.request("GET", path, params={"labelSelector": f"job-name={job}"}).body
         return sorted(as_list(dig(pods, "items")), key=lambda pod: as_text(dig(pod, "metadata", "creationTimestamp")))
 
-    def ended(self, name: str) -> Ended:
-        """A Job that has ended. Raises AssertionError with the logs of its pods after SECONDS."""
-        deadline = time.monotonic() + SECONDS
+    def ended(self, name: str, *, seconds: float = SECONDS) -> Ended:
+        """A Job that has ended. Raises AssertionError with the logs of its pods after so many seconds."""
+        deadline = time.monotonic() + seconds
         while not (condition := _final(self.job(name))):
             assert self.kubelet.error is None, repr(self.kubelet.error)
             assert time.monotonic() < deadline, f"the Job {name} has not ended:\n{self._account(name)}"

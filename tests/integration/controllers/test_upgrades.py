@@ -40,12 +40,12 @@ def old(request: pytest.FixtureRequest, installed: Installed) -> Iterator[Older]
 
 
 def test_without_the_upgrade_no_scan_is_possible(installed: Installed, old: Older) -> None:
-    """Both pods end with exit code 4, name the command, and leave the database as it was."""
+    """The pod ends with exit code 5, names the command, and leaves the database as it was; no second one is tried."""
     name = f"not-upgraded-{old.kind}"
     once: JsonObject = {"backoffLimit": 1}
     installed.cluster.start(installed.job(name, database=old.name_in_pod, fields=once, upgrades=False))
     ended = installed.cluster.ended(name)
-    assert ([4, 4], "Failed", "BackoffLimitExceeded") == (ended.codes, ended.condition, ended.reason)
+    assert ([5], "Failed", "PodFailurePolicy") == (ended.codes, ended.condition, ended.reason)
     assert "assay db upgrade" in ended.logs
 
 
