@@ -8,10 +8,11 @@ Every message names the problem, its place and the remedy.
 class AssayError(Exception):
     """The base class: the command line prints the message and ends with `exit_code`.
 
-    4 is an error that another try may not meet, 5 one that every other try meets until a user acts (ADR 79).
+    An error that `needs_user` meets every other try until a user acts: a Job does not try it again (ADR 79).
     """
 
     exit_code = 4
+    needs_user = False
 
 
 class UsageError(AssayError):
@@ -35,7 +36,7 @@ class ClusterError(AssayError):
 class InvalidKubeconfig(ClusterError):
     """There is no kubeconfig, or it cannot be used: it is malformed, or lacks the context, the user or credentials."""
 
-    exit_code = 5
+    needs_user = True
 
 
 class StoreError(AssayError):
@@ -49,7 +50,7 @@ class DatabaseUnreachable(StoreError):
 class DatabaseUnusable(StoreError):
     """A database without the named place or user, without a right, with damage, or without a driver of its kind."""
 
-    exit_code = 5
+    needs_user = True
 
 
 class CredentialsRefused(DatabaseUnusable):
@@ -59,7 +60,7 @@ class CredentialsRefused(DatabaseUnusable):
 class CredentialsChanged(CredentialsRefused):
     """A database that rejects the credentials with which this process has opened it: another try reads those of now."""
 
-    exit_code = 4
+    needs_user = False
 
 
 class SchemaMismatch(DatabaseUnusable):

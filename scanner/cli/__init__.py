@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.scanning.conclusion import Conclusion, concluding
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.cli.terminal.program import NAMES
 from scanner.cli.terminal.stderr import escape_stderr, restore_streams
 
-_COULD_NOT_RUN = 4
 _INTERRUPTED = 130
 _SCAN = "scan"
 _WINDOWS = "win32"
@@ -31,10 +31,10 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
     if platform == _WINDOWS:
         _print_error(
             "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container.",
-            _COULD_NOT_RUN,
+            COULD_NOT_RUN,
             Conclusion(),
         )
-        sys.exit(_COULD_NOT_RUN)
+        sys.exit(COULD_NOT_RUN)
     gc.set_threshold(_GARBAGE)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -76,8 +76,9 @@ def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
     try:
         build_commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
     except AssayError as error:
-        _print_error(str(error), error.exit_code, conclusion)
-        return error.exit_code
+        code = find_exit_code(error)
+        _print_error(str(error), code, conclusion)
+        return code
     except KeyboardInterrupt as interruption:
         return _find_interrupted_code(interruption, given, conclusion)
     except SystemExit as end:
@@ -85,8 +86,8 @@ def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
             return _find_interrupted_code(end, given, conclusion)
         return end.code if isinstance(end.code, int) else 0
     except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, means that a gate failed
-        _print_error(_describe_fault(error), _COULD_NOT_RUN, conclusion)
-        return _COULD_NOT_RUN
+        _print_error(_describe_fault(error), COULD_NOT_RUN, conclusion)
+        return COULD_NOT_RUN
     return 0
 
 
@@ -104,7 +105,7 @@ def _find_interrupted_code(error: BaseException, arguments: Sequence[str], concl
         if isinstance(ended, Exit) and ended.exit_code != _INTERRUPTED:
             return ended.exit_code
         ended = ended.__context__
-    code = EXIT_INTERRUPTED if arguments[:1] == [_SCAN] else _COULD_NOT_RUN
+    code = EXIT_INTERRUPTED if arguments[:1] == [_SCAN] else COULD_NOT_RUN
     _print_error(INTERRUPTED, code, conclusion)
     return code
 

@@ -36,7 +36,7 @@ from scanner.cli.commands.catalog import configure
 
 EPILOG = (
     "Exit codes: 0 complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
-    "4 could not run (cluster, database) · 5 could not run, until a user acts (kubeconfig, credentials, schema, damage)."
+    "4 could not run (cluster, credentials, database)."
 )
 
 

@@ -71,7 +71,7 @@ def test_an_error_is_the_last_message(assay: Assay) -> None:
     ran = assay("scan", "--kubeconfig", "missing", "--log-format", "json", "--termination-log", "message")
     last = json.loads(ran.stderr.splitlines()[-1])
 
-    assert (5, 5, "error") == (ran.code, last["exitCode"], last["level"])
+    assert (4, 4, "error") == (ran.code, last["exitCode"], last["level"])
     assert f"{last['message']}\n" == Path("message").read_text()
     assert "event" not in last
 

@@ -59,12 +59,16 @@ def test_a_database_that_stays_away_is_exit_code_4(assay: Assay, relay: Relay, f
     assert bool(flags) == ("Waiting" in ran.stderr)
 
 
-def test_a_refused_password_is_not_waited_for(assay: Assay) -> None:
-    """A scan with a wrong Secret fails at once, with the code that a Job does not try again."""
+@pytest.mark.parametrize(("job", "code"), [("0", 4), ("1", 5)], ids=["at a terminal", "in a Job"])
+def test_a_refused_password_is_not_waited_for(
+    assay: Assay, monkeypatch: pytest.MonkeyPatch, job: str, code: int
+) -> None:
+    """A scan with a wrong Secret fails at once, in a Job with the code that it does not try again."""
+    monkeypatch.setenv("ASSAY_JOB", job)
     with refusing("28P01", 'password authentication failed for user "assay"') as url:
         ran = assay("scan", "--from", ".", "--db", url, "--database-timeout", "10m")
 
-    assert 5 == ran.code
+    assert code == ran.code
     assert "Waiting" not in ran.stderr
 
 

@@ -118,7 +118,7 @@ def test_another_schema_is_named(assay: Assay, db: Path, command: tuple[str, ...
     execute(f"sqlite:///{db}", "UPDATE alembic_version SET version_num = '9999'")
     ran = assay("db", *command, "--db", db)
 
-    assert (5, b"") == (ran.code, ran.stdout)
+    assert (4, b"") == (ran.code, ran.stdout)
     assert "was created by a newer version of Assay" in ran.stderr
 
 
@@ -130,11 +130,11 @@ def test_check_finds_no_problem_in_a_sound_database(assay: Assay, db: Path) -> N
 
 
 def test_check_prints_each_problem_with_its_remedy(assay: Assay, db: Path) -> None:
-    """The exit code is 5: what is read from such a database is not certain."""
+    """The exit code is 4: what is read from such a database is not certain."""
     execute(f"sqlite:///{db}", "UPDATE findings SET until = since WHERE id = 1")
     ran = assay("db", "check", "--db", db)
 
-    assert (5, "assay: the database has 2 problems; see above for what to do\n") == (ran.code, ran.stderr)
+    assert (4, "assay: the database has 2 problems; see above for what to do\n") == (ran.code, ran.stderr)
     assert re.match(rb"findings 1: rows end before they begin\. Restore the database from a backup", ran.stdout)
 
 
@@ -155,7 +155,7 @@ def test_reindex_repairs_what_a_check_found(assay: Assay, db: Path) -> None:
     before = assay("db", "check", "--db", db)
     ran = assay("db", "reindex", "--db", db)
 
-    assert (5, True) == (before.code, b"Run: assay db reindex." in before.stdout)
+    assert (4, True) == (before.code, b"Run: assay db reindex." in before.stdout)
     assert (0, b"Made the index of the search anew.\n") == (ran.code, ran.stdout)
     assert 0 == assay("db", "check", "--db", db).code
 

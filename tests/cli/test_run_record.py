@@ -79,7 +79,7 @@ def test_no_credentials_are_a_run(assay: Assay) -> None:
     assay("scan", "--db", "assay.db")
 
     run = last_run()
-    assert ("", 5) == (run.name, run.exit_code)
+    assert ("", 4) == (run.name, run.exit_code)
     assert run.reason.startswith("no cluster to scan")
 
 

@@ -197,7 +197,7 @@ def test_a_server_ends_when_its_credentials_are_refused(flag: str, home: Path) -
             check=False,
         )
 
-    assert 5 == ran.returncode
+    assert 4 == ran.returncode
     assert "rejects the user or the password" in ran.stderr.splitlines()[-1]
     assert "old" not in ran.stderr
 

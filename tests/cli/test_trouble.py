@@ -214,7 +214,7 @@ def test_without_a_cluster_the_command_could_not_run(assay: Assay) -> None:
     """Neither a kubeconfig nor a pod names a cluster."""
     ran = assay("scan")
 
-    assert (5, b"") == (ran.code, ran.stdout)
+    assert (4, b"") == (ran.code, ran.stdout)
     assert ran.stderr.startswith("assay: no cluster to scan: there is no kubeconfig")
     assert "--from" in ran.stderr
 
@@ -230,26 +230,24 @@ def test_a_cluster_that_does_not_answer_is_named(assay: Assay, write: Write, clo
 
 
 @pytest.mark.parametrize(
-    ("text", "context", "reason", "code"),
+    ("text", "context", "reason"),
     [
-        ("{", "", "the kubeconfig config cannot be read: it is no valid YAML in line 2, column 1; check it with", 5),
-        ("[]", "", "config", 5),
-        ("just text", "", "config", 5),
-        ("", "", "config", 5),
-        (kubeconfig("https://127.0.0.1:1"), "elsewhere", "elsewhere", 5),
-        (kubeconfig("not a url"), "", "not a url", 4),
-        ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x", 5),
+        ("{", "", "the kubeconfig config cannot be read: it is no valid YAML in line 2, column 1; check it with"),
+        ("[]", "", "config"),
+        ("just text", "", "config"),
+        ("", "", "config"),
+        (kubeconfig("https://127.0.0.1:1"), "elsewhere", "elsewhere"),
+        (kubeconfig("not a url"), "", "not a url"),
+        ('{"apiVersion": "v1", "kind": "Config", "current-context": "x"}', "", "x"),
     ],
 )
-def test_an_invalid_kubeconfig_is_named(
-    assay: Assay, write: Write, text: str, context: str, reason: str, code: int
-) -> None:
+def test_an_invalid_kubeconfig_is_named(assay: Assay, write: Write, text: str, context: str, reason: str) -> None:
     """The command ends with one sentence that names the file."""
     write("config", text)
 
     ran = assay("scan", "--kubeconfig", "config", "--context", context)
 
-    assert (code, 1) == (ran.code, len(ran.stderr.splitlines())), ran.stderr
+    assert (4, 1) == (ran.code, len(ran.stderr.splitlines())), ran.stderr
     assert ran.stderr.startswith("assay: ")
     assert reason in ran.stderr
 
@@ -258,25 +256,25 @@ def test_a_missing_kubeconfig_is_named(assay: Assay) -> None:
     """The message has the path."""
     ran = assay("scan", "--kubeconfig", "nowhere")
 
-    assert (5, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
+    assert (4, "assay: there is no kubeconfig nowhere: check the path given with --kubeconfig\n") == (
         ran.code,
         ran.stderr,
     )
 
 
 @pytest.mark.parametrize(
-    ("url", "reason", "code"),
+    ("url", "reason"),
     [
-        ("/proc/assay.db", "cannot be created or written", 4),
-        ("folder", "cannot be created or written (Is a directory)", 4),
-        ("garbage.db", "is not a database", 5),
-        ("cluster/object.yaml", "is not a database", 5),
-        ("foreign.db", "has tables of another program", 5),
-        ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer", 4),
+        ("/proc/assay.db", "cannot be created or written"),
+        ("folder", "cannot be created or written (Is a directory)"),
+        ("garbage.db", "is not a database"),
+        ("cluster/object.yaml", "is not a database"),
+        ("foreign.db", "has tables of another program"),
+        ("postgresql://nobody@127.0.0.1:{port}/none", "does not answer"),
     ],
 )
 def test_a_database_that_cannot_be_used_is_named(
-    assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str, code: int
+    assay: Assay, cluster: Path, home: Path, closed_port: int, url: str, reason: str
 ) -> None:
     """Before the scan begins, one sentence has the database, the reason and the remedy."""
     (home / "folder").mkdir()
@@ -285,9 +283,40 @@ def test_a_database_that_cannot_be_used_is_named(
 
     ran = assay("scan", "--from", "cluster", "--db", url.format(port=closed_port), "-q")
 
-    assert (code, b"", 1) == (ran.code, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
+    assert (4, b"", 1) == (ran.code, ran.stdout, len(ran.stderr.splitlines())), ran.stderr
     assert reason in ran.stderr
     assert "password" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--from", "cluster", "--db", "/proc/assay.db"], 4),
+        (["--from", "cluster", "--db", "garbage.db"], 5),
+        (["--from", "cluster", "--db", "foreign.db"], 5),
+        (["--from", "cluster", "--db", "postgresql://nobody@127.0.0.1:{port}/none"], 4),
+        (["--kubeconfig", "nowhere"], 5),
+        (["--kubeconfig", "config", "--context", "elsewhere"], 5),
+        (["--kubeconfig", "config", "--request-timeout", "2s"], 4),
+    ],
+)
+def test_a_job_learns_that_no_other_try_can_mend_an_error(
+    assay: Assay,
+    cluster: Path,
+    home: Path,
+    write: Write,
+    closed_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+) -> None:
+    """With `ASSAY_JOB=1` the code is 5 until a user acts; what may be over at the next try keeps 4."""
+    monkeypatch.setenv("ASSAY_JOB", "1")
+    (home / "garbage.db").write_bytes(b"neither a database nor anything else" * 100)
+    foreign(home / "foreign.db")
+    write("config", kubeconfig(f"https://127.0.0.1:{closed_port}"))
+
+    assert code == assay("scan", *(each.format(port=closed_port) for each in arguments)).code
 
 
 def foreign(path: Path) -> None:

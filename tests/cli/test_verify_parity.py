@@ -27,8 +27,8 @@ def test_an_empty_value_does_not_widen_the_scope(assay: Assay) -> None:
 
 
 def test_without_a_cluster_the_command_could_not_run(assay: Assay) -> None:
-    """The message is one sentence, and the exit code is 5."""
+    """The message is one sentence, and the exit code is 4."""
     ran = assay("verify-parity", "--kubeconfig", "nowhere")
 
-    assert (5, b"") == (ran.code, ran.stdout)
+    assert (4, b"") == (ran.code, ran.stdout)
     assert "there is no kubeconfig nowhere" in ran.stderr

@@ -47,7 +47,7 @@ def test_a_file_that_is_cut_short_is_refused(
     cut.write_bytes(database.read_bytes()[:-missing])
     ran = assay_here(*command, "--db", cut, home=tmp_path)
 
-    assert 5 == ran.code
+    assert 4 == ran.code
     assert f"the file is cut short, and at least {missing:,} bytes are missing. Restore" in ran.stderr
 
 
@@ -57,11 +57,11 @@ def test_no_copy_is_made_of_a_file_that_is_cut_short(database: Path, tmp_path: P
     cut.write_bytes(database.read_bytes()[:-1])
     ran = assay_here("db", "backup", tmp_path / "copy.db", "--db", cut, home=tmp_path)
 
-    assert (5, False) == (ran.code, (tmp_path / "copy.db").exists())
+    assert (4, False) == (ran.code, (tmp_path / "copy.db").exists())
 
 
 def test_a_scan_accepts_damage_on_demand(database: Path, tmp_path: Path) -> None:
-    """Without the flag it ends with code 5; with it, the report names the damage."""
+    """Without the flag it ends with code 4; with it, the report names the damage."""
     damaged = tmp_path / "assay.db"
     content = database.read_bytes()
     assert content.count(b'["app","web-196"]')
@@ -70,7 +70,7 @@ def test_a_scan_accepts_damage_on_demand(database: Path, tmp_path: Path) -> None
     refused = assay_here(*scan, home=tmp_path)
     accepted = assay_here(*scan, "--accept-damage", "-o", "json", home=tmp_path)
 
-    assert (5, 0) == (refused.code, accepted.code)
+    assert (4, 0) == (refused.code, accepted.code)
     assert "is damaged, and a scan would build on the damage: kept" in refused.stderr
     assert "--accept-damage accepted the rows as they were" in accepted.stdout.decode()
     assert 0 == assay_here(*scan, home=tmp_path).code

@@ -294,6 +294,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
   value: /etc/assay/assay.yaml
 - name: ASSAY_LOG_FORMAT
   value: {{ .root.Values.logFormat }}
+{{- if .job }}
+- name: ASSAY_JOB
+  value: "1"
+{{- end }}
 - name: ASSAY_LOG_STDOUT
   value: "1"
 {{- with .database.existingSecret }}
@@ -356,7 +360,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args: {{ .args }}
   env:
-    {{- include "assay.env" (dict "root" .root "database" .root.Values.database) | nindent 4 }}
+    {{- include "assay.env" (dict "root" .root "database" .root.Values.database "job" true) | nindent 4 }}
     {{- with .extraEnv }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EPILOG: Final = (
     "Examples: `assay controls --controls mappings/` · `assay controls --controls cis.yaml --at 2026-03-31 -o csv`. "
-    "Exit codes: 0 · 2 usage or a mapping with an error · 4 the database cannot be read · 5 the same, until a user acts."
+    "Exit codes: 0 · 2 usage or a mapping with an error · 4 the database cannot be read."
 )
 
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 _UNIT = 1024
 _CHECK_EPILOG = (
-    "Exit codes: 0 no problem · 2 usage, or no scan in the database · 4 the database cannot be read · 5 the same, until a user acts; or "
-    "the database has a problem."
+    "Exit codes: 0 no problem · 2 usage, or no scan in the database · 4 the database has a problem or cannot be read."
 )
 
 application = typer.Typer(help="Manage the database.", no_args_is_help=True, rich_markup_mode=None)
@@ -132,7 +131,7 @@ def prune(
     name="rename-cluster",
     short_help="Give the history of a cluster another name.",
     epilog="Scans, findings, runs and reports stay, and show the new name. The old name is free: a scan with it begins a new "
-    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written · 5 the same, until a user acts.",
+    "history. Histories are not joined. Exit codes: 0 renamed, or the name is the same · 2 usage · 4 the database cannot be written.",
 )
 def rename_cluster(
     old: Annotated[
@@ -168,7 +167,7 @@ def rename_cluster(
     short_help="Delete a cluster with everything that belongs to it.",
     epilog="Scans of other clusters may run meanwhile. A deletion that is interrupted is continued by the next one. A tombstone "
     "with dates and counts, and without names, stays in `assay db stats`. Exit codes: 0 deleted · 2 usage, or the cluster is "
-    "being scanned · 4 the database cannot be written · 5 the same, until a user acts.",
+    "being scanned · 4 the database cannot be written.",
 )
 def delete_cluster(
     name: Annotated[
@@ -322,7 +321,7 @@ def backup(
     epilog="TO must be empty or new. A copy that was interrupted is continued by the same command, if FROM has not changed since. "
     "Suspend scheduled scans before: what is written to FROM meanwhile is not in the copy. Set the passwords of PostgreSQL in "
     "PGPASSWORD or a password file, because other users of the machine see arguments. Exit codes: 0 copied and verified · 2 usage, "
-    "or a scan runs · 4 a database cannot be used, or the copy differs · 5 the same, until a user acts.",
+    "or a scan runs · 4 a database cannot be used, or the copy differs.",
 )
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="Database to copy, which is only read: path or URL.")],

@@ -26,7 +26,7 @@ EPILOG: Final = (
     "Examples: `assay diff` · `assay diff last~7 last` · `assay diff last -o markdown --limit 20`. "
     "Without scans, the two newest comparable scans, complete or not; with one scan, that scan and the newest earlier comparable one. "
     "Comparable scans have the same scope, operation, requester and options, and the earlier one is no preview. "
-    "Exit codes: 0 compared · 2 usage · 4 the database cannot be read · 5 the same, until a user acts."
+    "Exit codes: 0 compared · 2 usage · 4 the database cannot be read."
 )
 
 

@@ -37,7 +37,7 @@ _Row = TypeVar("_Row")
 EPILOG: Final = (
     "Examples: `assay findings --namespace 'team-*' --status new` · `assay findings --problems --action Deny` · "
     "`assay findings --at 2026-03-31 -o csv --limit 0`. "
-    "Exit codes: 0 · 2 usage · 4 the database cannot be read · 5 the same, until a user acts."
+    "Exit codes: 0 · 2 usage · 4 the database cannot be read."
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
+from scanner.cli.exit_codes import COULD_NOT_RUN, NEEDS_USER, find_exit_code
 from scanner.cli.flags.connection import Connection
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.fleet import FleetOption
@@ -18,7 +19,7 @@ from scanner.cli.flags.scope import make_scope
 from scanner.cli.terminal.program import find_program
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.config.values import parse_kyverno_version
-from scanner.errors import AssayError, InvalidKubeconfig
+from scanner.errors import AssayError
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
     from scanner.scan.options import Options
 
 _INCOMPLETE = 3
-_WORST: Final = (AssayError.exit_code, InvalidKubeconfig.exit_code, _INCOMPLETE, 0)
+_WORST: Final = (COULD_NOT_RUN, NEEDS_USER, _INCOMPLETE, 0)
 """The exit codes, of which the first that occurs is that of the fleet."""
 _AT_ONCE: Final = 8
 """The clusters of a fleet that are checked at once, so that those which do not answer take no time from the others."""
 _MOST_NAMED: Final = 5
 _UNKNOWN = "Note: not all policies could be listed, so a scan may need further permissions"
-_EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run · 5 the same, until a user acts."
+_EPILOG = "Exit codes: 0 all granted · 2 usage or configuration · 3 a scan would be incomplete · 4 could not run."
 
 application = typer.Typer(
     help="Check or generate the RBAC permissions that a scan needs.", no_args_is_help=True, rich_markup_mode=None
@@ -123,7 +124,8 @@ def _check_fleet(
 
 def _find_code(result: _Checked | AssayError) -> int:
     if isinstance(result, AssayError):
-        return result.exit_code if result.exit_code in _WORST else AssayError.exit_code
+        code = find_exit_code(result)
+        return code if code in _WORST else COULD_NOT_RUN
     return _INCOMPLETE if result.missing else 0
 
 

@@ -27,7 +27,7 @@ _MOST: Final = 100_000
 
 EPILOG = (
     "Examples: `assay runs` · `assay runs --expect '17 2 * * *' --time-zone Europe/Berlin --since 2026-01-01` · `assay runs 42`. "
-    "Exit codes: 0 listed · 2 usage or configuration · 4 could not run · 5 the same, until a user acts."
+    "Exit codes: 0 listed · 2 usage or configuration · 4 could not run."
 )
 
 

@@ -47,7 +47,7 @@ EPILOG: Final = (
     "Examples: `assay scan` · `assay scan -n payments -o json` · `assay scan --from manifests/ -f policies/` · "
     "`assay scan -f new-policy.yaml --assume-bound new-policy=Warn`. "
     "Exit codes: 0 complete · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: the report lists what could not be "
-    "scanned; or interrupted · 4 could not run · 5 the same, until a user acts."
+    "scanned; or interrupted · 4 could not run."
 )
 _MOST_PLACED: Final = 25_000
 """The findings with a line of their own: GitHub takes so many results of a file."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EPILOG: Final = (
     "The configuration lists tokens under `tokens`: see `assay token create`. "
-    "Exit codes: 0 ended by SIGINT or SIGTERM · 2 usage or configuration · 4 could not run · 5 the same, until a user acts."
+    "Exit codes: 0 ended by SIGINT or SIGTERM · 2 usage or configuration · 4 could not run."
 )
 LISTEN: Final = "127.0.0.1:8080"
 _EXTRA: Final = ("anyio", "authlib", "cachetools", "httpx2", "itsdangerous", "joserfc", "starlette", "uvicorn")

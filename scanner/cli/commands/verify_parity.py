@@ -24,7 +24,7 @@ EPILOG = (
     "Needs scan permissions plus get, create and update on the sampled kinds; the API server checks write permission even "
     "for dry runs. Every write carries dryRun=All and changes nothing; webhooks that have side effects reject it. "
     "Exit codes: 0 no difference · 1 a difference · 2 usage or configuration · 3 incomplete: a permission or an answer is missing · "
-    "4 could not run · 5 the same, until a user acts."
+    "4 could not run."
 )
 _DIFFERENT = 1
 _INCOMPLETE = 3

@@ -52,7 +52,7 @@ def _root() -> None:
 
 @application.command(
     epilog="Exit codes: 0 · 1 a waiver is expired, unused, too broad, too long, self-approved, or for an unknown policy or check · "
-    "2 usage, or a file with an error · 4 the database cannot be read · 5 the same, until a user acts."
+    "2 usage, or a file with an error · 4 the database cannot be read."
 )
 def check(
     arguments: typer.Context,
@@ -82,7 +82,7 @@ def check(
     raise typer.Exit(_FAILED if _fails(checked.section) else 0)
 
 
-@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read · 5 the same, until a user acts.")
+@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def explain(
     finding: Annotated[
         str,
@@ -99,7 +99,7 @@ def explain(
         sentences(_explain_waivers(store, store.find_finding(finding), Posture(get_settings(), waivers, at=at)))
 
 
-@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read · 5 the same, until a user acts.")
+@application.command(epilog="Exit codes: 0 · 2 usage · 4 the database cannot be read.")
 def propose(
     scan: ScanOption = LAST,
     owners: Annotated[

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
+from scanner.cli.exit_codes import COULD_NOT_RUN, NEEDS_USER
 from scanner.cli.scanning.conclusion import current
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
 from scanner.cli.terminal.stderr import JsonLines
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from scanner.documents.fleet import Member
 
 _PARALLEL: Final = "--parallel"
-_COULD_NOT_RUN: Final = 4
-_NEEDS_USER: Final = 5
-_WORST: Final = (_COULD_NOT_RUN, _NEEDS_USER, EXIT_INTERRUPTED, 1)
+_WORST: Final = (COULD_NOT_RUN, NEEDS_USER, EXIT_INTERRUPTED, 1)
 """The exit codes, of which the first that occurs is that of the fleet."""
 _PROGRAM: Final = "from scanner.cli import main; main()"
 
@@ -125,7 +124,7 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
         scans = _Scans(own, Path(folder))
         scanned = _wait([pool.submit(scans.scan, *each) for each in enumerate(members)], scans)
     _print(scanned)
-    codes = {each.code if each.code in (0, *_WORST) else _COULD_NOT_RUN for each in scanned}
+    codes = {each.code if each.code in (0, *_WORST) else COULD_NOT_RUN for each in scanned}
     code = next((code for code in _WORST if code in codes), 0)
     _conclude(scanned)
     return code

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
 from scanner.config.current import get_schedule
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from scanner.store import SqlReader
 
 _LAST_COMPLETE = "assay_last_complete_scan_timestamp_seconds"
-_COULD_NOT_RUN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +148,14 @@ def _find_exit_code(error: BaseException | None) -> int:
     match error:
         case None:
             return 0
-        case typer.Exit() | AssayError():
+        case typer.Exit():
             return error.exit_code
+        case AssayError():
+            return find_exit_code(error)
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
         case _:
-            return _COULD_NOT_RUN
+            return COULD_NOT_RUN
 
 
 def _read_token(path: Path | None) -> str:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import typer
 
+from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.errors import AssayError, StoreError
 
 if TYPE_CHECKING:
     from scanner.store import SqlStore
-
-_COULD_NOT_RUN: Final = 4
 
 
 class RunRecord:
@@ -68,8 +67,8 @@ class RunRecord:
             case typer.Exit():
                 return error.exit_code, self._reason if error.exit_code else ""
             case AssayError():
-                return error.exit_code, str(error)
+                return find_exit_code(error), str(error)
             case KeyboardInterrupt():
                 return EXIT_INTERRUPTED, INTERRUPTED
             case _:
-                return _COULD_NOT_RUN, f"internal error: {type(error).__name__}"
+                return COULD_NOT_RUN, f"internal error: {type(error).__name__}"
