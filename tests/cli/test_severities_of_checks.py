@@ -56,6 +56,21 @@ def test_a_gate_leaves_out_less_severe_checks(scanned: Assay) -> None:
     assert {"pod-security/privileged"} == {each["ruleId"] for each in json.loads(ran.stdout)["runs"][0]["results"]}
 
 
+def test_the_gate_tells_pods_from_objects(assay: Assay, write: Callable[[str, str], Path]) -> None:
+    """The gate deny counts both, and its line names each number."""
+    template = "{metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: app, image: a}]}}"
+    spec = f"{{selector: {{matchLabels: {{a: b}}}}, template: {template}}}"
+    workload = f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: shop}}\nspec: {spec}\n"
+    write("pods.yaml", f"{DOCUMENTS}---\n{workload}")
+    ran = assay("scan", "--from", "pods.yaml", "-q", "--fail-on", "deny")
+
+    assert 1 == ran.code
+    assert (
+        "gate failed: deny (2 problems that admission would refuse and 1 problem whose pods admission would refuse)"
+        in ran.stderr
+    )
+
+
 def test_a_rule_of_sarif_has_the_severity_of_its_check(scanned: Assay) -> None:
     """GitHub takes the severity of an alert from its rule."""
     [run] = json.loads(scanned("report", "-o", "sarif").stdout)["runs"]

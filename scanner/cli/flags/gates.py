@@ -319,7 +319,7 @@ def _describe_failures(
         case Gate.NEW if counts.new:
             yield f"{_count_problems(counts.new, 'new ')}{_describe_new(record, triage, below, counts.new)}"
         case Gate.DENY if counts.denied:
-            yield f"{_count_problems(counts.denied)} that admission would refuse"
+            yield _describe_denied(counts)
         case Gate.VIOLATED if counts.violated:
             yield f"{_count_problems(counts.violated)} with violations"
         case Gate.ERRORED if counts.errored:
@@ -332,6 +332,14 @@ def _describe_failures(
             return
         case _ as never:
             assert_never(never)
+
+
+def _describe_denied(counts: ProblemCounts) -> str:
+    """The number of problems that would be refused, and of others whose pods would be."""
+    refused, pods = counts.denied - counts.pods_refused, counts.pods_refused
+    own = f"{_count_problems(refused)} that admission would refuse" if refused or not pods else ""
+    others = f"{_count_problems(pods)} whose pods admission would refuse" if pods else ""
+    return " and ".join(filter(None, (own, others)))
 
 
 def _describe_new(record: StoredScan, triage: Triage, below: BelowSeverity, number: int) -> str:

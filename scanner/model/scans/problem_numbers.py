@@ -114,7 +114,7 @@ class ProblemCounts:
     """The numbers of problems with an open finding that a scan saw. Previews and excepted findings belong to none.
 
     `denied` problems have a finding whose object, or whose pods, admission would refuse, errors under `failurePolicy: Fail` included;
-    `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
+    of `pods_refused` of them it would admit the objects. `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
     are new if that is None.
     """
 
@@ -125,6 +125,7 @@ class ProblemCounts:
     drifting: int = 0
     new: int = 0
     baseline: Scan | None = None
+    pods_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

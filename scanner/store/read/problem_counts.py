@@ -64,12 +64,14 @@ def count_problems(
     counted = of_scan.where(*_exclude_checks(connection, below))
     problems = counted.subquery()
     sums = [func.count(), *(func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)]
-    total, *facts = connection.execute(select(*sums)).one()
+    sums.append(count_where(refuses_pods(problems.c)))
+    total, *facts, pods_refused = connection.execute(select(*sums)).one()
+    counts = replace(ProblemCounts(total, *facts), pods_refused=pods_refused)
     before = _find_baseline(connection, scan_id, baseline) if ids is None else None
     if ids is None and before is None:
-        return replace(ProblemCounts(total, *facts), new=total)
+        return replace(counts, new=total)
     new = _find_new(connection, counted, (cluster, revision), before, ids or (), waived)
-    return replace(ProblemCounts(total, *facts), new=len(new), baseline=before)
+    return replace(counts, new=len(new), baseline=before)
 
 
 def find_new_problems(
@@ -177,7 +179,7 @@ def _select_problems(
     }
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
     place = ScanPlace(cluster, revision, read_unchecked(connection, number))
-    return select_open_problems(connection, place, waived, *columns)
+    return select_open_problems(connection, place, waived, REFUSED, PODS, *columns)
 
 
 def _exclude_checks(connection: Connection, below: IsBelow | None) -> Iterator[ColumnElement[bool]]:
