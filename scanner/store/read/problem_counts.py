@@ -63,9 +63,9 @@ def count_problems(
     of_scan = _select_problems(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
     counted = of_scan.where(*_exclude_checks(connection, below))
     problems = counted.subquery()
-    sums = [func.count(), *(func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)]
-    sums.append(count_where(refuses_pods(problems.c)))
-    total, *facts, pods_refused = connection.execute(select(*sums)).one()
+    sums = (func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)
+    counted_pods = count_where(refuses_pods(problems.c))
+    total, *facts, pods_refused = connection.execute(select(func.count(), *sums, counted_pods)).one()
     counts = replace(ProblemCounts(total, *facts), pods_refused=pods_refused)
     before = _find_baseline(connection, scan_id, baseline) if ids is None else None
     if ids is None and before is None:
