@@ -274,6 +274,11 @@ class Finding(NamedTuple):
         """Language and name of the policy."""
         return self.language, self.policy
 
+    @property
+    def severity_key(self) -> tuple[PolicyKey, str]:
+        """The policy and the expression of the check, which have the severity."""
+        return self.policy_key, self.check.expression
+
 
 class GapKind(StrEnum):
     """The item that Assay could not list, read or evaluate."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup
+from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, SeverityRanks
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import problems, select_open
@@ -98,7 +98,7 @@ def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
     return total
 
 
-# The numbers of a scan's open problems by policy, action and outcome.
+# The numbers of a scan's open problems by policy, severity, action and outcome.
 
 _OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, "wouldChange"))
 
@@ -106,21 +106,22 @@ _OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, 
 def problem_groups(scan: StoredScan, triage: Triage) -> tuple[ProblemGroup, ...]:
     """The groups, in ascending order. Previewed, excepted, waived and unchecked findings belong to no problem."""
     if follows_baseline(scan):
-        return count_groups(problems_since(scan), triage.waives)
-    return scan.problem_groups(triage.waived.rows)
+        return count_groups(problems_since(scan), triage.ranks, triage.waives)
+    return scan.problem_groups(triage.ranks, triage.waived.rows)
 
 
 def count_groups(
-    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+    findings: Iterable[ProblemFinding], ranks: SeverityRanks, is_waived: Callable[[StoredFinding], bool]
 ) -> tuple[ProblemGroup, ...]:
     """The groups of the problems with some findings, of which those of a problem follow each other."""
-    numbers: defaultdict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    numbers: defaultdict[tuple[str, str, int, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for counted in select_open(findings, is_waived):
         problem = next(problems(counted))
         outcome = next(
             name for kind, name in _OUTCOMES for each in counted if isinstance(each.stored.finding.outcome, kind)
         )
-        sums = numbers[problem.language, problem.policy, problem.action, outcome]
+        rank = ranks.of(*problem.severity_key)
+        sums = numbers[*problem.policy_key, rank, problem.action, outcome]
         for place, number in enumerate((1, int(problem.denies), int(problem.status == "new"))):
             sums[place] += number
     return tuple(ProblemGroup(*key, *sums) for key, sums in sorted(numbers.items()))

@@ -93,7 +93,7 @@ def make_notices(
     for problem in _problems(diff):
         if not _counts(problem, waived):
             continue
-        problem_severity = severity((problem.language, problem.policy))
+        problem_severity = severity(*problem.severity_key)
         for notice in of_routes.values():
             if notice.route.takes(problem.owner, problem_severity):
                 notice.add(problem, problem_severity)

@@ -57,6 +57,11 @@ class Problem:
         return self.language, self.policy
 
     @property
+    def severity_key(self) -> tuple[PolicyKey, str]:
+        """The policy and the expression of the check, which have the severity."""
+        return self.policy_key, self.check.expression
+
+    @property
     def refuses_pods(self) -> bool:
         """Return whether admission would admit the objects and refuse pods of them."""
         return not self.denies and self.action == REFUSE_PODS

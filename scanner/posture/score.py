@@ -5,7 +5,7 @@ score if all undecided checks had failed, or had passed. Checks that depend on t
 policy that exempts the scanner's user must not look clean. Previewed policies do not count. Without a known population
 there is no score: if a kind that a policy needs was not listed completely, the number of missed objects is unknown.
 
-The weighted score counts each check as often as the weight of its policy's severity.
+The weighted score counts each check as often as the weight of its severity.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ WEIGHTS: Final[Mapping[Severity, int]] = {
 }
 """The weights of the weighted score."""
 
-SeverityOf: TypeAlias = Callable[[PolicyKey], Severity]
+SeverityOf: TypeAlias = Callable[[PolicyKey, str], Severity]
+"""The severity of a check of a policy, given its expression."""
 
 
-def default_severity(_: PolicyKey) -> Severity:
-    """The severity of every policy, if none is known."""
+def default_severity(_: PolicyKey, __: str) -> Severity:
+    """The severity of every check, if none is known."""
     return DEFAULT_SEVERITY
 
 
@@ -114,18 +115,18 @@ class Sums:
 
 @dataclass(slots=True)
 class PartSums:
-    """The numbers of checks of a part of a scan, and the same numbers with the weights of their policies."""
+    """The numbers of checks of a part of a scan, and the same numbers with the weights of their severities."""
 
     plain: Sums = field(default_factory=Sums)
     weighted: Sums = field(default_factory=Sums)
 
     def count(self, key: TallyKey, number: int, weight: int) -> None:
-        """Add checks with one outcome, of a policy with this weight."""
+        """Add checks with one outcome and with this weight."""
         self.plain.count(key, number)
         self.weighted.count(key, number * weight)
 
     def add(self, sums: Sums, weight: int) -> None:
-        """Add numbers of checks of a policy with this weight."""
+        """Add numbers of checks with this weight."""
         self.plain.add(sums)
         self.weighted.add(sums, weight)
 
@@ -140,7 +141,7 @@ def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
     return frozenset(binding.key for used in record.policies for binding in used.bindings if binding.assumed)
 
 
-SumsByPolicy: TypeAlias = Mapping[PolicyKey, Sums]
+SumsByPolicy: TypeAlias = Mapping[PolicyKey, PartSums]
 
 
 def score_of(record: ScanRecord, severity: SeverityOf = default_severity) -> Score:
@@ -159,12 +160,13 @@ class Scores:
         self._assumed = find_assumed_bindings(record)
         self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
         invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
-        self._sums: defaultdict[tuple[PolicyKey, str], Sums] = defaultdict(Sums)
+        self._sums: defaultdict[tuple[PolicyKey, str], PartSums] = defaultdict(PartSums)
         without = waived or {}
         for key, number in record.tallies.items():
             if self.counts(key):
                 invocations[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
-                self._sums[key.policy_key, key.namespace].count(key, number - without.get(key, 0))
+                left = number - without.get(key, 0)
+                self._sums[key.policy_key, key.namespace].count(key, left, self.weight(key))
         self._checks = {key: _checks_per_object(used, len(invocations[key])) for key, used in self._policies.items()}
 
     def counts(self, key: TallyKey) -> bool:
@@ -187,7 +189,7 @@ class Scores:
         sums = self._sum_by_policy()
         return {
             policy: self._score(
-                {policy: sums.get(policy, Sums())},
+                {policy: sums.get(policy, PartSums())},
                 {policy: self._count_missed(policy)},
                 self._explain_absence([policy]),
             )
@@ -196,7 +198,7 @@ class Scores:
 
     def score_by_namespace(self) -> dict[str, Score]:
         """The score of each namespace with outcomes; the empty name stands for cluster-scoped objects."""
-        sums: defaultdict[str, dict[PolicyKey, Sums]] = defaultdict(dict)
+        sums: defaultdict[str, dict[PolicyKey, PartSums]] = defaultdict(dict)
         for (policy, namespace), policy_sums in self._sums.items():
             sums[namespace][policy] = policy_sums
         why_not = self._explain_absence(None)
@@ -208,26 +210,33 @@ class Scores:
         """The score of a part of the objects, of which any may be among those that were not evaluated."""
         missed = PartSums()
         for policy, number in self._missed_checks().items():
-            missed.add(Sums(open=number), self.weight(policy))
+            missed.add(Sums(open=number), self._weight_of_missed(policy))
         missed.join(part)
         return _make_score(missed, self._explain_absence(None))
 
-    def weight(self, policy: PolicyKey) -> int:
-        """The weight of a policy's checks in the weighted score."""
-        return WEIGHTS[self._severity(policy)]
+    def weight(self, key: TallyKey) -> int:
+        """The weight of a check in the weighted score."""
+        return WEIGHTS[self._severity(*key.severity_key)]
 
-    def _sum_by_policy(self) -> dict[PolicyKey, Sums]:
-        joined: defaultdict[PolicyKey, Sums] = defaultdict(Sums)
+    def _weight_of_missed(self, policy: PolicyKey) -> int:
+        """The weight of the checks of a policy on objects that were not evaluated: the mean of its validations, rounded up."""
+        used = self._policies.get(policy)
+        weights = [WEIGHTS[self._severity(policy, each.expression)] for each in used.policy.validations] if used else []
+        return -(-sum(weights) // len(weights)) if weights else 0
+
+    def _sum_by_policy(self) -> dict[PolicyKey, PartSums]:
+        joined: defaultdict[PolicyKey, PartSums] = defaultdict(PartSums)
         for (policy, _), policy_sums in self._sums.items():
-            joined[policy].add(policy_sums)
+            joined[policy].join(policy_sums)
         return joined
 
     def _score(self, sums: SumsByPolicy, missed: Mapping[PolicyKey, int], why_not: str) -> Score:
         part = PartSums()
         for policy in sums.keys() | missed.keys():
-            policy_sums, weight = sums.get(policy, Sums()), self.weight(policy)
-            part.add(policy_sums, weight)
-            part.add(Sums(open=missed.get(policy, 0)), weight)
+            if policy_sums := sums.get(policy):
+                part.join(policy_sums)
+            if number := missed.get(policy, 0):
+                part.add(Sums(open=number), self._weight_of_missed(policy))
         return _make_score(part, why_not)
 
     def _missed_checks(self, namespace: str | None = None) -> dict[PolicyKey, int]:
@@ -347,7 +356,7 @@ def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Sco
     parts: defaultdict[str, PartSums] = defaultdict(PartSums)
     for tally in tallies:
         if scores.counts(tally.key):
-            weight = scores.weight(tally.key.policy_key)
+            weight = scores.weight(tally.key)
             for owner, number in tally.numbers.items():
                 parts[owner].count(tally.key, number, weight)
     return {owner: scores.score_part(part) for owner, part in parts.items()}

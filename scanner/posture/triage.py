@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.problem_numbers import SeverityRanks
 from scanner.model.scans.scan import Health, HealthKind, ScanRecord, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.controls import controls_by_policy
@@ -17,6 +19,29 @@ from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.posture.waivers.waiving import Waived, Waiving
 
 
+@dataclass(frozen=True, slots=True)
+class BelowSeverity:
+    """The policies and checks of a scan below a severity. A policy that the scan did not record is not below it."""
+
+    descriptions: Mapping[PolicyKey, Description]
+    minimum: Severity | None
+
+    def __call__(self, policy: PolicyKey, expression: str) -> bool:
+        """Return whether a check of a policy is below the severity."""
+        description = self.descriptions.get(policy)
+        if self.minimum is None or description is None:
+            return False
+        return not description.severity_of(expression).at_least(self.minimum)
+
+    def has_policy(self, policy: PolicyKey) -> bool:
+        """Return whether a policy is below the severity with all its checks."""
+        description = self.descriptions.get(policy)
+        minimum = self.minimum
+        if minimum is None or description is None:
+            return False
+        return not any(severity.at_least(minimum) for severity in description.severities)
+
+
 class Triage:
     """The answers of the settings for the findings of one scan, as of a day in UTC."""
 
@@ -26,8 +51,9 @@ class Triage:
         self.day = day or day_of(record)
         self._controls = controls_by_policy(settings.frameworks, [used.policy for used in record.policies])
         self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
-        self._severities: dict[PolicyKey, Severity] = {}
-        self._descriptions = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
+        self._severities: dict[tuple[PolicyKey, str], Severity] = {}
+        self._recorded = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
+        self._descriptions = dict(self._recorded)
 
     def description(self, policy: PolicyKey) -> Description:
         """The description of a policy, also of a policy that the scan did not record."""
@@ -46,12 +72,34 @@ class Triage:
                 )
                 yield Health(HealthKind.NOTE, name, "", detail, language)
 
-    def severity(self, policy: PolicyKey) -> Severity:
-        """The severity of a policy."""
-        known = self._severities.get(policy)
+    def severity(self, policy: PolicyKey, expression: str) -> Severity:
+        """The severity of a check of a policy, given its expression."""
+        known = self._severities.get((policy, expression))
         if known is None:
-            known = self._severities[policy] = self.description(policy).severity
+            known = self._severities[policy, expression] = self.description(policy).severity_of(expression)
         return known
+
+    def remediation(self, policy: PolicyKey, expression: str) -> str:
+        """How to remedy a finding of a check, given its expression; empty if the policy does not state it."""
+        return self.description(policy).remediation_of(expression)
+
+    @property
+    def ranks(self) -> SeverityRanks:
+        """The ranks of the policies of the scan, and of those of their checks that have a severity of their own."""
+        described = self._recorded.items()
+        return SeverityRanks(
+            {policy: description.severity.rank for policy, description in described},
+            {
+                (policy, expression): description.severity_of(expression).rank
+                for policy, description in described
+                for expression in description.checks
+            },
+            DEFAULT_SEVERITY.rank,
+        )
+
+    def find_below(self, minimum: Severity | None) -> BelowSeverity:
+        """What is below a severity; nothing without one."""
+        return BelowSeverity(self._recorded, minimum)
 
     def controls(self, policy: PolicyKey) -> tuple[str, ...]:
         """The controls that a policy serves, as `framework/id`; none for a policy that the scan did not record."""

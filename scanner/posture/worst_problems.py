@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from operator import itemgetter
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.problem_numbers import ProblemTotals
-from scanner.model.scans.scan import ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.problem_numbers import ProblemTotals, SeverityRanks
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.problem_rows import Problem, order_effect, problems, select_counted, select_open
-from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.posture.since_baseline import follows_baseline, problems_since
-from scanner.posture.triage import Triage
+from scanner.posture.triage import BelowSeverity, Triage
 
 NEW: Final = ("new", "reopened")
 """The statuses of problems that were not open before."""
@@ -34,14 +33,19 @@ class WorstProblem:
     @property
     def policy_key(self) -> PolicyKey:
         """Language and name of the policy."""
-        return self.problem.language, self.problem.policy
+        return self.problem.policy_key
+
+    @property
+    def severity_key(self) -> tuple[PolicyKey, str]:
+        """The policy and the expression of the check, which have the severity."""
+        return self.problem.severity_key
 
 
 def problems_of(
     scan: StoredScan, triage: Triage, counts: ReportCounts | None = None
 ) -> tuple[ProblemTotals, tuple[WorstProblem, ...]]:
     """The numbers of the problems of a scan, and the worst of them, at most `MOST`. `counts` answers for the scan, if it is given."""
-    ranks = ranks_of(scan, triage)
+    ranks = triage.ranks
     if follows_baseline(scan):
         totals, findings = count_problems(problems_since(scan), ranks, triage.waives, MOST)
     else:
@@ -52,7 +56,7 @@ def problems_of(
 
 def count_problems(
     findings: Iterable[ProblemFinding],
-    ranks: Mapping[PolicyKey, int],
+    ranks: SeverityRanks,
     is_waived: Callable[[StoredFinding], bool],
     most: int,
 ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
@@ -64,12 +68,10 @@ def count_problems(
     return ProblemTotals(**numbers), tuple(each for _, own in worst for each in own)
 
 
-def find_new_problems(
-    scan: StoredScan, triage: Triage, below: Collection[PolicyKey], most: int
-) -> tuple[WorstProblem, ...]:
-    """The worst of the new problems of a scan, without those of the policies in `below`."""
+def find_new_problems(scan: StoredScan, triage: Triage, below: BelowSeverity, most: int) -> tuple[WorstProblem, ...]:
+    """The worst of the new problems of a scan, without those that are `below` a severity."""
     every = list_worst_problems(problems_since(scan), triage)
-    new = (worst for worst in every if worst.problem.status in NEW and worst.policy_key not in below)
+    new = (worst for worst in every if worst.problem.status in NEW and not below(*worst.severity_key))
     return choose_worst(new, triage, most)
 
 
@@ -82,16 +84,12 @@ def choose_worst(
     problems_of_scan: Iterable[WorstProblem], triage: Triage, most: int = MOST
 ) -> tuple[WorstProblem, ...]:
     """The worst of some problems, the worst one first."""
+    ranks = triage.ranks
 
     def order(each: WorstProblem) -> tuple[object, ...]:
-        return _order(each.problem, {each.policy_key: triage.severity(each.policy_key).rank})
+        return _order(each.problem, ranks)
 
     return tuple(nsmallest(most, problems_of_scan, key=order))
-
-
-def ranks_of(record: ScanRecord, triage: Triage) -> dict[PolicyKey, int]:
-    """The rank of each policy's severity, 0 for the worst."""
-    return {used.policy.key: triage.severity(used.policy.key).rank for used in record.policies}
 
 
 def _make_worst(group: list[ProblemFinding], triage: Triage) -> WorstProblem:
@@ -111,12 +109,11 @@ def _count(problem: Problem, numbers: Counter[str]) -> bool:
     return True
 
 
-def _order(problem: Problem, ranks: Mapping[PolicyKey, int]) -> tuple[object, ...]:
-    policy = problem.language, problem.policy
+def _order(problem: Problem, ranks: SeverityRanks) -> tuple[object, ...]:
     return (
         not problem.denies,
         not problem.refuses_pods,
-        ranks.get(policy, DEFAULT_SEVERITY.rank),
+        ranks.of(*problem.severity_key),
         problem.opened_at,
         problem.id,
     )

@@ -18,7 +18,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.population import ObjectPage, PlaceOfPage
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.notification import Notification
-from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts
+from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts
 from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import ObjectCount, Scan
 from scanner.model.texts import clean
@@ -300,13 +300,13 @@ class SqlReader:
         ids: Container[str] | None = None,
         *,
         waived: Mapping[str, frozenset[int]] | None = None,
-        below: Collection[PolicyKey] = (),
+        below: IsBelow | None = None,
     ) -> ProblemCounts:
         """The numbers of a finished scan's problems, by its full id.
 
         New are those that were not open in the scan `baseline` (a full id), or not among `ids`; by default, in the newest
         earlier scan that is comparable. `waived` has the rows of waived findings by the ids of scans: they count in neither scan.
-        Problems of the policies in `below` do not count. Raises UsageError for a baseline of another cluster.
+        Problems of the checks that are `below` a severity do not count. Raises UsageError for a baseline of another cluster.
         """
         with self._reading() as connection:
             return problem_counts.count_problems(connection, scan_id, baseline, ids, waived=waived or {}, below=below)

@@ -217,7 +217,7 @@ def test_markdown_leaves_out_lower_severities_and_counts_them(severities: Assay,
     """In every table; the verdict is that of the scan."""
     text = (home / "markdown.out").read_text()
 
-    assert "\n1 problem of policies below medium is left out (--min-severity medium).\n" in text
+    assert "\n1 problem below medium is left out (--min-severity medium).\n" in text
     assert "## Worst problems (2 problems)" in text
     assert "weak" not in text
     assert "| shop | 2 | 2 | 2 |" in text
@@ -231,7 +231,7 @@ def test_junit_leaves_out_lower_severities_and_counts_them(severities: Assay, ho
     suites = {suite.get("name"): suite for suite in root}
 
     assert {"named", "Left out"} == set(suites)
-    assert ["1 finding of policies below medium is left out (--min-severity medium)"] == [
+    assert ["1 finding below medium is left out (--min-severity medium)"] == [
         skipped.get("message") for skipped in suites["Left out"].iter("skipped")
     ]
 
@@ -246,7 +246,7 @@ def test_sarif_leaves_out_lower_severities_and_counts_them(severities: Assay, ho
     assert [
         {
             "level": "note",
-            "message": {"text": "1 finding of policies below medium is left out (--min-severity medium)"},
+            "message": {"text": "1 finding below medium is left out (--min-severity medium)"},
         }
     ] == invocation["toolExecutionNotifications"]
     assert invocation["executionSuccessful"]

@@ -88,7 +88,7 @@ def difference(
     )
 
 
-def severity(policy: PolicyKey) -> Severity:
+def severity(policy: PolicyKey, _: str) -> Severity:
     """The severity of a policy is its name, or medium."""
     return Severity(policy[1]) if policy[1] in set(Severity) else Severity.MEDIUM
 
@@ -215,7 +215,7 @@ def test_nothing_is_in_a_notice_that_did_not_change(made: list[DifferingProblem]
         if each.change in (NEW, REOPENED, RESOLVED)
         and each.id not in waived
         and not any(state.excepted for state in (each.before, each.now) if state)
-        and to.takes(each.owner, severity((each.language, each.policy)))
+        and to.takes(each.owner, severity(*each.severity_key))
     ]
 
     assert Counter(map(id, expected)) == Counter(map(id, listed))

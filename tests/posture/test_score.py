@@ -136,7 +136,7 @@ def test_percentages_do_not_flatter(share: float, low: str, high: str) -> None:
     assert (low, high) == (percent_floor(share), percent_ceil(share))
 
 
-def severity_of(key: tuple[str, str]) -> Severity:
+def severity_of(key: tuple[str, str], _: str) -> Severity:
     """Policy `a` is critical, `b` is info, and others are low."""
     return {"a": Severity.CRITICAL, "b": Severity.INFO}.get(key[1], Severity.LOW)
 

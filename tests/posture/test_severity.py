@@ -12,6 +12,7 @@ from scanner.model.json import JsonObject
 from scanner.model.policy import VALIDATING, Policy
 from scanner.posture.history.rule_digests import description_digest, policy_set_digest
 from scanner.posture.severity import Description, DescriptionOverride, Severity, describe
+from scanner.posture.triage import BelowSeverity
 
 OURS = "assay.dev/"
 KYVERNOS = "policies.kyverno.io/"
@@ -83,6 +84,42 @@ def test_an_override_corrects_an_unknown_severity() -> None:
     override = DescriptionOverride("limits", severity=Severity.HIGH)
 
     assert "" == describe(policy(ours_severity="Urgent"), (override,)).unknown_severity
+
+
+CHECKS = {
+    "ours_severity": "low",
+    "ours_remediation": "Read the message.",
+    "ours_severity.a": "Critical",
+    "ours_severity.b": "urgent",
+}
+
+
+def test_a_check_has_its_own_severity_and_remediation_or_those_of_the_policy() -> None:
+    """Annotations name the check after a dot; a text that is no severity leaves that of the policy."""
+    described = describe(policy(**CHECKS, **{"ours_remediation.b": "Set b."}))
+
+    assert {
+        "a": (Severity.CRITICAL, "Read the message."),
+        "b": (Severity.LOW, "Set b."),
+        "c": (Severity.LOW, "Read the message."),
+    } == {name: (described.severity_of(name), described.remediation_of(name)) for name in "abc"}
+
+
+def test_a_configuration_decides_about_every_check_of_a_policy() -> None:
+    """It names policies, so the severities of their checks do not count."""
+    described = describe(policy(**CHECKS), (DescriptionOverride("limits", severity=Severity.INFO),))
+
+    assert {Severity.INFO} == {described.severity_of(name) for name in "abc"}
+
+
+def test_a_policy_is_below_a_severity_with_its_worst_check() -> None:
+    """Its other checks are below it; a policy that the scan did not record is not."""
+    limits = policy(**CHECKS)
+    below = BelowSeverity({limits.key: describe(limits)}, Severity.HIGH)
+
+    assert [False, True] == [below(limits.key, name) for name in "ab"]
+    assert not below.has_policy(limits.key)
+    assert not below((VALIDATING, "unrecorded"), "b")
 
 
 @pytest.mark.parametrize("text", ["HIGH", " high ", "High"])

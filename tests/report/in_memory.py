@@ -13,7 +13,7 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import (
     SINGLE_SCAN_STATUSES,
@@ -91,14 +91,14 @@ class ScanInMemory(StoredScan):
         return Counter(stored.resolution for stored in self.ended()) if self.reasons is None else self.reasons
 
     def problem_totals(
-        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+        self, ranks: SeverityRanks, waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `StoredScan`."""
         return count_problems(self.findings_by_problem(), ranks, self._waived(waived), most)
 
-    def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+    def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
-        return count_groups(self.findings_by_problem(), self._waived(waived))
+        return count_groups(self.findings_by_problem(), ranks, self._waived(waived))
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""

@@ -18,7 +18,7 @@ from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems
 from scanner.posture.settings import DEFAULT_SETTINGS
 from scanner.posture.triage import Triage
-from scanner.posture.worst_problems import MOST, count_problems, problems_of, ranks_of
+from scanner.posture.worst_problems import MOST, count_problems, problems_of
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.store import SqlStore
@@ -259,7 +259,7 @@ def check_problem_totals(record: StoredScan) -> None:
     """Compare the numbers and the worst problems that the database finds with those of all findings."""
     triage = Triage(DEFAULT_SETTINGS, record)
     totals, worst = problems_of(record, triage)
-    expected, findings = count_problems(record.findings_by_problem(), ranks_of(record, triage), triage.waives, MOST)
+    expected, findings = count_problems(record.findings_by_problem(), triage.ranks, triage.waives, MOST)
     ids = dict.fromkeys(each.stored.problem or each.stored.id for each in findings)
     assert (expected, [*ids]) == (totals, [each.problem.id for each in worst])
 

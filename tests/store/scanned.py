@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from scanner import __version__
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import ClusterIdentity, Scan, ScanEnd, ScanStart, Scope, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.policies.language import LANGUAGES, Language
@@ -29,6 +29,11 @@ Facts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
 class _Versioned(FakeCluster):
     name: str = ""
     version: str = "v1.36.0"
+    at_list: Callable[[str], object] = field(default=lambda _: None)
+
+    def pages(self, kind: Kind, *, namespace: str = "", selector: str = "") -> Iterator[Page]:
+        self.at_list(kind.resource)
+        yield from super().pages(kind, namespace=namespace, selector=selector)
 
     def identity(self) -> ClusterIdentity:
         return ClusterIdentity(self.name, f"uid-of-{self.name}", self.version, self.source)
@@ -70,6 +75,7 @@ class Story:
         server: str = "v1.36.0",
         assay: str = __version__,
         meanwhile: Callable[[], object] = lambda: None,
+        at_list: Callable[[str], object] = lambda _: None,
         without: Iterable[Kind] = (),
         refused: Iterable[str] = (),
         gaps: Iterable[tuple[str, str]] = (),
@@ -79,7 +85,8 @@ class Story:
     ) -> StoredScan:
         """Scan these documents with a version of the server and of Assay.
 
-        The cluster does not serve the kinds in `without`, and refuses the lists in `refused`; `gaps` are those of discovery. `meanwhile` happens before the end.
+        The cluster does not serve the kinds in `without`, and refuses the lists in `refused`; `gaps` are those of discovery. `meanwhile` happens before the end,
+        `at_list` when the list of a resource begins.
         """
         day = next(self.days)
         cluster = _Versioned(
@@ -88,6 +95,7 @@ class Story:
             source=self.source,
             name=self.name,
             version=server,
+            at_list=at_list,
             resource_version=resource_version,
             refused={name: forbidden(name) for name in refused},
             gaps=tuple(Gap(GapKind(kind), where, "did not answer") for kind, where in gaps),

@@ -19,7 +19,7 @@ from scanner.posture.waivers.waivers import WaiverSet
 from scanner.store import SqlStore
 from tests.posture.waivers import waiver
 from tests.store.made import Round, finding
-from tests.store.test_problem_groups import found
+from tests.store.test_problem_groups import ALIKE, RANKED, found
 from tests.store.test_problems import record_pods
 from tests.store.test_waivers import record
 
@@ -37,7 +37,7 @@ def test_the_sums_by_policy_are_those_of_the_problems(store: SqlStore, scans: li
     by_policy, by_workload = Counter[object](), Counter[object]()
     for group in problem_groups(read, Triage(DEFAULT_SETTINGS, read)):
         by_policy.update(_named((group.language, group.policy), group.number, group.refused, group.new))
-    for each in store.read_scan(stored[-1].id).open_workloads(frozenset()):
+    for each in store.read_scan(stored[-1].id).open_workloads(RANKED, frozenset()):
         by_workload.update(_named(each.policy, each.problems, each.refused, each.new))
 
     assert +by_policy == +by_workload
@@ -51,8 +51,8 @@ def test_the_objects_of_a_workload_are_one_problem_of_it(store: SqlStore) -> Non
     """Two pods of a rollout count once, under the name of the top of their controllers; an object alone has its own."""
     record_pods(store, 1, [finding(name, kind="Pod") for name in ("web-5d4f-1", "web-5d4f-2")])
     Round((finding("alone"),), cluster=ClusterIdentity("other")).record(store, 2)
-    [rollout] = store.read_scan("scan-1").open_workloads(frozenset())
-    [alone] = store.read_scan("scan-2").open_workloads(frozenset())
+    [rollout] = store.read_scan("scan-1").open_workloads(ALIKE, frozenset())
+    [alone] = store.read_scan("scan-2").open_workloads(ALIKE, frozenset())
 
     assert ("ReplicaSet", "shop", "web-5d4f", 1) == (rollout.kind, rollout.namespace, rollout.name, rollout.problems)
     assert ("Deployment", "shop", "alone", 1) == (alone.kind, alone.namespace, alone.name, alone.problems)
@@ -65,4 +65,4 @@ def test_waived_rows_count_nowhere(store: SqlStore) -> None:
     read = store.read_scan("scan-1")
     waived = Triage(replace(DEFAULT_SETTINGS, waivers=waivers), read).waived.rows
 
-    assert ["b"] == [each.name for each in store.read_scan("scan-1").open_workloads(waived)]
+    assert ["b"] == [each.name for each in store.read_scan("scan-1").open_workloads(ALIKE, waived)]

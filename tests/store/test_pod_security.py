@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from scanner.model.scans.scan import ScanState
 from scanner.policies.language import with_options
 from scanner.policies.pod_security.configuration import Configuration
 from scanner.policies.pod_security.labels import NO_DEMANDS, Demand, Mode
 from scanner.policies.pod_security.language import PodSecurity
 from scanner.policies.pod_security.standards import Level
+from scanner.posture.severity import Severity
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.html import folder_report
 from scanner.store import SqlStore
 from tests.documents import Document, namespace, pod
 from tests.policies.pod_security.made import PRIVILEGED, deployment, labelled
-from tests.store.scanned import Story, versioned
+from tests.store.scanned import Story, facts, versioned
 
 POD = versioned(pod("web", "shop", containers=[PRIVILEGED]), 1)
 CONFIGURED = PodSecurity(Configuration({**NO_DEMANDS, Mode.ENFORCE: Demand(Level.BASELINE)}, body={"kind": "x"}))
@@ -75,6 +77,41 @@ def test_a_scan_without_pod_security_resolves_nothing(story: Story) -> None:
     later = replace(story, languages=with_options(pod_security=None)).scan(shop(enforce="baseline"))
 
     assert [] == list(later.resolved_findings())
+
+
+@pytest.mark.parametrize("before", ["baseline", ""])
+def test_a_label_added_during_a_scan_decides_from_the_next_scan_on(story: Story, before: str) -> None:
+    """A scan lists Namespaces once, first, and judges every object by these labels; the next scan names the change as the cause."""
+    space, other = labelled("shop", before), labelled("other", "restricted")
+    documents = space, other, versioned(pod("web", "shop"), 1), versioned(deployment("web", "shop"), 1)
+
+    def raise_label(resource: str) -> None:
+        if resource == "pods":
+            space["metadata"]["labels"][Mode.ENFORCE.level_key] = "restricted"
+
+    during = story.scan(documents, at_list=raise_label)
+    after = story.scan(documents)
+
+    assert ([], ScanState.COMPLETE) == (list(during.findings()), during.scan.state)
+    assert {"web"} == {each.finding.name for each in after.findings()}
+    assert {("namespace",)} == set(facts(after).values())
+
+
+def test_problems_are_counted_by_the_severity_of_their_checks(story: Story) -> None:
+    """A privileged pod in the network of the host has a critical problem and another of high severity; a minimum leaves one."""
+    agent = versioned(pod("web", "shop", containers=[PRIVILEGED], hostNetwork=True), 1)
+    record = story.scan((labelled("shop", "baseline"), agent))
+    document = document_of(record)
+    below = document.triage.find_below(Severity.CRITICAL)
+
+    assert {"critical": 2, "high": 2} == {
+        str(each.severity): each.findings.total for each in document.severities if each.findings.total
+    }
+    assert [("critical", 1), ("high", 1)] == [(Severity.of_rank(each.rank), each.number) for each in document.groups]
+    assert ["privileged", "hostNamespaces"] == [each.problem.check.expression for each in document.worst]
+    assert 1 == story.store.count_problems(record.scan.id, below=below).denied
+    workloads = story.store.read_scan(record.scan.id).open_workloads(document.triage.ranks, frozenset())
+    assert {0: 1, 1: 1} == {each.rank: each.problems for each in workloads}
 
 
 TEXTS = {"table": "pods refused", "csv": "RefusePods", "junit": "web", "markdown": "web"}

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Errored, Finding
+from scanner.model.scans.problem_numbers import SeverityRanks
 from scanner.model.scans.register import PolicyDays
 from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.posture.grouped_problems import count_groups
@@ -34,6 +35,10 @@ found = st.lists(versions, unique_by=lambda item: item.fingerprint, max_size=8).
 
 
 NO_ROWS: Final[frozenset[int]] = frozenset()
+ALIKE: Final = SeverityRanks({}, {}, 2)
+REPLICAS, LABELS = ITEMS[0].severity_key, ITEMS[2].severity_key
+RANKED: Final = SeverityRanks({REPLICAS[0]: 0, LABELS[0]: 1}, {LABELS: 3}, 2)
+"""A policy of its own severity, and another with a check whose severity differs from it."""
 
 
 @given(scans=st.lists(found, min_size=1, max_size=3))
@@ -44,7 +49,7 @@ def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tu
     stored = [Round(each, cluster=cluster).record(store, next(NUMBERS)) for each in scans]
 
     scan = store.read_scan(stored[-1].id)
-    assert count_groups(scan.findings_by_problem(), lambda _: False) == scan.problem_groups(NO_ROWS)
+    assert count_groups(scan.findings_by_problem(), RANKED, lambda _: False) == scan.problem_groups(RANKED, NO_ROWS)
 
 
 def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:
@@ -52,8 +57,8 @@ def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStor
     denied, warned = ITEMS[0], ITEMS[1]._replace(outcome=errored)
     Round((denied, warned)).record(store, 1)
 
-    [group] = store.read_scan("scan-1").problem_groups(NO_ROWS)
-    assert ("Deny", "violated", 1, 1, 1) == group[2:]
+    [group] = store.read_scan("scan-1").problem_groups(ALIKE, NO_ROWS)
+    assert (2, "Deny", "violated", 1, 1, 1) == group[2:]
 
 
 def test_the_register_counts_the_scans_of_the_cluster(store: SqlStore) -> None:

@@ -123,7 +123,7 @@ def test_the_numbers_are_those_of_the_clusters_own_summary(fleet: Served, name: 
     counts = FleetCounts(library).count(document.provenance.scan_id)
     severities = Counter[str]()
     for group in document.groups:
-        severities[document.triage.severity((group.language, group.policy))] += group.number
+        severities[Severity.of_rank(group.rank)] += group.number
     assert document.problems == counts.totals
     assert {severity: severities[severity] for severity in Severity} == {
         severity: numbers.problems for severity, numbers in counts.severities.items()

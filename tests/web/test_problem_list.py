@@ -40,7 +40,19 @@ def facts(policy: PolicyKey, status: str, episode: str, opened: int, *, denies: 
     number = POLICIES.index(policy)
     actions = ("Deny",) if denies else ("Audit", "Warn") if number else ()
     return CommonFacts(
-        number, number + 10, policy, status, episode, opened, "violated", denies, actions, excepted, None, "fixed"
+        number,
+        number + 10,
+        policy,
+        "true",
+        status,
+        episode,
+        opened,
+        "violated",
+        denies,
+        actions,
+        excepted,
+        None,
+        "fixed",
     )
 
 
@@ -93,8 +105,8 @@ def by(field: str, *values: str) -> ListFilter:
     return ListFilter(**fields)
 
 
-def rank(policy: PolicyKey) -> int:
-    """The rank of the severity of a policy."""
+def rank(policy: PolicyKey, _: str) -> int:
+    """The rank of the severity of the checks of a policy."""
     return int(policy[0] == "Kyverno")
 
 
@@ -132,11 +144,11 @@ def simple(findings: list[Made]) -> list[Simple]:
         worst = members[0].facts.policy
         own = problem_facts(list(map(facts_of, members)))
         first = min(each.place.namespace for each in members), min(each.name for each in members)
-        key = own.order(rank(worst)), worst[1], worst[0], *first, number
+        key = own.order(rank(worst, "true")), worst[1], worst[0], *first, number
         opened = min(each.facts.opened for each in members)
         still_open = sum(each.facts.status != "resolved" for each in members)
         problems.append(
-            (key, Simple(ListedProblem(number, tuple(rows), 0, still_open, opened, rank(worst), own), members))
+            (key, Simple(ListedProblem(number, tuple(rows), 0, still_open, opened, rank(worst, "true"), own), members))
         )
     return [problem for _, problem in sorted(problems, key=lambda each: each[0])]
 

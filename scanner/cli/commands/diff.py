@@ -17,8 +17,10 @@ from scanner.config.current import get_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scanner.model.policy import PolicyKey
     from scanner.posture.history.scan_diff import ScanDiff
     from scanner.posture.score import SeverityOf
+    from scanner.posture.severity import Severity
     from scanner.posture.waivers.waiving import WaiverChanges
     from scanner.store import SqlReader
 
@@ -89,13 +91,18 @@ def _choose_scans(store: SqlReader, first: str, second: str, cluster_name: str) 
 
 
 def _find_severities(store: SqlReader, diff: ScanDiff) -> SeverityOf:
-    """The severities of the policies as the later scan used them, and of others as the earlier scan did."""
+    """The severities of the checks as the later scan used them, and of others as the earlier scan did."""
     from scanner.posture.severity import describe, describe_by_annotations
 
     overrides = get_settings().descriptions
     used = (each.policy for scan in (diff.before, diff.now) for each in store.read_scan(scan.id).policies)
-    severities = {policy.key: describe(policy, overrides).severity for policy in used}
-    return lambda policy: severities.get(policy) or describe_by_annotations(policy, {}, overrides).severity
+    described = {policy.key: describe(policy, overrides) for policy in used}
+
+    def severity(policy: PolicyKey, expression: str) -> Severity:
+        description = described.get(policy) or describe_by_annotations(policy, {}, overrides)
+        return description.severity_of(expression)
+
+    return severity
 
 
 def _compare_waivers(store: SqlReader, diff: ScanDiff) -> WaiverChanges:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scanner.model.policy import Binding, Policy, Validation
     from scanner.model.scans.scan import PolicyRecord
     from scanner.model.scans.stored_scan import StoredScan
+    from scanner.posture.severity import Description
     from scanner.report.text.screen import Screen
     from scanner.store import SqlReader
 
@@ -188,6 +189,8 @@ def _join_names(names: Sequence[str]) -> str:
 
 def _explain_policy(policy_record: PolicyRecord, record: StoredScan, screen: Screen) -> Iterator[Part]:
     from scanner.cli.commands.explain_problems import describe_policy, indent_expression
+    from scanner.config.current import get_settings
+    from scanner.posture.severity import describe
     from scanner.report.text.numbers import plural
 
     policy = policy_record.policy
@@ -199,8 +202,9 @@ def _explain_policy(policy_record: PolicyRecord, record: StoredScan, screen: Scr
         yield from indent_expression(f"match condition {condition.name}:", condition.expression)
     for variable in policy.variables:
         yield from indent_expression(f"variables.{variable.name} =", variable.expression)
+    description = describe(policy, get_settings().descriptions)
     for index, validation in enumerate(policy.validations):
-        yield from _explain_validation(index, validation)
+        yield from _explain_validation(index, validation, description)
     for annotation in policy.audit_annotations:
         yield from indent_expression(f"audit annotation {annotation.key} =", annotation.value_expression)
     for index, mutation in enumerate(policy.mutations):
@@ -273,9 +277,13 @@ def _explain_matching(policy: Policy) -> Iterator[str]:
         yield f"params are {policy.param_kind.kind} objects of {policy.param_kind.api_version}"
 
 
-def _explain_validation(index: int, validation: Validation) -> Iterator[str]:
+def _explain_validation(index: int, validation: Validation, description: Description) -> Iterator[str]:
     from scanner.cli.commands.explain_problems import indent_expression
 
+    if validation.expression in description.checks:  # its expression is a name
+        yield f"check {validation.expression}, {description.severity_of(validation.expression)}: {validation.message}"
+        yield f"    {description.remediation_of(validation.expression)}"
+        return
     yield from indent_expression(f"validation {index} requires", validation.expression)
     if validation.message:
         yield f"  message: {validation.message.strip()}"

@@ -179,7 +179,7 @@ class WorkloadExplanation:
 
     def _order(self, worst: WorstProblem) -> tuple[object, ...]:
         problem = worst.problem
-        severity = self._triage.severity((problem.language, problem.policy))
+        severity = self._triage.severity(*problem.severity_key)
         return (
             problem.status == "resolved",
             not problem.denies,
@@ -196,7 +196,7 @@ class WorkloadExplanation:
         problem, finding = worst.problem, worst.example.finding
         title = self._triage.description(finding.policy_key).title
         meaning = title if title != finding.policy else message_of(finding)
-        severity = self._triage.severity((problem.language, problem.policy))
+        severity = self._triage.severity(*problem.severity_key)
         status = _describe_status(worst)
         would_be = "" if problem.status == "resolved" else effect(worst)
         return (
@@ -347,7 +347,7 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
     if found.param_name:
         yield f"Param {param_name(found.param_namespace, found.param_name)}"
     if explained.policy is not None:
-        yield from describe_policy(explained.policy)
+        yield from describe_policy(explained.policy, found.check.expression)
     yield ""
     match found.outcome:
         case Violated(message=message, reason=reason, code=code):
@@ -359,7 +359,9 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
             yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
-    yield from indent_expression("Check:", found.check.expression or "(configuration of the policy or binding)")
+    title = _find_title(explained.policy, found.check.expression) if explained.policy else ""
+    named = f"{found.check.expression}{f': {title}' if title else ''}"
+    yield from indent_expression("Check:", named or "(configuration of the policy or binding)")
     if found.evidence:
         yield "Evidence:"
         yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
@@ -422,20 +424,32 @@ def _describe_check(stored: StoredFinding) -> str:
     return f"{check.kind.value} {check.index}" if indexed else check.kind.value
 
 
-def describe_policy(policy: Policy) -> Iterator[str]:
-    """The severity of a policy, and the texts that its author or the configuration gave."""
+def describe_policy(policy: Policy, expression: str = "") -> Iterator[str]:
+    """The severity of a policy or of one of its checks, and the texts that its author or the configuration gave."""
     from scanner.posture.severity import describe
 
     description = describe(policy, get_settings().descriptions)
     category = f", category {description.category}" if description.category else ""
-    yield f"Severity {description.severity}{category}"
+    yield f"Severity {description.severity_of(expression)}{category}"
     if description.unknown_severity:
         yield f"(the annotation of its severity is {description.unknown_severity!r}, which is no severity)"
     if description.title != policy.name:
         yield f"Title: {description.title}"
-    for title in ("description", "remediation", "docs"):
-        if text := str(getattr(description, title)):
-            yield f"{title.capitalize()}: {' '.join(text.split())}"
+    texts = {
+        "Description": description.description,
+        "Remediation": description.remediation_of(expression),
+        "Docs": description.docs,
+    }
+    yield from (f"{title}: {' '.join(text.split())}" for title, text in texts.items() if text)
+
+
+def _find_title(policy: Policy, expression: str) -> str:
+    """The title of a check whose expression is a name; empty for another check."""
+    from scanner.posture.severity import describe
+
+    if expression not in describe(policy).checks:
+        return ""
+    return next((each.message for each in policy.validations if each.expression == expression), "")
 
 
 def indent_expression(title: str, text: str) -> Iterator[str]:

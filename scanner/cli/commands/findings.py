@@ -131,11 +131,11 @@ def command(
     ] = None,
     severities: Annotated[
         list[Severity] | None,
-        typer.Option("--severity", help="Only policies of this severity (repeatable).", show_default=False),
+        typer.Option("--severity", help="Only checks of this severity (repeatable).", show_default=False),
     ] = None,
     min_severity: Annotated[
         Severity | None,
-        typer.Option("--min-severity", help="Only policies of this severity or a worse one.", show_default=False),
+        typer.Option("--min-severity", help="Only checks of this severity or a worse one.", show_default=False),
     ] = None,
     sort: Annotated[
         SortOrder | None,
@@ -200,7 +200,7 @@ def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limi
     def cells(stored: StoredFinding) -> tuple[str, ...]:
         finding = stored.finding
         place = f"{finding.kind} {object_name(finding)}"
-        severity, owner = str(triage.severity(finding.policy_key)), owner_title(triage.owner(stored))
+        severity, owner = str(triage.severity(*finding.severity_key)), owner_title(triage.owner(stored))
         status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
         return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
 
@@ -222,7 +222,7 @@ def _print_problems(record: StoredScan, chosen: ChosenRows, output: Output, limi
             f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
-            str(triage.severity(problem.policy_key)),
+            str(triage.severity(*problem.severity_key)),
             owner_title(triage.owner(problem)),
             problem.policy,
             place,

@@ -26,11 +26,9 @@ from scanner.posture.severity import Severity
 
 if TYPE_CHECKING:
     from scanner.cli.flags.waivers import Posture
-    from scanner.model.policy import PolicyKey
     from scanner.model.scans.problem_numbers import ProblemCounts
     from scanner.model.scans.stored_scan import StoredScan
-    from scanner.posture.settings import Settings
-    from scanner.posture.triage import Triage
+    from scanner.posture.triage import BelowSeverity, Triage
     from scanner.posture.waivers.waiving import LapsedWaiver, Waived
     from scanner.report.document.document import ReportOptions
     from scanner.store import SqlReader
@@ -78,7 +76,7 @@ class GateFlags(FlagGroup):
         typer.Option(
             "--min-severity",
             help=(
-                "Only policies of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
+                "Only checks of this severity or a worse one fail a gate, and Markdown, JUnit and SARIF leave out the others, "
                 "with their number. JSON always has all."
             ),
             rich_help_panel=_PANEL,
@@ -118,16 +116,6 @@ class GateFlags(FlagGroup):
         from scanner.report.document.document import ReportOptions
 
         return ReportOptions(frozenset(self.fail_on), self.junit_fail_all, self.min_severity)
-
-
-def list_policies_below(record: StoredScan, settings: Settings, minimum: Severity | None) -> frozenset[PolicyKey]:
-    """The policies of a scan below a severity; none without one."""
-    from scanner.posture.severity import describe
-
-    if minimum is None:
-        return frozenset()
-    described = ((used.policy.key, describe(used.policy, settings.descriptions)) for used in record.policies)
-    return frozenset(key for key, description in described if not description.severity.at_least(minimum))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +204,16 @@ def _evaluate(
 ) -> GateVerdict:
     """Evaluate gates for a compared record; print on stderr which of them fail, and that there is no baseline.
 
-    Policies below the `minimum` severity fail no gate. Raises UsageError for waivers that cannot be read.
+    Checks and policies below the `minimum` severity fail no gate. Raises UsageError for waivers that cannot be read.
     """
     if not gates:
         return GateVerdict()
     triage = posture.triage(store, record)
     waived = triage.waived
     rows = _find_waived_rows(store, record, baseline, posture)
-    below = list_policies_below(record, posture.settings, minimum)
-    counts = store.count_problems(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=below)
+    below = triage.find_below(minimum)
+    excluded = None if minimum is None else below
+    counts = store.count_problems(record.scan.id, baseline.scan_id, baseline.ids, waived=rows, below=excluded)
     if Gate.NEW in gates and baseline == DEFAULT_BASELINE and counts.baseline is None:
         _print(NO_EARLIER_SCAN)
     if counts.baseline is not None and counts.baseline.preview:
@@ -316,7 +305,7 @@ def _read_problems(path: Path) -> ReportedProblems:
 
 
 def _describe_failure(
-    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
+    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: BelowSeverity
 ) -> str:
     """The name of a gate that fails, and the numbers for which it fails; empty for a gate that passes."""
     text = next(_describe_failures(gate, counts, record, triage, below), "")
@@ -324,13 +313,13 @@ def _describe_failure(
 
 
 def _describe_failures(
-    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: Collection[PolicyKey]
+    gate: Gate, counts: ProblemCounts, record: StoredScan, triage: Triage, below: BelowSeverity
 ) -> Iterator[str]:
     match gate:
         case Gate.NEW if counts.new:
             yield f"{_count_problems(counts.new, 'new ')}{_describe_new(record, triage, below, counts.new)}"
         case Gate.DENY if counts.denied:
-            yield f"{_count_problems(counts.denied)} that admission would refuse"
+            yield _describe_denied(counts)
         case Gate.VIOLATED if counts.violated:
             yield f"{_count_problems(counts.violated)} with violations"
         case Gate.ERRORED if counts.errored:
@@ -345,7 +334,15 @@ def _describe_failures(
             assert_never(never)
 
 
-def _describe_new(record: StoredScan, triage: Triage, below: Collection[PolicyKey], number: int) -> str:
+def _describe_denied(counts: ProblemCounts) -> str:
+    """The number of problems that would be refused, and of others whose pods would be."""
+    refused, pods = counts.denied - counts.pods_refused, counts.pods_refused
+    own = f"{_count_problems(refused)} that admission would refuse" if refused or not pods else ""
+    others = f"{_count_problems(pods)} whose pods admission would refuse" if pods else ""
+    return " and ".join(filter(None, (own, others)))
+
+
+def _describe_new(record: StoredScan, triage: Triage, below: BelowSeverity, number: int) -> str:
     """The baseline, and the worst of the problems that are new since then; empty without a baseline."""
     from scanner.posture.worst_problems import find_new_problems
     from scanner.report.formats.worst_table import place
@@ -358,10 +355,10 @@ def _describe_new(record: StoredScan, triage: Triage, below: Collection[PolicyKe
     return f" since {record.baseline.title}: {names}{more}"
 
 
-def _describe_health(record: StoredScan, below: Collection[PolicyKey]) -> Iterator[str]:
+def _describe_health(record: StoredScan, below: BelowSeverity) -> Iterator[str]:
     from scanner.model.scans.scan import HealthKind
 
-    own = (entry for entry in record.health if entry.policy_key not in below)
+    own = (entry for entry in record.health if not below.has_policy(entry.policy_key))
     entries = [entry for entry in own if entry.kind not in (HealthKind.NOTE, HealthKind.NOT_SERVED)]
     if entries:
         yield f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} under Policy health"

@@ -121,7 +121,7 @@ class Notifications:
         return make_notices(
             self._store.compare_scans(first.before_id, first.scan_id, triage.owner_of),
             [self._routes[each.route] for each in several],
-            lambda policy: (triage if policy in recorded else earlier).severity(policy),
+            lambda policy, expression: (triage if policy in recorded else earlier).severity(policy, expression),
             {problem_id(number) for number in triage.waived.by_problem},
             before.gaps,
             now.gaps,

@@ -10,9 +10,10 @@ from scanner.model.population import KeptOfObject
 
 
 class Bucket(NamedTuple):
-    """The key under which findings are counted. `status` is that of `StoredFinding`."""
+    """The key under which findings are counted. `expression` is that of the check, `status` that of `StoredFinding`."""
 
     policy: PolicyKey
+    expression: str
     namespace: str
     status: str
     denies: bool

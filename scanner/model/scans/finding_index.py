@@ -12,7 +12,7 @@ from scanner.model.scans.cause import Cause
 
 
 class CommonFacts(NamedTuple):
-    """Facts that many findings share. `check` and `verdict` are ids of the store.
+    """Facts that many findings share. `check` and `verdict` are ids of the store, `expression` is that of the check.
 
     `opened` is the beginning of the problem's latest episode in seconds since 1970. `status`, `cause` and `resolution` are as in
     `StoredFinding`, `episode` as in `ProblemFinding`.
@@ -21,6 +21,7 @@ class CommonFacts(NamedTuple):
     check: int
     verdict: int
     policy: PolicyKey
+    expression: str
     status: str
     episode: str
     opened: int

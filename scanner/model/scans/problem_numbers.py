@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import Scan
 
 
@@ -64,14 +65,38 @@ class ProblemTotals:
     pods_refused: int = 0
 
 
+IsBelow: TypeAlias = Callable[[PolicyKey, str], bool]
+"""Whether a check of a policy, given its expression, is below a severity."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeverityRanks:
+    """The ranks of severities, 0 for the worst: of policies, of checks with a severity of their own, by expression, and the `usual` one."""
+
+    policies: Mapping[PolicyKey, int]
+    checks: Mapping[tuple[PolicyKey, str], int]
+    usual: int
+
+    def of(self, policy: PolicyKey, expression: str) -> int:
+        """The rank of a check."""
+        rank = self.checks.get((policy, expression))
+        return self.policies.get(policy, self.usual) if rank is None else rank
+
+    @property
+    def are_usual(self) -> bool:
+        """Return whether every policy and check has the usual rank."""
+        return {*self.policies.values(), *self.checks.values()} <= {self.usual}
+
+
 class ProblemGroup(NamedTuple):
-    """`action` is the strictest one, or empty; `outcome` is violated, errored or wouldChange: the first that a finding has.
+    """`rank` is that of the severity of the checks, 0 for the worst. `action` is the strictest one, or empty; `outcome` is violated, errored or wouldChange: the first that a finding has.
 
     `number` counts open problems; of them, admission would refuse `refused`, and `new` began with the scan.
     """
 
     language: str
     policy: str
+    rank: int
     action: str
     outcome: str
     number: int
@@ -89,7 +114,7 @@ class ProblemCounts:
     """The numbers of problems with an open finding that a scan saw. Previews and excepted findings belong to none.
 
     `denied` problems have a finding whose object, or whose pods, admission would refuse, errors under `failurePolicy: Fail` included;
-    `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
+    of `pods_refused` of them it would admit the objects. `violated`, `errored` and `drifting` are the outcomes of findings. `new` problems had no open finding in the `baseline`; all
     are new if that is None.
     """
 
@@ -100,6 +125,7 @@ class ProblemCounts:
     drifting: int = 0
     new: int = 0
     baseline: Scan | None = None
+    pods_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

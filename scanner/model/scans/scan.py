@@ -242,6 +242,11 @@ class TallyKey(NamedTuple):
         return self.language, self.policy
 
     @property
+    def severity_key(self) -> tuple[PolicyKey, str]:
+        """The policy and the expression of the check, which have the severity."""
+        return self.policy_key, self.check.expression
+
+    @property
     def binding_key(self) -> BindingKey:
         """Language, policy and name of the binding."""
         return self.language, self.policy, self.binding
@@ -541,7 +546,7 @@ def make_census_by_owner(findings: Iterable[StoredFinding], owner_of: OwnerOf) -
 def _bucket_of(stored: StoredFinding) -> Bucket:
     finding = stored.finding
     drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(finding.policy_key, finding.namespace, stored.status, finding.denies, drift)
+    return Bucket(*finding.severity_key, finding.namespace, stored.status, finding.denies, drift)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
@@ -34,9 +34,9 @@ class ReportCounts(Protocol):
         ...
 
     def problem_totals(
-        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int, /
+        self, ranks: SeverityRanks, waived: frozenset[int], most: int, /
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
-        """The numbers of problems without waived rows, given the ranks of policies, and the findings of the worst ones, at most so many.
+        """The numbers of problems without waived rows, given the ranks of severities, and the findings of the worst ones, at most so many.
 
         See `posture.worst_problems`.
         """
@@ -92,13 +92,13 @@ class StoredScan(ScanRecord, ABC):
 
     @abstractmethod
     def problem_totals(
-        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+        self, ranks: SeverityRanks, waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `ReportCounts`."""
 
     @abstractmethod
-    def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
-        """The numbers of open problems without waived rows by policy, action and outcome, in ascending order."""
+    def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+        """The numbers of open problems without waived rows by policy, severity, action and outcome, in ascending order."""
 
     @abstractmethod
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:

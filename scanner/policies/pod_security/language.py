@@ -66,11 +66,13 @@ _MANIFEST: Final[JsonObject] = {
     "metadata": {
         "name": NAME,
         "annotations": {
-            "assay.dev/severity": "high",
+            "assay.dev/severity": "critical",
             "assay.dev/category": "Pod Security Standards",
             "assay.dev/description": "The levels of the Pod Security Standards that the labels of namespaces demand of pods.",
             "assay.dev/remediation": "Change the fields that the message names in the template of the workload.",
             "assay.dev/docs": "https://kubernetes.io/docs/concepts/security/pod-security-standards/",
+            **{f"assay.dev/severity.{each.id}": each.severity for each in STANDARDS},
+            **{f"assay.dev/remediation.{each.id}": each.remediation for each in STANDARDS},
         },
     },
     "spec": {"checks": [each.id for each in STANDARDS]},

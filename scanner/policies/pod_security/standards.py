@@ -91,12 +91,15 @@ class _Variant(NamedTuple):
 class Standard:
     """A check of a level: its id, what it demands, and its forms, the newest last.
 
+    `severity` is one of `posture.severity`: how bad it is if a pod that fails the check runs. `remediation` names the fields to change.
     `overrides` is the id of the check of *baseline* that this check of *restricted* replaces.
     """
 
     id: str
     level: Level
     title: str
+    severity: str
+    remediation: str
     variants: tuple[_Variant, ...]
     overrides: str = ""
 
@@ -113,56 +116,114 @@ class Standard:
         )
 
 
-def _standard(name: str, level: Level, title: str, *variants: tuple[int, PodCheck], overrides: str = "") -> Standard:
-    return Standard(name, level, title, tuple(_Variant(*each) for each in variants), overrides)
+def _standard(
+    name: str,
+    level: Level,
+    severity: str,
+    title: str,
+    remediation: str,
+    *variants: tuple[int, PodCheck] | tuple[int, PodCheck, int],
+    overrides: str = "",
+) -> Standard:
+    return Standard(name, level, title, severity, remediation, tuple(_Variant(*each) for each in variants), overrides)
 
 
 _B, _R = Level.BASELINE, Level.RESTRICTED
+_CRITICAL, _HIGH, _MEDIUM = "critical", "high", "medium"
+# Critical: the container controls the host. High: it reaches the host, or has what an attack on the host needs. Medium: a protection is
+# missing. A check that overrides another also finds what the other finds, so it is as severe.
 STANDARDS: Final = (
     _standard(
         "appArmorProfile",
         _B,
+        _MEDIUM,
         "AppArmor profiles are those of the runtime or of the host",
+        "Remove the AppArmor profile that the message names, or set appArmorProfile.type to RuntimeDefault or Localhost.",
         (0, baseline.check_app_armor),
     ),
     _standard(
         "capabilities_baseline",
         _B,
+        _HIGH,
         "No capabilities are added beyond the default ones",
+        "Remove the capabilities that the message names from capabilities.add in the securityContext of the container.",
         (0, baseline.check_capabilities),
     ),
-    _standard("hostNamespaces", _B, "Pods share no namespace with the host", (0, baseline.check_host_namespaces)),
-    _standard("hostPathVolumes", _B, "No volume is a path of the host", (0, baseline.check_host_path_volumes)),
-    _standard("hostPorts", _B, "Containers use no port of the host", (0, baseline.check_host_ports)),
     _standard(
-        "hostProbesAndHostLifecycle", _B, "Probes and lifecycle handlers name no host", (34, baseline.check_probe_hosts)
+        "hostNamespaces",
+        _B,
+        _HIGH,
+        "Pods share no namespace with the host",
+        "Remove hostNetwork, hostPID and hostIPC from the spec of the pod, or set them to false.",
+        (0, baseline.check_host_namespaces),
     ),
-    _standard("privileged", _B, "Containers are not privileged", (0, baseline.check_privileged)),
+    _standard(
+        "hostPathVolumes",
+        _B,
+        _HIGH,
+        "No volume is a path of the host",
+        "Replace the hostPath volumes, for example by emptyDir, configMap or persistentVolumeClaim volumes.",
+        (0, baseline.check_host_path_volumes),
+    ),
+    _standard(
+        "hostPorts",
+        _B,
+        _MEDIUM,
+        "Containers use no port of the host",
+        "Remove hostPort from the ports of the container, and publish the port by a Service. "
+        "With hostNetwork, every port of a container is a port of the host.",
+        (0, baseline.check_host_ports),
+    ),
+    _standard(
+        "hostProbesAndHostLifecycle",
+        _B,
+        _MEDIUM,
+        "Probes and lifecycle handlers name no host",
+        "Remove host from the probes and lifecycle handlers of the container: the kubelet then connects to the pod itself.",
+        (34, baseline.check_probe_hosts),
+    ),
+    _standard(
+        "privileged",
+        _B,
+        _CRITICAL,
+        "Containers are not privileged",
+        "Remove privileged from the securityContext of the container, or set it to false. "
+        "Add only the capabilities that the program needs.",
+        (0, baseline.check_privileged),
+    ),
     _standard(
         "procMount",
         _B,
+        _HIGH,
         "/proc has its default masks",
+        "Remove procMount from the securityContext of the container, or set it to Default.",
         (0, baseline.check_proc_mount),
         (35, unless_user_namespace(baseline.check_proc_mount)),
     ),
     _standard(
         "seLinuxOptions",
         _B,
+        _MEDIUM,
         "SELinux options name no user, no role and only types of containers",
+        "Remove user and role from seLinuxOptions, and remove type or set it to a type for containers, such as container_t.",
         (0, baseline.SeLinuxCheck(baseline.SE_LINUX_1_0)),
         (31, baseline.SeLinuxCheck(baseline.SE_LINUX_1_31)),
     ),
     _standard(
         "seccompProfile_baseline",
         _B,
+        _MEDIUM,
         "Seccomp profiles are those of the runtime or of the host",
+        "Set seccompProfile.type to RuntimeDefault or Localhost, or remove the profile that the message names.",
         (0, baseline.check_seccomp_annotations),
         (19, baseline.check_seccomp),
     ),
     _standard(
         "sysctls",
         _B,
+        _MEDIUM,
         "Only safe kernel parameters are set",
+        "Remove the sysctls that the message names from the securityContext of the pod.",
         (0, baseline.SysctlCheck(baseline.SYSCTLS_1_0)),
         (27, baseline.SysctlCheck(baseline.SYSCTLS_1_27)),
         (29, baseline.SysctlCheck(baseline.SYSCTLS_1_29)),
@@ -172,20 +233,26 @@ STANDARDS: Final = (
     _standard(
         "windowsHostProcess",
         _B,
+        _CRITICAL,
         "Containers are no processes of a Windows host",
+        "Remove hostProcess from the windowsOptions of the pod and of its containers, or set it to false.",
         (0, baseline.check_windows_host_process),
     ),
     _standard(
         "allowPrivilegeEscalation",
         _R,
+        _MEDIUM,
         "Containers forbid privilege escalation",
+        "Set allowPrivilegeEscalation to false in the securityContext of every container.",
         (8, restricted.check_privilege_escalation),
         (25, unless_windows(restricted.check_privilege_escalation)),
     ),
     _standard(
         "capabilities_restricted",
         _R,
+        _HIGH,
         "Containers drop all capabilities, and add NET_BIND_SERVICE at most",
+        'Set capabilities.drop to ["ALL"] in the securityContext of every container, and add no capability but NET_BIND_SERVICE.',
         (22, restricted.check_capabilities),
         (25, unless_windows(restricted.check_capabilities)),
         overrides="capabilities_baseline",
@@ -193,38 +260,48 @@ STANDARDS: Final = (
     _standard(
         "procMount_restricted",
         _R,
+        _HIGH,
         "/proc has its default masks, also in user namespaces",
+        "Remove procMount from the securityContext of the container, or set it to Default.",
         (35, baseline.check_proc_mount),
         overrides="procMount",
     ),
-    Standard(
+    _standard(
         "restrictedVolumes",
         _R,
+        _HIGH,
         "Volumes have only the allowed types",
-        (
-            _Variant(0, restricted.VolumeCheck(restricted.VOLUMES_1_30)),
-            _Variant(0, restricted.VolumeCheck(restricted.VOLUMES_1_33), _IMAGE_VOLUMES),
-        ),
+        "Replace the volumes that the message names by configMap, csi, downwardAPI, emptyDir, ephemeral, persistentVolumeClaim, "
+        "projected or secret volumes.",
+        (0, restricted.VolumeCheck(restricted.VOLUMES_1_30)),
+        (0, restricted.VolumeCheck(restricted.VOLUMES_1_33), _IMAGE_VOLUMES),
         overrides="hostPathVolumes",
     ),
     _standard(
         "runAsNonRoot",
         _R,
+        _MEDIUM,
         "Containers must run as a user other than root",
+        "Set runAsNonRoot to true in the securityContext of the pod or of every container. "
+        "The image must then name a user other than root, or runAsUser must.",
         (0, restricted.check_run_as_non_root),
         (35, unless_user_namespace(restricted.check_run_as_non_root)),
     ),
     _standard(
         "runAsUser",
         _R,
+        _MEDIUM,
         "Neither the pod nor a container runs as the user 0",
+        "Set runAsUser to the number of a user other than 0, or remove it and let the image name the user.",
         (23, restricted.check_run_as_user),
         (35, unless_user_namespace(restricted.check_run_as_user)),
     ),
     _standard(
         "seccompProfile_restricted",
         _R,
+        _MEDIUM,
         "Each container has the seccomp profile of the runtime or of the host",
+        "Set seccompProfile.type to RuntimeDefault or Localhost in the securityContext of the pod or of every container.",
         (19, restricted.check_seccomp_is_set),
         (25, unless_windows(restricted.check_seccomp_is_set)),
         overrides="seccompProfile_baseline",

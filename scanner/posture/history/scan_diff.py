@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, Gap
+from scanner.model.policy import PolicyKey
 from scanner.model.population import Workload
 from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
@@ -387,6 +388,11 @@ class DifferingProblem:
     now: ProblemState | None
     owner: str = ""
     moved_to: tuple[str, ...] = ()
+
+    @property
+    def severity_key(self) -> tuple[PolicyKey, str]:
+        """The policy and the expression of the check, which have the severity."""
+        return (self.language, self.policy), self.check.expression
 
     @property
     def unchecked_before(self) -> bool:

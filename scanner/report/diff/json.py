@@ -127,7 +127,7 @@ def _problem(problem: DifferingProblem, severity: SeverityOf) -> JsonObject:
         "resolvedAt": iso(problem.resolved_at) if problem.resolved_at else None,
         "policy": problem.policy,
         "language": problem.language,
-        "severity": str(severity((problem.language, problem.policy))),
+        "severity": str(severity(*problem.severity_key)),
         "check": {"kind": str(check.kind), "index": check.index, "expression": check.expression},
         "workload": {
             "apiVersion": top.api_version,

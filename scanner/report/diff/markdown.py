@@ -121,7 +121,7 @@ def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
     return (
         change_words(problem),
         problem.id,
-        str(severity((problem.language, problem.policy))),
+        str(severity(*problem.severity_key)),
         problem.policy,
         workload_words(problem),
         state_words(state) if state else "",

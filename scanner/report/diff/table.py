@@ -109,7 +109,7 @@ def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: Severit
 
 def _problem(problem: DifferingProblem, severity: SeverityOf) -> Iterator[str]:
     """The change, the severity and the place of a problem, its workload, and its message."""
-    how_bad = severity((problem.language, problem.policy))
+    how_bad = severity(*problem.severity_key)
     also = f" (also {join_texts(problem.cause.also)})" if problem.cause.also else ""
     yield from _wrap(f"{change_words(problem)}  {problem.id}  {how_bad}  {visible(problem.policy)}{also}", "  ")
     state = problem.now or problem.before

@@ -1,16 +1,16 @@
-"""The findings that Markdown, JUnit and SARIF leave out: the findings of policies below the severity that a user asks for, which they count."""
+"""The findings that Markdown, JUnit and SARIF leave out: those below the severity that a user asks for, which they count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
-from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import ProblemFinding, StoredFinding, make_census, make_census_by_owner
 from scanner.posture.grouped_problems import group_problems
+from scanner.posture.triage import BelowSeverity
 from scanner.posture.worst_problems import MOST, NEW, WorstProblem, choose_worst, list_worst_problems
 from scanner.report.document.by_owner import OwnerSection, owners_of
 from scanner.report.document.by_policy import PolicySection
@@ -41,32 +41,31 @@ class SummaryContent:
     left_out: str = ""
 
 
-def policies_below(document: Document) -> frozenset[PolicyKey]:
-    """The policies below the severity that the user asks for; none without one."""
-    minimum = document.options.minimum
-    if minimum is None:
-        return frozenset()
-    return frozenset(section.key for section in document.policies if not section.severity.at_least(minimum))
+def find_below(document: Document) -> BelowSeverity:
+    """The policies and checks below the severity that the user asks for; none without one."""
+    return document.triage.find_below(document.options.minimum)
 
 
 def left_out_line(document: Document, number: int, noun: str) -> str:
-    """The sentence about what is left out: `6 findings of policies below high are left out (--min-severity high)`."""
+    """The sentence about what is left out: `6 findings below high are left out (--min-severity high)`."""
     minimum = document.options.minimum
     if minimum is None:
         return ""
     verb = "is" if number == 1 else "are"
-    return f"{plural(number, noun)} of policies below {minimum} {verb} left out (--min-severity {minimum})"
+    return f"{plural(number, noun)} below {minimum} {verb} left out (--min-severity {minimum})"
 
 
 def findings_left_out(document: Document) -> int:
-    """The number of findings of the policies that are left out."""
-    below = policies_below(document)
-    return sum(section.findings.total for section in document.policies if section.key in below)
+    """The number of the findings that are left out."""
+    minimum = document.options.minimum
+    if minimum is None:
+        return 0
+    return sum(each.findings.total for each in document.severities if not each.severity.at_least(minimum))
 
 
 def summarize(document: Document) -> SummaryContent:
-    """Return the content of a summary of the report, without the policies below the severity that the user asks for."""
-    below = policies_below(document)
+    """Return the content of a summary of the report, without what is below the severity that the user asks for."""
+    below = find_below(document)
     if document.options.minimum is None:
         shown = SummaryContent(
             worst=document.worst,
@@ -82,20 +81,20 @@ def summarize(document: Document) -> SummaryContent:
     if document.baseline is None or not document.baseline.title:
         return shown
     new, total = _choose_worst(
-        document, lambda worst: worst.problem.status in NEW and worst.policy_key not in below, _MOST_NEW
+        document, lambda worst: worst.problem.status in NEW and not below(*worst.severity_key), _MOST_NEW
     )
     return replace(shown, new=new, total_new=total)
 
 
-def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> SummaryContent:
+def _summarize_above(document: Document, below: BelowSeverity) -> SummaryContent:
     def findings() -> Iterator[StoredFinding]:
-        return (stored for stored in document.findings() if stored.finding.policy_key not in below)
+        return (stored for stored in document.findings() if not below(*stored.finding.severity_key))
 
-    worst, total = _choose_worst(document, lambda worst: worst.policy_key not in below, MOST)
+    worst, total = _choose_worst(document, lambda worst: not below(*worst.severity_key), MOST)
     return SummaryContent(
         worst=worst,
         total=total,
-        policies=tuple(section for section in document.policies if section.key not in below),
+        policies=tuple(section for section in document.policies if not below.has_policy(section.key)),
         namespaces=findings_by(make_census(findings()), lambda bucket: bucket.namespace),
         owners=owners_of(make_census_by_owner(findings(), document.triage.owner_of), document.triage),
         by_namespace=group_problems(_problems(document, below), document.triage.waives, _namespace),
@@ -104,8 +103,8 @@ def _summarize_above(document: Document, below: frozenset[PolicyKey]) -> Summary
     )
 
 
-def _problems(document: Document, below: Collection[PolicyKey]) -> Iterator[ProblemFinding]:
-    return (each for each in document.by_problem() if each.stored.finding.policy_key not in below)
+def _problems(document: Document, below: BelowSeverity) -> Iterator[ProblemFinding]:
+    return (each for each in document.by_problem() if not below(*each.stored.finding.severity_key))
 
 
 def _namespace(stored: StoredFinding) -> str:

@@ -16,7 +16,7 @@ from scanner.report.document.counts import FindingCounts, count_findings
 
 @dataclass(frozen=True, slots=True)
 class SeverityCounts:
-    """The findings of policies of one severity."""
+    """The findings of checks of one severity."""
 
     severity: Severity
     findings: FindingCounts
@@ -58,7 +58,7 @@ def scores_by_owner(counts: ReportCounts, triage: Triage, scores: Scores) -> Map
 def _severities(buckets: Iterable[tuple[Bucket, int]], triage: Triage) -> tuple[SeverityCounts, ...]:
     parts: defaultdict[Severity, list[tuple[Bucket, int]]] = defaultdict(list)
     for bucket, number in buckets:
-        parts[triage.severity(bucket.policy)].append((bucket, number))
+        parts[triage.severity(bucket.policy, bucket.expression)].append((bucket, number))
     return tuple(
         SeverityCounts(severity, count_findings(parts[severity])) for severity in Severity if severity in parts
     )

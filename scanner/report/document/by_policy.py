@@ -64,6 +64,8 @@ class CheckSection:
     """The results of one check of a policy, and their auditability."""
 
     check: Check
+    severity: Severity
+    remediation: str
     counts: CheckCounts
     auditability: tuple[Auditability, ...]
 
@@ -258,8 +260,17 @@ def _describe(policy: PolicyKey, numbers: _PolicyNumbers) -> _Description:
 
 
 def _checks(policy: PolicyKey, reading: Reading, numbers: _PolicyNumbers) -> tuple[CheckSection, ...]:
-    checks = numbers.checks.get(policy, {})
-    return tuple(CheckSection(check, counts, reading.classes_of(check)) for check, counts in checks.items())
+    description = numbers.triage.description(policy)
+    return tuple(
+        CheckSection(
+            check=check,
+            severity=description.severity_of(check.expression),
+            remediation=description.remediation_of(check.expression),
+            counts=counts,
+            auditability=reading.classes_of(check),
+        )
+        for check, counts in numbers.checks.get(policy, {}).items()
+    )
 
 
 def _namespaces(policy: PolicyKey, numbers: _PolicyNumbers) -> tuple[NamespaceCounts, ...]:

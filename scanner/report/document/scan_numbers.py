@@ -6,7 +6,7 @@ the rest, and no metric shows them. A test compares both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
@@ -21,7 +21,6 @@ from scanner.posture.control_facts import PolicyNeeds, needs_of
 from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.score import find_assumed_bindings
 from scanner.posture.settings import Settings
-from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.report.document.counts import CheckCounts, counts_by
 from scanner.report.document.coverage import CoverageSection, coverage_of, left_out_of
@@ -48,7 +47,6 @@ class ScanNumbers:
     unmatched: frozenset[PolicyKey]
     counts: Mapping[PolicyKey, CheckCounts]
     groups: tuple[ProblemGroup, ...]
-    severity: Callable[[PolicyKey], Severity]
     resolutions: Mapping[str, int]
     waivers: WaiversSection | None
     clocks: ClockDifferences
@@ -70,7 +68,6 @@ def numbers_in(document: Document) -> ScanNumbers:
         unmatched=find_unmatched_policies(document.stored),
         counts={section.key: document.count_in_force(section) for section in document.policies},
         groups=document.groups,
-        severity=document.triage.severity,
         resolutions=document.stored.resolutions(),
         waivers=document.waivers,
         clocks=document.method.clocks if document.method else ClockDifferences(),
@@ -93,7 +90,6 @@ def numbers_of(record: StoredScan, settings: Settings, day: date) -> ScanNumbers
         unmatched=find_unmatched_policies(record),
         counts=_count_in_force(record),
         groups=problem_groups(record, triage),
-        severity=triage.severity,
         resolutions=record.resolutions(),
         waivers=waivers_of(triage),
         clocks=record.method.clocks if record.method else ClockDifferences(),

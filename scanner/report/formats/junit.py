@@ -19,7 +19,7 @@ from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, HealthKind, StoredFinding
-from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
+from scanner.report.document.below_severity import find_below, findings_left_out, left_out_line
 from scanner.report.document.document import Document
 from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.sentences import verdict_of
@@ -41,13 +41,13 @@ def render(document: Document, out: TextIO) -> None:
     out.write(f"<testsuites name={_attribute(document.provenance.cluster.name)}>\n")
     _write_missed(document, out)
     _write_health(document, out)
-    seen, below = set(), policies_below(document)
-    shown = (stored for stored in document.findings() if stored.finding.policy_key not in below)
+    seen, below = set[PolicyKey](), find_below(document)
+    shown = (stored for stored in document.findings() if not below(*stored.finding.severity_key))
     for policy, findings in groupby(shown, key=lambda stored: stored.finding.policy_key):
         seen.add(policy)
         _write_suite(document, out, policy, findings)
     for section in document.policies:
-        if section.key not in seen | below:
+        if section.key not in seen and not below.has_policy(section.key):
             name = f"{section.counts.passed:,} checks passed"
             case = f"    <testcase name={_attribute(name)} classname={_attribute(document.title(section.key))}/>\n"
             _write_element(document, out, document.title(section.key), Counter(tests=1), [case])
@@ -84,8 +84,10 @@ def _write_health(document: Document, out: TextIO) -> None:
     """The entries for which the gate `health` fails."""
     if Gate.HEALTH not in document.options.gates:
         return
-    below = policies_below(document)
-    entries = [each for each in document.health if each.kind is not HealthKind.NOTE and each.policy_key not in below]
+    below = find_below(document)
+    entries = [
+        each for each in document.health if each.kind is not HealthKind.NOTE and not below.has_policy(each.policy_key)
+    ]
     cases = (
         f"    <testcase name={_attribute(f'{HEALTH_TITLES[each.kind]}: {each.detail}')} classname={_attribute(each.policy)}>"
         f"<failure type={_attribute(each.kind)} message={_attribute(each.detail)}/></testcase>\n"
@@ -157,7 +159,7 @@ def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
     facts = (
         ("id", stored.id),
         ("problem", stored.problem),
-        ("severity", str(triage.severity(finding.policy_key))),
+        ("severity", str(triage.severity(*finding.severity_key))),
         ("owner", owner_title(triage.owner(stored))),
         ("workload", workload_name(stored)),
         ("status", stored.status),

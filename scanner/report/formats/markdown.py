@@ -173,7 +173,7 @@ def _problem(document: Document, worst: WorstProblem) -> tuple[str, ...]:
     return (
         worst.problem.id,
         effect(worst),
-        str(document.triage.severity(finding.policy_key)),
+        str(document.triage.severity(*finding.severity_key)),
         place(worst),
         _rule(document, worst),
         message_of(finding),

@@ -17,6 +17,7 @@ from scanner.model.scans.method import ClockDifferences
 from scanner.model.scans.register import Register
 from scanner.model.scans.scan import CoverageState, ScanState
 from scanner.posture.run_register import ExpectedRun
+from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.counts import FindingCounts
 from scanner.report.document.document import Document
@@ -155,8 +156,7 @@ def _problems(numbers: ScanNumbers) -> dict[str, Samples]:
     problems: list[tuple[Labels, float]] = []
     refused, pods, new = Counter[Labels](), Counter[Labels](), Counter[Labels]()
     for group in numbers.groups:
-        policy = group.language, group.policy
-        labels = (*policy, str(numbers.severity(policy)))
+        labels = group.language, group.policy, str(Severity.of_rank(group.rank))
         problems.append(((*labels, group.action, group.outcome), group.number))
         refused[labels] += group.refused
         pods[labels] += group.pods_refused

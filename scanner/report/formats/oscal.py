@@ -166,7 +166,7 @@ def _observation(document: Document, stored: StoredFinding, scan: UUID, number: 
             ("id", stored.id),
             ("problem", stored.problem),
             ("outcome", result_word(finding.outcome)),
-            ("severity", str(triage.severity(finding.policy_key))),
+            ("severity", str(triage.severity(*finding.severity_key))),
             ("status", stored.status),
             ("owner", owner_title(triage.owner(stored))),
             ("cause", cause_text(stored.cause) if stored.cause else ""),

@@ -20,6 +20,7 @@ from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, find_report_source
+from scanner.posture.severity import Severity
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document
@@ -60,7 +61,8 @@ def write_reports(document: Document, out: BinaryIO, shape: Shape, languages: It
         for stored in document.findings():
             waiver = waiver_text(document.triage.waiver(stored))
             key = stored.finding.policy_key
-            result = _result(stored, policies[key], sources[key], document.triage.owner(stored), waiver)
+            severity = document.triage.severity(*stored.finding.severity_key)
+            result = _result(stored, policies[key], severity, sources[key], document.triage.owner(stored), waiver)
             aside = (waiver or stored.status in SINGLE_SCAN_STATUSES) and not stored.finding.excepted_by
             counted = _ASIDE if aside else str(result["result"])
             writer.add(file_name(stored.finding.namespace), f"{counted} {dump(result).decode()}")
@@ -132,11 +134,13 @@ def _summary(counts: CheckCounts, listed: Mapping[str, int]) -> dict[str, int]:
     return {"pass": counts.passed, **shown, "skip": counts.unanswered + counts.excepted + listed.get(_ASIDE, 0)}
 
 
-def _result(stored: StoredFinding, policy: PolicySection, source: str, owner: str, waiver: str) -> dict[str, object]:
+def _result(
+    stored: StoredFinding, policy: PolicySection, severity: Severity, source: str, owner: str, waiver: str
+) -> dict[str, object]:
     finding = stored.finding
     annotations = text_map(dig(policy.manifest, "metadata", "annotations"))
     scored = annotations.get(f"{_ANNOTATION}scored") != "false"
-    texts = {"category": policy.category, "severity": str(policy.severity), "message": finding.outcome.message}
+    texts = {"category": policy.category, "severity": str(severity), "message": finding.outcome.message}
     return {
         "source": source or policy.language or "assay",
         "policy": finding.policy,

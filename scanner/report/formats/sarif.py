@@ -6,6 +6,8 @@ error. Source of truth: SARIF 2.1.0 of OASIS, and what GitHub reads of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 from urllib.parse import quote
@@ -18,7 +20,8 @@ from scanner.model.scans.place import Place, Places
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.posture.deciding_fields import find_deciding_fields, object_of
 from scanner.posture.severity import Severity
-from scanner.report.document.below_severity import findings_left_out, left_out_line, policies_below
+from scanner.posture.triage import BelowSeverity
+from scanner.report.document.below_severity import find_below, findings_left_out, left_out_line
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import Document
 from scanner.report.document.notes import list_missed
@@ -62,9 +65,9 @@ def render(document: Document, out: BinaryIO) -> None:
     out.write(b'{"$schema": ' + dump(SCHEMA) + b', "version": "2.1.0", "runs": [{\n"tool": ' + dump(_tool(document)))
     out.write(b',\n"automationDetails": ' + dump({"id": f"assay/{visible(document.provenance.cluster.name)}/"}))
     out.write(b',\n"columnKind": "unicodeCodePoints",\n"results": [')
-    separator, elsewhere, below = b"\n", 0, policies_below(document)
+    separator, elsewhere, below = b"\n", 0, find_below(document)
     for stored in document.findings():
-        if stored.finding.policy_key in below:
+        if below(*stored.finding.severity_key):
             continue
         if (place := _place(stored.finding, places)) is None:
             elsewhere += 1
@@ -81,9 +84,30 @@ def _place(finding: Finding, places: Places) -> Place | None:
 
 
 def _tool(document: Document) -> JsonObject:
-    below = policies_below(document)
-    rules: list[Json] = [_rule(document, section) for section in document.policies if section.key not in below]
+    below = find_below(document)
+    rules: list[Json] = [
+        rule
+        for section in document.policies
+        if not below.has_policy(section.key)
+        for rule in (_rule(document, section), *_rules_of_checks(document, section, below))
+    ]
     return {"driver": {"name": "Assay", "version": document.provenance.tool_version, "rules": rules}}
+
+
+def _rules_of_checks(document: Document, section: PolicySection, below: BelowSeverity) -> Iterator[JsonObject]:
+    """A rule for each check with a severity of its own: the severity of a result is that of its rule."""
+    described = document.triage.description(section.key).checks
+    for check in section.checks:
+        expression = check.check.expression
+        if expression in described and not below(section.key, expression):
+            rule = _rule(document, replace(section, severity=check.severity, remediation=check.remediation))
+            yield {**rule, "id": _rule_id(document, section.key, expression)}
+
+
+def _rule_id(document: Document, policy: PolicyKey, expression: str) -> str:
+    """The title of the policy, and the name of the check if it has a rule of its own."""
+    title = document.title(policy)
+    return visible(f"{title}/{expression}" if expression in document.triage.description(policy).checks else title)
 
 
 def _rule(document: Document, section: PolicySection) -> JsonObject:
@@ -129,7 +153,7 @@ def _item(document: Document, stored: StoredFinding, place: Place) -> JsonObject
     kind, level = _level(stored)
     baseline = _BASELINE.get(stored.status)
     return {
-        "ruleId": visible(document.title(finding.policy_key)),
+        "ruleId": _rule_id(document, *finding.severity_key),
         "kind": kind,
         "level": level,
         "message": {"text": _message(finding)},
@@ -184,12 +208,11 @@ def _suppressions(document: Document, stored: StoredFinding) -> list[Json]:
 
 def _properties(document: Document, stored: StoredFinding) -> dict[str, Json]:
     finding, triage = stored.finding, document.triage
-    policy: PolicyKey = finding.policy_key
     facts = {
         "id": stored.id,
         "problem": stored.problem,
         "outcome": result_word(finding.outcome),
-        "severity": str(triage.severity(policy)),
+        "severity": str(triage.severity(*finding.severity_key)),
         "owner": triage.owner(stored),
         "status": stored.status,
         "cause": cause_text(stored.cause) if stored.cause else "",
@@ -199,7 +222,7 @@ def _properties(document: Document, stored: StoredFinding) -> dict[str, Json]:
         "check": check_title(finding.check),
         "actions": ",".join(finding.actions),
         "wouldBeRefused": "true" if finding.denies else "false",
-        "controls": ",".join(triage.controls(policy)),
+        "controls": ",".join(triage.controls(finding.policy_key)),
         "firstSeen": iso(stored.first_seen),
     }
     return {name: visible(text) for name, text in facts.items() if text}

@@ -95,7 +95,7 @@ def age(document: Document, worst: WorstProblem) -> str:
 
 
 def _severity(document: Document, worst: WorstProblem) -> str:
-    return str(document.triage.severity(worst.example.finding.policy_key))
+    return str(document.triage.severity(*worst.severity_key))
 
 
 def _width_of_effects(document: Document) -> int:

@@ -62,13 +62,13 @@ class RowData:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._policies = {key: number for number, key in enumerate(site.sections)}
-        self._severities = {severity: number for number, severity in enumerate(Severity)}
 
     def facts(
         self,
         *,
         chip: str,
         action: str,
+        severity: Severity,
         status: str,
         policy: PolicyKey,
         namespace: str,
@@ -80,7 +80,7 @@ class RowData:
         return RowFacts(
             CHIPS.index(chip),
             CHOICES.index(action),
-            self._severities[self._site.sections[policy].severity],
+            severity.rank,
             STATUSES.index(status),
             self._policies[policy],
             minutes(opened),
@@ -198,13 +198,13 @@ class RowMaker:
         finding, triage = stored.finding, self._site.document.triage
         several = total > 1 or bool(workload_name(stored))
         section = self._site.section(finding.policy_key)
-        facts, owner = group.facts, triage.owner(stored)
+        severity, facts, owner = Severity.of_rank(group.severity), group.facts, triage.owner(stored)
         kind, name = _workload(stored) if several else (finding.kind, object_name(finding))
         shown = _name(kind), _name(name) or NO_NAME, _number(total, first, len(members)) if several else ""
         items = [_item(each) for each in members]
         words = (
             facts.chip,
-            str(section.severity),
+            str(severity),
             facts.status,
             HasOfRow(several, bool(owner), facts.waived, self._histories and bool(stored.problem)),
         )
@@ -224,6 +224,7 @@ class RowMaker:
         numbers = self._data.facts(
             chip=facts.chip,
             action=facts.action,
+            severity=severity,
             status=facts.status,
             policy=finding.policy_key,
             namespace=finding.namespace,

@@ -246,7 +246,7 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
     workload, key = problem.workload, finding.policy_key
     return WorstLine(
         chip=chip_of(outcome_name(finding.outcome), refused=problem.denies, action=problem.action),
-        severity=str(document.triage.severity(key)),
+        severity=str(document.triage.severity(*finding.severity_key)),
         status=problem.status,
         kind=workload.kind,
         name="/".join(filter(None, (workload.namespace, workload.name))),

@@ -147,6 +147,7 @@ class _Rule:
     check_number: int
     param_number: int
     severity: str
+    remediation: str
     title: str
     path: str
     policy: str
@@ -260,12 +261,16 @@ class PlaceRenderer:
         texts, document, policy = self._texts, self._site.document, finding.policy_key
         number = texts.number(policy)
         section = texts.section(number)
+        remediation = document.triage.remediation(*finding.severity_key)
         lines = texts.lines(number, finding.check)
         return _Rule(
             number=number,
             check_number=texts.check_number(number, finding.check),
             param_number=texts.param_number(section, finding) if finding.param_name else -1,
-            severity=str(section.severity),
+            severity=str(document.triage.severity(*finding.severity_key)),
+            remediation=_cut(remediation)
+            if finding.check.expression in document.triage.description(policy).checks
+            else "",
             title=_name(section.title) or NO_NAME,
             path=self._site.policy_path(policy),
             policy=_name(document.title(policy)),

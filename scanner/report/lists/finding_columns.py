@@ -246,8 +246,8 @@ FINDINGS: Final = Columns[StoredFinding](
             "severity",
             "1.2",
             SEVERITY,
-            "Severity of the policy, as of the report.",
-            lambda stored, context: str(context.triage.severity(stored.finding.policy_key)),
+            "Severity of the check, as of the report.",
+            lambda stored, context: str(context.triage.severity(*stored.finding.severity_key)),
             (Cell(18),),
         ),
         Column(

@@ -135,8 +135,8 @@ PROBLEMS: Final = Columns[Problem](
             "severity",
             "1.2",
             SEVERITY,
-            "Severity of the policy, as of the report.",
-            lambda problem, context: str(context.triage.severity(problem.policy_key)),
+            "Severity of the check, as of the report.",
+            lambda problem, context: str(context.triage.severity(*problem.severity_key)),
             (Cell(16),),
         ),
         Column(

@@ -182,7 +182,7 @@ def _status(first: FindingFacts) -> str:
 class FindingGroup:
     """The findings of a problem, the worst first, and what their row shows of the problem.
 
-    `opened_at` is the beginning of the problem's latest episode, `severity` the rank of its policy.
+    `opened_at` is the beginning of the problem's latest episode, `severity` the rank of its check.
     """
 
     findings: tuple[ProblemFinding, ...]
@@ -228,7 +228,7 @@ def group_of(members: Sequence[ProblemFinding], triage: Triage) -> FindingGroup:
         findings=tuple(each for _, each in pairs),
         facts=problem_facts([facts for facts, _ in pairs]),
         opened_at=min(each.stored.problem_opened_at or each.stored.first_seen for each in members),
-        severity=triage.severity(members[0].stored.finding.policy_key).rank,
+        severity=triage.severity(*members[0].stored.finding.severity_key).rank,
     )
 
 

@@ -79,7 +79,7 @@ def _count_by_owner(
 def _read_groups(
     connection: Connection, first: ColumnElement[Any], chosen: ColumnElement[bool], revision: int
 ) -> Iterator[Row[Any]]:
-    """The numbers of findings that are alike, ordered by the first column, with the policy of their check."""
+    """The numbers of findings that are alike, ordered by the first column, with their check."""
     facts = (
         select(
             first.label("first"),
@@ -96,11 +96,13 @@ def _read_groups(
         .subquery()
     )
     groups = select(*facts.c, func.count().label("number")).group_by(*facts.c).subquery()
-    named = select(groups, CHECKS.c.language, CHECKS.c.policy).join(CHECKS, CHECKS.c.id == groups.c.check)
+    named = select(groups, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.expression).join(
+        CHECKS, CHECKS.c.id == groups.c.check
+    )
     with connection.execute(named.order_by(groups.c.first).execution_options(yield_per=CHUNK)) as rows:
         yield from rows
 
 
 def _bucket_of(row: Row[Any], namespace: str) -> Bucket:
     status = status_of(row.event, begins=bool(row.begins))
-    return Bucket((row.language, row.policy), namespace, status, bool(row.denies), bool(row.drift))
+    return Bucket((row.language, row.policy), row.expression, namespace, status, bool(row.denies), bool(row.drift))

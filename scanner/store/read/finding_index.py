@@ -159,13 +159,13 @@ class _ReferredRows:
         self._revision = revision
         self._ends = {number: int(ended.timestamp()) for number, ended in read_scan_ends(connection, cluster).items()}
         self._kinds = {row.id: row.kind for row in connection.execute(select(KINDS.c.id, KINDS.c.kind))}
-        self._policies: dict[int, PolicyKey] = {}
+        self._checks: dict[int, tuple[PolicyKey, str]] = {}
         self._verdicts: dict[int, _EffectColumns] = {}
         self._causes: dict[int | None, Cause | None] = {None: None}
 
     def build_facts(self, rows: Sequence[_FactColumns], *, resolved: bool) -> Iterable[CommonFacts]:
         """The facts of some combinations, in their order."""
-        self._read_policies({row.check for row in rows} - self._policies.keys())
+        self._read_checks({row.check for row in rows} - self._checks.keys())
         self._read_verdicts({row.verdict for row in rows} - self._verdicts.keys())
         causes = {row.end_cause if resolved else row.cause if row.begins else None for row in rows}
         self._causes.update(read_causes(self._connection, causes - self._causes.keys()))
@@ -182,7 +182,8 @@ class _ReferredRows:
         return CommonFacts(
             check=row.check,
             verdict=row.verdict,
-            policy=self._policies[row.check],
+            policy=self._checks[row.check][0],
+            expression=self._checks[row.check][1],
             status=status,
             episode="open" if row.opened != self._revision else "new" if row.is_first else "reopened",
             opened=self._ends[row.opened],
@@ -231,9 +232,9 @@ class _ReferredRows:
             object_kind=self._kinds[row.kind],
         )
 
-    def _read_policies(self, checks: set[int]) -> None:
+    def _read_checks(self, checks: set[int]) -> None:
         rows = read_checks(self._connection, checks)
-        self._policies.update((number, (row.language, row.policy)) for number, row in rows.items())
+        self._checks.update((number, ((row.language, row.policy), row.expression)) for number, row in rows.items())
 
     def _read_verdicts(self, numbers: set[int]) -> None:
         if not numbers:

@@ -6,14 +6,15 @@ both.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, select
 
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.census import OwnerOf
-from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup
+from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup, SeverityRanks
 from scanner.posture.grouped_problems import join_groups
 from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.store.database.engine import select_numbers
@@ -96,6 +97,19 @@ def rank_actions(actions: ColumnElement[str]) -> ColumnElement[int]:
     return case(*reversed(ranks), else_=0)
 
 
+def rank_severity(connection: Connection, check: ColumnElement[int], ranks: SeverityRanks) -> ColumnElement[int]:
+    """The rank of the severity of a row's check. Most have the usual one: only the checks of others are named."""
+    if ranks.are_usual:
+        return literal(ranks.usual)
+    named: defaultdict[int, list[int]] = defaultdict(list)
+    columns = CHECKS.c.id, CHECKS.c.expression, CHECKS.c.language, CHECKS.c.policy
+    for number, expression, language, policy in connection.execute(select(*columns)):
+        named[ranks.of((language, policy), expression)].append(number)
+    named.pop(ranks.usual, None)
+    cases = [(check.in_(select_numbers(connection, checks)), rank) for rank, checks in sorted(named.items())]
+    return case(*cases, else_=ranks.usual) if cases else literal(ranks.usual)
+
+
 def exclude_rows(connection: Connection, rows: RowIdSet) -> Iterator[ColumnElement[bool]]:
     """The condition that a row is none of these."""
     if not rows.count:
@@ -106,7 +120,9 @@ def exclude_rows(connection: Connection, rows: RowIdSet) -> Iterator[ColumnEleme
 _OUTCOMES: Final = ("wouldChange", "errored", "violated")
 
 
-def count_problem_groups(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+def count_problem_groups(
+    connection: Connection, place: ScanPlace, ranks: SeverityRanks, waived: frozenset[int]
+) -> tuple[ProblemGroup, ...]:
     """The groups of a scan without its waived rows, in ascending order."""
     facts = {
         "check": FINDINGS.c.check,
@@ -115,14 +131,15 @@ def count_problem_groups(connection: Connection, place: ScanPlace, waived: froze
     }
     columns = (func.max(fact).label(name) for name, fact in facts.items())
     problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
-    group = CHECKS.c.language, CHECKS.c.policy, problems.c.action, problems.c.outcome
+    rank = rank_severity(connection, problems.c.check, ranks).label("rank")
+    group = CHECKS.c.language, CHECKS.c.policy, rank, problems.c.action, problems.c.outcome
     numbers = func.count(), count_where(problems.c.refused == 1), count_where(is_new(problems.c, place.revision))
     wanted = select(*group, *numbers).join_from(problems, CHECKS, CHECKS.c.id == problems.c.check).group_by(*group)
     rows = connection.execute(wanted).all()
     return tuple(
         sorted(
-            ProblemGroup(language, policy, ("", *MILDEST_FIRST)[action], _OUTCOMES[outcome], *map(int, sums))
-            for language, policy, action, outcome, *sums in rows
+            ProblemGroup(language, policy, rank, ("", *MILDEST_FIRST)[action], _OUTCOMES[outcome], *map(int, sums))
+            for language, policy, rank, action, outcome, *sums in rows
         )
     )
 
@@ -201,7 +218,7 @@ _PORTION: Final = 5_000
 
 
 class OpenWorkload(NamedTuple):
-    """The open problems of a workload with a policy.
+    """The open problems of a workload with a policy, of checks of one severity. `rank` is that of the severity, 0 for the worst.
 
     Admission would refuse `refused` of them and the pods of `pods_refused` more, and `new` began with the scan.
     """
@@ -210,14 +227,17 @@ class OpenWorkload(NamedTuple):
     namespace: str
     name: str
     policy: PolicyKey
+    rank: int
     problems: int
     refused: int
     new: int
     pods_refused: int
 
 
-def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenWorkload]:
-    """The workloads with open problems of a scan, by policy, in no order; waived, excepted and unchecked findings count nowhere."""
+def read_open_workloads(
+    connection: Connection, place: ScanPlace, ranks: SeverityRanks, waived: frozenset[int]
+) -> Iterator[OpenWorkload]:
+    """The workloads with open problems of a scan, by policy and severity, in no order; waived, excepted and unchecked findings count nowhere."""
     finding = FINDINGS.c
     # All objects of a problem belong to one workload.
     columns = func.max(finding.check).label("check"), func.max(finding.object).label("object")
@@ -235,7 +255,7 @@ def read_open_workloads(connection: Connection, place: ScanPlace, waived: frozen
         func.coalesce(top.namespace, identity.namespace).label("namespace"),
         func.coalesce(top.name, identity.name).label("name"),
     )
-    group = *workload, CHECKS.c.language, CHECKS.c.policy
+    group = *workload, CHECKS.c.language, CHECKS.c.policy, rank_severity(connection, problem.check, ranks).label("rank")
     numbers = (
         func.count(),
         count_where(problem.refused == 1),

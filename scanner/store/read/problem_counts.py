@@ -11,12 +11,10 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
 
 from scanner.errors import UsageError
-from scanner.model.policy import PolicyKey
-from scanner.model.scans.problem_numbers import NewProblems, ProblemCounts, ProblemTotals
+from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts, ProblemTotals, SeverityRanks
 from scanner.model.scans.scan import ProblemFinding, Scan
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.problem_rows import REFUSE_PODS
-from scanner.posture.severity import DEFAULT_SEVERITY
 from scanner.store.catalog.scans import find_newest_comparable, find_pruned_scans, scan_of, select_scans
 from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import OPENED
@@ -33,6 +31,7 @@ from scanner.store.read.open_problems import (
     exclude_rows,
     is_new,
     is_reopened,
+    rank_severity,
     refuses_pods,
     select_open_problems,
 )
@@ -50,27 +49,29 @@ def count_problems(
     ids: Container[str] | None = None,
     *,
     waived: Mapping[str, frozenset[int]] = NO_WAIVED,
-    below: Collection[PolicyKey] = (),
+    below: IsBelow | None = None,
 ) -> ProblemCounts:
     """The numbers of a finished scan's problems.
 
     New are those that were not open in the scan with the id `baseline`, or not among `ids`; by default, in the newest earlier
     scan that is comparable. `waived` has the rows of waived findings by the ids of scans: a problem of which all findings are
-    waived does not count. Neither do problems of the policies in `below`. Raises UsageError for a baseline of another cluster.
+    waived does not count. Neither do problems of the checks that are `below` a severity. Raises UsageError for a baseline of another cluster.
     """
     number, cluster, revision = _locate_scan(connection, scan_id)
     if revision is None:
         return ProblemCounts()
     of_scan = _select_problems(connection, number, cluster, revision, waived.get(scan_id, frozenset()))
-    counted = of_scan.where(*_exclude_policies(connection, below))
+    counted = of_scan.where(*_exclude_checks(connection, below))
     problems = counted.subquery()
-    sums = [func.count(), *(func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)]
-    total, *facts = connection.execute(select(*sums)).one()
+    sums = (func.coalesce(func.sum(problems.c[name]), 0) for name in _FACTS)
+    counted_pods = count_where(refuses_pods(problems.c))
+    total, *facts, pods_refused = connection.execute(select(func.count(), *sums, counted_pods)).one()
+    counts = replace(ProblemCounts(total, *facts), pods_refused=pods_refused)
     before = _find_baseline(connection, scan_id, baseline) if ids is None else None
     if ids is None and before is None:
-        return replace(ProblemCounts(total, *facts), new=total)
+        return replace(counts, new=total)
     new = _find_new(connection, counted, (cluster, revision), before, ids or (), waived)
-    return replace(ProblemCounts(total, *facts), new=len(new), baseline=before)
+    return replace(counts, new=len(new), baseline=before)
 
 
 def find_new_problems(
@@ -178,16 +179,17 @@ def _select_problems(
     }
     columns = (func.max(case((fact, 1), else_=0)).label(name) for name, fact in facts.items())
     place = ScanPlace(cluster, revision, read_unchecked(connection, number))
-    return select_open_problems(connection, place, waived, *columns)
+    return select_open_problems(connection, place, waived, REFUSED, PODS, *columns)
 
 
-def _exclude_policies(connection: Connection, policies: Collection[PolicyKey]) -> Iterator[ColumnElement[bool]]:
-    """The condition that a row is of none of these policies."""
-    if not policies:
+def _exclude_checks(connection: Connection, below: IsBelow | None) -> Iterator[ColumnElement[bool]]:
+    """The condition that a row is of none of the checks below a severity."""
+    if below is None:
         return
-    every = connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy))
-    chosen = [number for number, *policy in every if tuple(policy) in policies]
-    yield FINDINGS.c.check.not_in(select_numbers(connection, chosen))
+    every = connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy, CHECKS.c.expression))
+    chosen = [number for number, language, policy, expression in every if below((language, policy), expression)]
+    if chosen:
+        yield FINDINGS.c.check.not_in(select_numbers(connection, chosen))
 
 
 def _find_new_since(
@@ -264,11 +266,11 @@ _WORST: Final = 1
 
 
 def count_totals(
-    connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+    connection: Connection, place: ScanPlace, ranks: SeverityRanks, waived: frozenset[int], most: int
 ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
     """The numbers of the problems of a scan without its waived rows, and the findings of its worst problems.
 
-    `ranks` has the rank of each policy's severity, 0 for the worst. The findings of a problem follow each other.
+    The findings of a problem follow each other.
     """
     totals, worst = ProblemTotals(), []
     # One statement, so that the rows are grouped once.
@@ -284,9 +286,9 @@ def count_totals(
 
 
 def _select_totals(
-    connection: Connection, place: ScanPlace, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+    connection: Connection, place: ScanPlace, ranks: SeverityRanks, waived: frozenset[int], most: int
 ) -> Any:
-    rank = func.min(_rank_policy(connection, ranks)).label("rank")
+    rank = func.min(rank_severity(connection, FINDINGS.c.check, ranks)).label("rank")
     problems = select_open_problems(connection, place, waived, REFUSED, PODS, FIRST_SEEN, OPENED_AT, rank).cte("own")
     totals = select(
         literal(_TOTALS),
@@ -302,19 +304,6 @@ def _select_totals(
     worst = select(problems.c.problem).join(SCANS, opening).order_by(*order).limit(most).subquery()
     nothing = (literal(0) for _ in range(4))
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
-
-
-def _rank_policy(connection: Connection, ranks: Mapping[PolicyKey, int]) -> ColumnElement[int]:
-    """The rank of a row's policy. Most policies have that of the default severity: only the checks of others are named."""
-    usual = DEFAULT_SEVERITY.rank
-    if all(rank == usual for rank in ranks.values()):
-        return literal(usual)
-    named: defaultdict[int, list[int]] = defaultdict(list)
-    for number, *policy in connection.execute(select(CHECKS.c.id, CHECKS.c.language, CHECKS.c.policy)):
-        named[ranks.get(tuple(policy), usual)].append(number)
-    named.pop(usual, None)
-    cases = [(FINDINGS.c.check.in_(select_numbers(connection, checks)), rank) for rank, checks in sorted(named.items())]
-    return case(*cases, else_=usual) if cases else literal(usual)
 
 
 def _count_resolved(connection: Connection, place: ScanPlace) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.scan import (
     Coverage,
@@ -310,15 +310,15 @@ class SqlScan(StoredScan):
         return self._answer(lambda connection, place: count_resolutions(connection, place.cluster, place.revision), {})
 
     def problem_totals(
-        self, ranks: Mapping[PolicyKey, int], waived: frozenset[int], most: int
+        self, ranks: SeverityRanks, waived: frozenset[int], most: int
     ) -> tuple[ProblemTotals, tuple[ProblemFinding, ...]]:
         """See `StoredScan`."""
         nothing: tuple[ProblemTotals, tuple[ProblemFinding, ...]] = ProblemTotals(), ()
         return self._answer(lambda connection, place: count_totals(connection, place, ranks, waived, most), nothing)
 
-    def problem_groups(self, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
+    def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: count_problem_groups(connection, place, waived), ())
+        return self._answer(lambda connection, place: count_problem_groups(connection, place, ranks, waived), ())
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
@@ -330,9 +330,9 @@ class SqlScan(StoredScan):
             lambda connection, place: count_by_owner(connection, place, owner_of, waived), GroupedProblems()
         )
 
-    def open_workloads(self, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
-        """The workloads with open problems."""
-        return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, waived)))
+    def open_workloads(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
+        """The workloads with open problems, by policy and severity."""
+        return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, ranks, waived)))
 
     def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""

@@ -116,11 +116,11 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     ] = ""
     kind: Annotated[Text, Meta(description="The kind of the objects, or a glob.")] = ""
     severity: Annotated[
-        Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the policy.")
+        Literal["", "critical", "high", "medium", "low", "info"], Meta(description="The severity of the check.")
     ] = ""
     min_severity: Annotated[
         Literal["", "critical", "high", "medium", "low", "info"],
-        Meta(description="The lowest severity of the policy."),
+        Meta(description="The lowest severity of the check."),
     ] = ""
     action: Annotated[
         Literal["", "refused", "Deny", "RefusePods", "Warn", "Audit", "Errored", "change"],

@@ -92,10 +92,11 @@ def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) 
         raise BadRequest(str(error)) from error
     waived = [triage_of(reader, settings, record).waived for record in records]
     used = (each.policy for record in records for each in record.policies)
-    severities = {policy.key: describe(policy, settings.descriptions).severity for policy in used}
+    described = {policy.key: describe(policy, settings.descriptions) for policy in used}
 
-    def severity(policy: PolicyKey) -> Severity:
-        return severities.get(policy) or describe_by_annotations(policy, {}, settings.descriptions).severity
+    def severity(policy: PolicyKey, expression: str) -> Severity:
+        description = described.get(policy) or describe_by_annotations(policy, {}, settings.descriptions)
+        return description.severity_of(expression)
 
     return ScanComparison(diff, severity, waiver_changes(*records, *waived))
 

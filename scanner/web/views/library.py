@@ -22,7 +22,7 @@ from scanner.model.scans.scan import Scan
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage
-from scanner.posture.worst_problems import MOST, ranks_of
+from scanner.posture.worst_problems import MOST
 from scanner.report.document.document import make_document
 from scanner.report.runs.document import RunExpectations
 from scanner.store import SqlReader, open_reader
@@ -96,9 +96,7 @@ class CountsAhead:
         self.tallies_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.tallies_by_owner(by))), owner_of)
         self.census_by_owner = AnswerAhead(questions, lambda by: iter(tuple(scan.census_by_owner(by))), owner_of)
         self.census = AnswerAhead(questions, scan.census)
-        self.problem_totals = AnswerAhead(
-            questions, scan.problem_totals, ranks_of(scan, triage), triage.waived.rows, MOST
-        )
+        self.problem_totals = AnswerAhead(questions, scan.problem_totals, triage.ranks, triage.waived.rows, MOST)
 
 
 # The views of scans in memory. The newest scan of a cluster is read most, so a full memory drops the views of earlier

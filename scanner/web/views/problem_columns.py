@@ -22,8 +22,8 @@ from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, prob
 
 _ValueT = TypeVar("_ValueT")
 _SEVERAL: Final = 2
-Ranks = Callable[[PolicyKey], int]
-"""The rank of a policy's severity, 0 for the worst."""
+Ranks = Callable[[PolicyKey, str], int]
+"""The rank of the severity of a check of a policy, given its expression; 0 for the worst."""
 
 
 class ProblemColumns:
@@ -140,7 +140,7 @@ class _JoinedProblems:
         self._numbered: Final[dict[CommonProblem, int]] = {}
         worst = _take(begins, self._findings)
         codes = _take(worst, states.of)
-        of_one = [self._common(state.common.policy, [state.facts], ranks) for state in known]
+        of_one = [self._common(state.common, [state.facts], ranks) for state in known]
         namespaces = [place.namespace for place in index.common_places]
         self._namespaces: Final = [*_take(_take(worst, index.places), namespaces)]
         self._names: Final = [*_take(worst, index.names)]
@@ -178,16 +178,15 @@ class _JoinedProblems:
         )
         self._findings[first:end] = members
         members_states = [known[states.of[place]] for place in members]
-        self.common[problem] = self._common(
-            members_states[0].common.policy, [state.facts for state in members_states], ranks
-        )
+        self.common[problem] = self._common(members_states[0].common, [state.facts for state in members_states], ranks)
         self.opened[problem] = min(state.common.opened for state in members_states)
         self.open[problem] = sum(state.is_open for state in members_states)
         self._namespaces[problem] = min(index.common_places[index.places[place]].namespace for place in members)
         self._names[problem] = min(index.names[place] for place in members)
 
-    def _common(self, policy: PolicyKey, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
-        common = CommonProblem(policy, ranks(policy), problem_facts(facts))
+    def _common(self, shared: CommonFacts, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
+        rank = ranks(shared.policy, shared.expression)
+        common = CommonProblem(shared.policy, rank, problem_facts(facts))
         return self._numbered.setdefault(common, len(self._numbered))
 
 

@@ -64,7 +64,7 @@ class ProblemList:
         names: Mapping[PolicyKey, str],
         waived: Collection[int] = frozenset(),
     ) -> None:
-        """`ranks` has the rank of a policy's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
+        """`ranks` has the rank of a check's severity, `names` the title and the name of policies, `waived` the rows of waived findings."""
         self._columns: Final = ProblemColumns(index, ranks, waived)
         self._names = names
 

@@ -129,7 +129,7 @@ def counts_of(reader: SqlReader, settings: Settings, scan_id: str) -> CountedSca
     """Count a finished scan, by its full id. Raises UsageError for one without a record, StoreError for errors of the database."""
     record = reader.read_scan(scan_id)
     triage = triage_of(reader, settings, record)
-    workloads = record.open_workloads(triage.waived.rows)
+    workloads = record.open_workloads(triage.ranks, triage.waived.rows)
     return _counts(record, triage, workloads)
 
 
@@ -147,7 +147,7 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
     is_first = record.previous is None
     open_workloads = [each._replace(new=0) for each in workloads] if is_first else list(workloads)
     by_policy = _sums((each.policy, each) for each in open_workloads)
-    by_severity = _sums((triage.severity(key), numbers) for key, numbers in by_policy.items())
+    by_severity = _sums((Severity.of_rank(each.rank), each) for each in open_workloads)
     return CountedScan(
         scan=record.scan,
         complete=record.scan.state is ScanState.COMPLETE and not coverage.unseen,
@@ -160,7 +160,7 @@ def _counts(record: StoredScan, triage: Triage, workloads: Iterable[OpenWorkload
         waived=triage.waived.problems,
         severities={severity: by_severity.get(severity, NONE) for severity in Severity},
         policies={policy.key: policy for policy in _policies(record, triage, by_policy)},
-        workloads=tuple(sorted(_workloads(open_workloads, triage))),
+        workloads=tuple(sorted(_workloads(open_workloads))),
         days=record.register().days,
     )
 
@@ -200,7 +200,7 @@ def _policies(record: StoredScan, triage: Triage, numbers: Mapping[PolicyKey, Nu
             title=title,
             page=f"policies/{slugs[title]}.html",
             digest=used.policy.digest if used else "",
-            severity=triage.severity(key),
+            severity=triage.description(key).severity,
             bindings=tuple(_bindings(used)) if used else (),
             numbers=numbers.get(key, NONE),
         )
@@ -216,11 +216,11 @@ def _name(binding: Binding) -> str:
     return binding.name
 
 
-def _workloads(workloads: Iterable[OpenWorkload], triage: Triage) -> Iterator[CountedWorkload]:
+def _workloads(workloads: Iterable[OpenWorkload]) -> Iterator[CountedWorkload]:
     """The workloads with the sums over policies. Fleets run the same workloads in many clusters: equal names are one text."""
     sums: dict[tuple[str, str, str], tuple[int, int, int]] = {}
     for each in workloads:
         key = intern(each.name), intern(each.namespace), intern(each.kind)
         problems, refused, rank = sums.get(key, (0, 0, len(Severity)))
-        sums[key] = problems + each.problems, refused + each.refused, min(rank, triage.severity(each.policy).rank)
+        sums[key] = problems + each.problems, refused + each.refused, min(rank, each.rank)
     return (CountedWorkload(*key, *numbers) for key, numbers in sums.items())

@@ -95,7 +95,7 @@ class ScanView:
             triage = self.document.triage
             return ProblemList(
                 self.record.index_findings(triage.owner_of),
-                lambda key: triage.severity(key).rank,
+                triage.ranks.of,
                 self.names,
                 triage.waived.rows,
             )

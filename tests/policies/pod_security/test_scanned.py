@@ -12,6 +12,8 @@ from scanner.documents.pod_security import read_pod_security
 from scanner.model.scans.scan import OutcomeName
 from scanner.policies.language import with_options
 from scanner.policies.pod_security.language import LANGUAGE, PodSecurity
+from scanner.policies.pod_security.standards import STANDARDS
+from scanner.posture.severity import Severity, describe
 from scanner.scan.options import Options
 from tests.documents import DEPLOYMENTS, Document, namespace, pod, thing
 from tests.policies.pod_security.made import PLAIN, PRIVILEGED, SAFE, deployment, labelled
@@ -172,6 +174,22 @@ def test_health_names_labels_that_do_not_demand_what_they_seem_to() -> None:
         "namespace e: no label demands a level, so every pod is admitted",
         "namespaces a, c, d: pod-security.kubernetes.io/warn is weaker than pod-security.kubernetes.io/enforce: no template warns that its pods would be refused",
     ] == sorted(each.detail for each in scan_of(*documents).end.health if each.language == LANGUAGE)
+
+
+def test_each_check_has_a_severity_and_a_remediation() -> None:
+    """A check of restricted that replaces one of baseline finds the same faults, so it is as severe; the policy is as severe as its worst check."""
+    policy = next(iter(scan_of(labelled("shop", "baseline")).start.policies))
+    described = describe(policy)
+    by_id = {each.id: described.severity_of(each.id) for each in STANDARDS}
+
+    assert (Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM) == tuple(
+        by_id[name] for name in ("privileged", "hostNamespaces", "runAsNonRoot")
+    )
+    assert [] == [each.id for each in STANDARDS if each.overrides and by_id[each.id] is not by_id[each.overrides]]
+    assert described.severity is min(by_id.values(), key=lambda severity: severity.rank)
+    assert len(STANDARDS) - 1 == len({described.remediation_of(each.id) for each in STANDARDS}), (
+        "both of procMount are alike"
+    )
 
 
 def test_a_scan_can_leave_pod_security_out() -> None:
