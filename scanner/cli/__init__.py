@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.scanning.conclusion import Conclusion, concluding
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
+from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.terminal.program import NAMES
 from scanner.cli.terminal.stderr import escape_stderr, restore_streams
 

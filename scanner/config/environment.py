@@ -25,7 +25,7 @@ PUSH_METRICS_TOKEN: Final = "ASSAY_PUSH_METRICS_TOKEN"  # noqa: S105 - a name
 _LOG_STDOUT: Final = "ASSAY_LOG_STDOUT"
 """The variable that makes messages of standard output: see `cli.terminal.stderr`."""
 JOB: Final = "ASSAY_JOB"
-"""The variable that tells that a Job runs the command: see `cli.exit_codes`."""
+"""The variable that tells that a Job runs the command: see `cli.terminal.exit_codes`."""
 _OWN: Final = (CONFIG, DEBUG, JOB, _LOG_STDOUT, _DEFAULT_DB, PUSH_METRICS_TOKEN)
 _OF_SERVICES: Final = re.compile(
     r"ASSAY(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"

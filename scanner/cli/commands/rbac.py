@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from scanner.cli.exit_codes import COULD_NOT_RUN, NEEDS_USER, find_exit_code
 from scanner.cli.flags.connection import Connection
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.fleet import FleetOption
 from scanner.cli.flags.kyverno import read_kyverno_configuration
 from scanner.cli.flags.rights import RightsScope, make_grant_command
 from scanner.cli.flags.scope import make_scope
+from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, NEEDS_USER, find_exit_code
 from scanner.cli.terminal.program import find_program
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.config.values import parse_kyverno_version

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
-from scanner.cli.exit_codes import COULD_NOT_RUN, NEEDS_USER
 from scanner.cli.scanning.conclusion import current
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
+from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, NEEDS_USER
 from scanner.cli.terminal.stderr import JsonLines
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
+from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.config.current import get_schedule
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 import typer
 
-from scanner.cli.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
+from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.errors import AssayError, StoreError
 
 if TYPE_CHECKING:
