@@ -223,7 +223,7 @@ def test_a_missing_driver_is_reported_with_the_command_that_installs_it() -> Non
     last = subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()[-1]
 
     assert (
-        "scanner.errors.StoreError: The database postgresql://auditor:***@db/audit needs the PostgreSQL driver, which is "
+        "scanner.errors.DatabaseUnusable: The database postgresql://auditor:***@db/audit needs the PostgreSQL driver, which is "
         'not installed. Install Assay with its extra postgres, such as, in the repository: pip install ".[postgres]".'
     ) == last
 
