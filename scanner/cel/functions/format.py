@@ -162,12 +162,13 @@ def _print_string(value: Value, precision: int | None = None) -> str:
         raise _make_refusal("s", value) from None
 
 
+# Comprehensions, because Python 3.12 and later allow calls through `map` and generators a few thousand levels only.
 def _print_list(values: list[Value]) -> str:
-    return f"[{', '.join(map(_print_nested, values))}]"
+    return f"[{', '.join([_print_nested(item) for item in values])}]"
 
 
 def _print_map(value: dict[str, Value] | KeyedMap) -> str:
-    entries = sorted((_print_key(key), _print_nested(item)) for key, item in value.items())
+    entries = sorted([(_print_key(key), _print_nested(item)) for key, item in value.items()])
     return "{" + ", ".join(f"{key}:{item}" for key, item in entries) + "}"
 
 
