@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import ObservedCounts, find_observed_problems
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import PolicyKey
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
 from scanner.model.scans.scan import (
@@ -71,6 +73,7 @@ class ScanRecorder:
         self._metadata_kinds: set[GroupKind] = set()
         self._interrupted = False
         self.notes: list[str] = []
+        self._redacted: Counter[PolicyKey] = Counter()
         self._excluded: list[int] = []
         self._at_start, self._at_end = ServerCounts(), ServerCounts()
 
@@ -176,7 +179,7 @@ class ScanRecorder:
             outside=evaluation.outside,
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
-            notes=tuple(dict.fromkeys((*prepared.notes, *self.notes))),
+            notes=tuple(dict.fromkeys((*prepared.notes, *self.notes, *_describe_redacted(self._redacted)))),
             counts=tuple(self._list_object_counts(evaluation.plans)),
             controllers={
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
@@ -223,6 +226,7 @@ class ScanRecorder:
         self._counts.add(result)
         self._coverage[-1] = _add_page(self._coverage[-1], page, result)
         self._excluded[-1] += result.excluded
+        self._redacted.update(result.redacted)
         self._progress(self._coverage[-1])
 
     def _end_kind(self, kind: Kind, listing: ScanLists) -> None:
@@ -312,3 +316,10 @@ def _add_page(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
 
 def _is_incomplete(coverage: Coverage) -> bool:
     return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
+
+
+def _describe_redacted(redacted: Mapping[PolicyKey, int]) -> Iterator[str]:
+    """The checks of a replay that were skipped because of the redaction, with the policies: they are neither passed nor violated."""
+    if number := sum(redacted.values()):
+        policies = ", ".join(f"{name} ({redacted[key]:,})" for key in sorted(redacted) for name in key[1:])
+        yield f"{number:,} checks are skipped, because they may read what the snapshot withholds: {policies}."
