@@ -313,7 +313,7 @@ def whole_policies_note(framework: FrameworkSection) -> str:
 def uncovered_line(control: ControlSection) -> str:
     """How to cover a control that nothing covers, or why admission cannot show it, as a clause."""
     if control.remedies:
-        return f"covered by {' or by '.join(control.remedies)}"
+        return f"would be covered by {' or by '.join(control.remedies)}"
     return "; ".join(control.why) or "the mapping selects no policy"
 
 
