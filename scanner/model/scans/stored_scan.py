@@ -12,7 +12,13 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
@@ -99,6 +105,10 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """The numbers of open problems without waived rows by policy, severity, action and outcome, in ascending order."""
+
+    @abstractmethod
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """The numbers of open problems without waived rows by policy and expression of their check."""
 
     @abstractmethod
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:

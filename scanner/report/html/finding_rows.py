@@ -256,7 +256,7 @@ class FindingRows:
             self._spill.add(data_group(group.order), row.data)
 
     def _keep_worst(self, group: FindingGroup, row: str) -> None:
-        """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
+        """Keep the row of an open problem for the pages of its policy, its namespace, its owner and its controls."""
         if group.facts.status == "resolved":
             return
         stored = group.findings[0].stored
@@ -264,6 +264,8 @@ class FindingRows:
         self.worst.add("policy", self._site.policies[stored.finding.policy_key], order, row)
         self.worst.add("namespace", stored.finding.namespace, order, row)
         self.worst.add("owner", self._site.document.triage.owner(stored), order, row)
+        for control in self._site.document.triage.controls(*stored.finding.severity_key):
+            self.worst.add("control", control, order, row)
 
 
 def row_group(order: FindingOrder) -> str:
@@ -305,12 +307,12 @@ def _name(text: str) -> str:
     return visible(cut(text, NAME))
 
 
-# The rows of the worst problems of each policy, namespace and owner, for the pages about these.
+# The rows of the worst problems of each policy, namespace, owner and control, for the pages about these.
 
 MOST: Final = 10
 """The number of rows that a page shows before it leads to the list of findings."""
 _UP: Final = ('href="', 'href="../')
-Subject: TypeAlias = Literal["policy", "namespace", "owner"]
+Subject: TypeAlias = Literal["policy", "namespace", "owner", "control"]
 
 
 class WorstRows:
@@ -334,7 +336,7 @@ class WorstRows:
 
 
 def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
-    """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
+    """The rows of the worst problems of some policies, namespaces, owners or controls together, as HTML for a page in a folder."""
     lines = (line.partition("\t") for name in sorted(names) for line in spilled.rows(_group(subject, name)))
     rows = sorted(((_order(order), row) for order, _, row in lines), key=itemgetter(0))
     return move_into_folder(row for _, row in rows[:MOST])

@@ -54,8 +54,8 @@ class HtmlPage(NamedTuple):
 class HtmlPages:
     """All pages of a report but those of findings.
 
-    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces or
-    owners as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
+    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces,
+    owners or controls as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
     """
 
     site: Site
@@ -146,9 +146,9 @@ class HtmlPages:
         path = site.control_path(f"{framework.name}/{control.id}")
 
         def render() -> str:
-            bound = [site.policies[policy.language, policy.name] for policy in control.policies if policy.bound]
-            shown = {"framework": framework, "control": control, "worst": self.worst("policy", bound)}
-            return site.page(path, "control.html", f"{control.id} {control.title}", sections=site.sections, **shown)
+            worst = self.worst("control", [f"{framework.name}/{control.id}"])
+            shown = {"framework": framework, "control": control, "worst": worst}
+            return site.page(path, "control.html", f"{control.id} {control.title}", **shown)
 
         return HtmlPage(path, render)
 
