@@ -12,6 +12,7 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
+from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
@@ -147,3 +148,7 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
         """The failing checks of one policy, or of each, by day."""
+
+    @abstractmethod
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """The problems of the last days of the cluster up to this scan, and the ages and places of its open ones without waived rows."""

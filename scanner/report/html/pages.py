@@ -16,6 +16,7 @@ from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
+from scanner.report.charts.history_charts import draw_days, draw_history, write_time
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection
@@ -34,7 +35,6 @@ from scanner.report.html.places import kind_and_name
 from scanner.report.html.site import Batch, Pager, Site, add_number, split_pages, weight
 from scanner.report.html.templates import NAME
 from scanner.report.lists.problem_facts import chip_of, outcome_name
-from scanner.report.runs.trend import trend_of
 from scanner.report.text.names import owner_title, param_name
 from scanner.report.text.numbers import plural
 from scanner.report.text.times import age_text
@@ -81,13 +81,24 @@ class HtmlPages:
         page = self._page
         yield HtmlPage("index.html", self._summary)
         yield page("changes.html", "Changes", lambda: self.changes()._asdict())
+        yield page("charts.html", "Charts", self._charts)
         yield page("drift.html", "Drift")
         yield page("population.html", "Population")
         yield page("method.html", "Method and provenance")
         yield page("appendix.html", "Appendix")
-        yield page("runs.html", "Runs", lambda: {"register": self._register, "trend": trend_of(self._register.days)})
+        yield page(
+            "runs.html",
+            "Runs",
+            lambda: {"register": self._register, "trend": draw_days(self._register.days, "Open findings")},
+        )
         if opinion := self.site.document.second_opinion:
             yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
+
+    def _charts(self) -> dict[str, object]:
+        document = self.site.document
+        triage = document.triage
+        history = document.stored.problem_history(triage.ranks, triage.waived.rows)
+        return {"charts": draw_history(history, document.provenance.ended_at), "write_time": write_time}
 
     def _page(self, path: str, title: str, context: Callable[[], dict[str, object]] = dict) -> HtmlPage:
         return HtmlPage(path, lambda: self.site.page(path, path, title, **context()))
@@ -98,7 +109,7 @@ class HtmlPages:
             "index.html",
             "index.html",
             "Summary",
-            trend=trend_of(self._register.days),
+            trend=draw_days(self._register.days, "Open findings"),
             owners=self.owners,
             top_owners=self.owners[:_TOP],
             top_policies=worst_policies(document.policies)[:_TOP],
@@ -119,7 +130,7 @@ class HtmlPages:
                 definition=definition_of(section),
                 texts=texts_of(section, site.document.rules),
                 worst=self.worst("policy", [site.policies[section.key]]),
-                history=trend_of(self.days(section.key).get(section.key, ())),
+                history=draw_days(self.days(section.key).get(section.key, ()), "Failing checks", changes=False),
             )
 
         return HtmlPage(path, render)

@@ -284,6 +284,7 @@ def _secondary(document: Document) -> list[NavigationEntry]:
         NavigationEntry("owners.html", "Owners", len(document.owners)),
         *([NavigationEntry("controls.html", "Controls", controls)] if controls else []),
         NavigationEntry("changes.html", "Changes", changed),
+        NavigationEntry("charts.html", "Charts"),
         *([NavigationEntry("drift.html", "Drift", drift)] if drift else []),
         NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None),
         NavigationEntry("runs.html", "Runs"),

@@ -24,6 +24,7 @@ from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.place import Places
+from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.scan import (
@@ -70,6 +71,7 @@ from scanner.store.read.open_problems import (
     read_open_workloads,
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
+from scanner.store.read.problem_history import read_problem_history
 from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
 from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
@@ -381,6 +383,13 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         with self._reading() as connection:
             return read_policy_days(connection, self.row.cluster, self._last_day, policy)
+
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: read_problem_history(connection, place, ranks, waived, self._last_day),
+            ProblemHistory(),
+        )
 
     @property
     def _last_day(self) -> date:
