@@ -16,6 +16,7 @@ from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     SINGLE_SCAN_STATUSES,
     OwnedTally,
@@ -49,6 +50,7 @@ class ScanInMemory(StoredScan):
     days: PolicyDays = field(default_factory=dict)
     files: Places | None = None
     charted: ProblemHistory = field(default_factory=ProblemHistory)
+    times_of_rules: Mapping[RuleKey, RuleTimes] = field(default_factory=dict)
 
     def findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
@@ -159,6 +161,10 @@ class ScanInMemory(StoredScan):
     def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
         """See `StoredScan`."""
         return self.charted
+
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """See `StoredScan`."""
+        return self.times_of_rules
 
 
 def as_problems(findings: Iterable[StoredFinding]) -> Iterator[ProblemFinding]:

@@ -15,6 +15,7 @@ from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
@@ -152,3 +153,7 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
         """The problems of the last days of the cluster up to this scan, and the ages and places of its open ones without waived rows."""
+
+    @abstractmethod
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """Since when the rules of the scan have had their content, as far as earlier scans with its scope are kept."""

@@ -26,6 +26,7 @@ from scanner.report.document.document import Document
 from scanner.report.document.method import RuleSection
 from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.policy_text import definition_of, yaml_of
+from scanner.report.document.rules_in_force import RuleInForce, list_rules
 from scanner.report.document.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
 from scanner.report.html.change_counts import ChangeLines
@@ -76,6 +77,10 @@ class HtmlPages:
     @cached_property
     def _register(self) -> Register:
         return self.site.document.stored.register()
+
+    @cached_property
+    def _rules(self) -> tuple[RuleInForce, ...]:
+        return list_rules(self.site.document.stored)
 
     def _list_single_pages(self) -> Iterator[HtmlPage]:
         page = self._page
@@ -175,6 +180,7 @@ class HtmlPages:
         yield from self._list("coverage.html", "Coverage", list_missed(document), _weigh_gap)
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
+        yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
         if controls:
             yield from self._list("controls.html", "Controls", controls, _weigh_control)
 
@@ -202,6 +208,10 @@ def _weigh_gap(gap: Missed) -> int:
 
 def _weigh_health(health: Health) -> int:
     return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
+
+
+def _weigh_rule(rule: RuleInForce) -> int:
+    return weight(rule.name[:NAME], rule.policy[:NAME], yaml_of(rule.document))
 
 
 def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:

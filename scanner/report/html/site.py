@@ -283,6 +283,7 @@ def _secondary(document: Document) -> list[NavigationEntry]:
         NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces)),
         NavigationEntry("owners.html", "Owners", len(document.owners)),
         *([NavigationEntry("controls.html", "Controls", controls)] if controls else []),
+        NavigationEntry("rules.html", "Rules in force"),
         NavigationEntry("changes.html", "Changes", changed),
         NavigationEntry("charts.html", "Charts"),
         *([NavigationEntry("drift.html", "Drift", drift)] if drift else []),

@@ -27,6 +27,7 @@ from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
@@ -73,6 +74,7 @@ from scanner.store.read.open_problems import (
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
 from scanner.store.read.problem_history import read_problem_history
 from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
+from scanner.store.read.rule_times import read_rule_times
 from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
 from scanner.store.read.waivable import count_excepted, count_open_findings, read_candidates
@@ -389,6 +391,13 @@ class SqlScan(StoredScan):
         return self._answer(
             lambda connection, place: read_problem_history(connection, place, ranks, waived, self._last_day),
             ProblemHistory(),
+        )
+
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: read_rule_times(connection, place.cluster, self.row.number),
+            dict[RuleKey, RuleTimes](),
         )
 
     @property
