@@ -74,6 +74,7 @@ from scanner.report.document.coverage import CoverageSection, UnneededItem, cove
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
 from scanner.report.text.scope import exclusions_of, notes_of, scope_of
+from scanner.report.text.titles import check_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +275,11 @@ class Document:
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
+
+    def name_check(self, policy: PolicyKey, check: Check) -> str:
+        """The name of a check beside that of its policy, as `PolicySection.name_check` has it."""
+        section = next((each for each in self.policies if each.key == policy), None)
+        return section.name_check(check) if section else check_title(check)
 
     def open_problems(self, policy: PolicyKey) -> OpenProblems:
         """The open problems of a policy. The first call counts those of all policies."""

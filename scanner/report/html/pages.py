@@ -39,6 +39,7 @@ from scanner.report.lists.problem_facts import chip_of, outcome_name
 from scanner.report.text.names import owner_title, param_name
 from scanner.report.text.numbers import plural
 from scanner.report.text.times import age_text
+from scanner.report.text.titles import sentence_of
 
 ItemT = TypeVar("ItemT")
 _TOP: Final = 10
@@ -254,6 +255,8 @@ class WorstLine(NamedTuple):
     name: str
     policy: tuple[str, str]
     title: str
+    message: str
+    check: str
     owner: str
     age: str
     id: str
@@ -273,6 +276,8 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
         name="/".join(filter(None, (workload.namespace, workload.name))),
         policy=key,
         title=document.triage.description(key).title,
+        message=sentence_of(finding, document.triage.description(key).title),
+        check=document.name_check(key, finding.check),
         owner=document.triage.owner(worst.example),
         age=age_text(problem.opened_at, document.provenance.ended_at),
         id=problem.id,
